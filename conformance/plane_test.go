@@ -1,0 +1,263 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The environment of a run:
+//
+//	KOBOSHI                  the binary (default: ../bin/koboshi, which make builds)
+//	KOBOSHI_UP_ARGS          flags added to every koboshi up, to take a part out
+//	KOBOSHI_WITHIN           how long a condition may take (default 30s)
+const (
+	startWithin  = 60 * time.Second
+	pollInterval = 20 * time.Millisecond
+)
+
+var (
+	koboshi string
+	within  = 30 * time.Second
+
+	shared     *plane
+	sharedOnce sync.Once
+)
+
+func TestMain(m *testing.M) {
+	if err := setup(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if shared != nil {
+		shared.stop()
+	}
+	os.Exit(code)
+}
+
+func setup() (err error) {
+	koboshi = os.Getenv("KOBOSHI")
+	if koboshi == "" {
+		koboshi = filepath.Join("..", "bin", "koboshi")
+	}
+	if koboshi, err = filepath.Abs(koboshi); err != nil {
+		return err
+	}
+	if _, err := os.Stat(koboshi); err != nil {
+		return fmt.Errorf("no binary to test: %w; run make build, or set KOBOSHI", err)
+	}
+	if s := os.Getenv("KOBOSHI_WITHIN"); s != "" {
+		if within, err = time.ParseDuration(s); err != nil {
+			return fmt.Errorf("KOBOSHI_WITHIN: %w", err)
+		}
+	}
+	return nil
+}
+
+// plane is one koboshi up, as a process of its own.
+type plane struct {
+	dir        string // working folder; the data directory is dir/.koboshi unless args say otherwise
+	kubeconfig string
+	config     *rest.Config
+	client     kubernetes.Interface
+	dynamic    dynamic.Interface
+
+	cmd    *exec.Cmd
+	output *bytes.Buffer
+	exited chan struct{}
+}
+
+// sharedPlane is the plane of tests that keep to their own namespace: profile
+// full, three nodes, in memory.
+func sharedPlane(t *testing.T) *plane {
+	t.Helper()
+	sharedOnce.Do(func() {
+		dir, err := os.MkdirTemp("", "koboshi-conformance-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shared, err = launch(dir, "--ephemeral", "--nodes=3"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if shared == nil {
+		t.Fatal("the shared plane did not start; see the first test that needed it")
+	}
+	return shared
+}
+
+// startPlane runs koboshi up in a folder of its own until the test ends.
+func startPlane(t *testing.T, args ...string) *plane {
+	t.Helper()
+	return startPlaneIn(t, t.TempDir(), args...)
+}
+
+func startPlaneIn(t *testing.T, dir string, args ...string) *plane {
+	t.Helper()
+	p, err := launch(dir, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	return p
+}
+
+func launch(dir string, args ...string) (*plane, error) {
+	ready := filepath.Join(dir, "ready")
+	_ = os.Remove(ready)
+	args = append([]string{"up", "--die-with-parent", "--ready-file=" + ready}, args...)
+	args = append(args, strings.Fields(os.Getenv("KOBOSHI_UP_ARGS"))...)
+	p := &plane{dir: dir, cmd: exec.Command(koboshi, args...), output: &bytes.Buffer{}, exited: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.output, p.output
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = p.cmd.Wait(); close(p.exited) }()
+	if err := p.waitReady(ready); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("koboshi %s: %w\n%s", strings.Join(args, " "), err, p.output)
+	}
+	return p, p.connect()
+}
+
+func (p *plane) waitReady(file string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		select {
+		case <-p.exited:
+			return false, errors.New("ended before it was ready")
+		default:
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return false, nil
+		}
+		var content struct{ Kubeconfig string }
+		err = json.Unmarshal(data, &content)
+		p.kubeconfig = content.Kubeconfig
+		return true, err
+	})
+}
+
+func (p *plane) connect() (err error) {
+	if p.config, err = clientcmd.BuildConfigFromFlags("", p.kubeconfig); err != nil {
+		return err
+	}
+	p.config.QPS, p.config.Burst = -1, -1
+	if p.client, err = kubernetes.NewForConfig(p.config); err != nil {
+		return err
+	}
+	p.dynamic, err = dynamic.NewForConfig(p.config)
+	return err
+}
+
+// kill ends the process as a power cut would, and returns when it is gone.
+func (p *plane) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// stop ends the process as a person would, and returns when it is gone.
+func (p *plane) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(startWithin):
+		p.kill()
+	}
+}
+
+// kubectl runs the binary's own kubectl, which must succeed.
+func (p *plane) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := p.tryKubectl("", args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// tryKubectl runs kubectl with stdin as its input, and returns what it wrote
+// to both outputs.
+func (p *plane) tryKubectl(stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, koboshi, append([]string{"kubectl"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// apply applies manifests, which must be accepted.
+func (p *plane) apply(t *testing.T, manifests string) {
+	t.Helper()
+	if out, err := p.tryKubectl(manifests, "apply", "-f", "-"); err != nil {
+		t.Fatalf("kubectl apply: %v\n%s", err, out)
+	}
+}
+
+// namespace makes a namespace that is deleted when the test ends, without
+// waiting for it to be gone.
+func (p *plane) namespace(t *testing.T) string {
+	t.Helper()
+	ns, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		_ = p.client.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
+	})
+	return ns.Name
+}
+
+// eventually waits until ask returns nil, and fails the test with what it
+// returned last.
+func eventually(t *testing.T, what string, ask func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
+		last = ask(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: not within %v: %v", what, within, last)
+	}
+}
+
+// never checks that ask keeps returning nil for as long as a mistake would
+// take to show, and fails the test with the first error.
+func never(t *testing.T, what string, duration time.Duration, ask func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		return false, ask(t.Context())
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

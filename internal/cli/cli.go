@@ -1,0 +1,92 @@
+// Package cli is the command line: one file per verb, each of which turns
+// flags into one options struct and makes one library call.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitError = 1 // something did not work
+	exitUsage = 2 // it was called wrongly, and the message says what to do
+)
+
+// Stdio is where a command reads and writes.
+type Stdio struct {
+	In  io.Reader
+	Out io.Writer
+	Err *os.File // a handle of its own: what libraries write elsewhere is not for people
+}
+
+// A usageError is wrong use: its text is one line that ends with the next action.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Run executes the command line and returns the process's exit code.
+func Run(ctx context.Context, args []string, stdio Stdio) int {
+	// kubectl parses its own flags and ends the process itself.
+	if len(args) > 0 && args[0] == "kubectl" {
+		return Kubectl(args[1:])
+	}
+	root := newRoot(stdio)
+	root.SetArgs(args)
+	root.SetIn(stdio.In)
+	root.SetOut(stdio.Out)
+	root.SetErr(stdio.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	_, _ = fmt.Fprintf(stdio.Err, "koboshi: %v\n", err)
+	if errors.As(err, &usageError{}) {
+		return exitUsage
+	}
+	return exitError
+}
+
+func newRoot(stdio Stdio) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "koboshi",
+		Short: "Real Kubernetes in one process, to write, run and prove custom controllers",
+		// A wrong verb is refused with the nearest right one.
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{unknownVerb(cmd, args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	root.AddCommand(newUp(stdio), newKubectl(), newVersion())
+	return root
+}
+
+func unknownVerb(cmd *cobra.Command, verb string) error {
+	if near := cmd.SuggestionsFor(verb); len(near) > 0 {
+		return fmt.Errorf("unknown command %q; did you mean %q?", verb, near[0])
+	}
+	return fmt.Errorf("unknown command %q; see koboshi --help", verb)
+}
+
+// noArgs refuses arguments where only flags are taken.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no arguments, but got %q; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+)
+
+const defaultDataDir = ".koboshi"
+
+// upFlags are the flags of koboshi up as they were given.
+type upFlags struct {
+	plane         controlplane.Options
+	profile       string
+	controllers   []string
+	ephemeral     bool
+	readyFile     string
+	dieWithParent bool
+}
+
+func newUp(stdio Stdio) *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run a complete Kubernetes until interrupted",
+		Long: `Run a complete Kubernetes in this process until interrupted: etcd,
+kube-apiserver, the controllers, the scheduler and simulated nodes.
+
+Profiles, each with all of the one before:
+` + profileTable(),
+		Example: `  koboshi up                                # state in .koboshi, kept
+  koboshi up --profile api --ephemeral      # what envtest runs, in memory
+  koboshi up --controllers=-deployment      # all but the Deployment controller
+  koboshi up --nodes 3 --port 6443`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts, err := f.options(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			opts.LastWords = stdio.Err
+			ctx := cmd.Context()
+			if f.dieWithParent {
+				ctx = untilParentDies(ctx)
+			}
+			return up(ctx, opts, f.readyFile, stdio)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.profile, "profile", "full", "which controllers run: api, gc, workloads or full")
+	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or with a leading - to remove, by upstream's names")
+	fs.IntVar(&f.plane.Nodes, "nodes", 1, "simulated nodes; without a scheduler in the profile the default is 0")
+	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder that keeps the state")
+	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
+	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
+	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the one used last, or a free one)")
+	fs.StringVar(&f.readyFile, "ready-file", "", "file to write, in JSON, when the plane is ready")
+	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the process that started this one ends")
+	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, instead of the built-in one")
+	fs.StringVar(&f.plane.Etcd.CAFile, "etcd-cafile", "", "certificate authority of your etcd cluster")
+	fs.StringVar(&f.plane.Etcd.CertFile, "etcd-certfile", "", "client certificate for your etcd cluster")
+	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "client key for your etcd cluster")
+	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
+	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
+	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, as upstream's -v")
+	return cmd
+}
+
+func profileTable() string {
+	var b strings.Builder
+	for _, p := range controllers.Profiles() {
+		_, _ = fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Description)
+	}
+	return b.String()
+}
+
+// options checks the flags as a whole. changed tells whether a flag was given.
+func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, error) {
+	o := f.plane
+	profile, err := controllers.Lookup(f.profile)
+	if err == nil {
+		profile, err = profile.Select(f.controllers)
+	}
+	if err != nil {
+		return o, usageError{err}
+	}
+	o.Profile = profile
+	if !changed("nodes") && !profile.Has(controllers.Scheduler) {
+		o.Nodes = 0
+	}
+	for i, arg := range o.APIServerFlags {
+		o.APIServerFlags[i] = "--" + strings.TrimLeft(arg, "-")
+	}
+	switch {
+	case o.Nodes < 0 || o.Nodes > controlplane.MaxNodes:
+		return o, usageError{fmt.Errorf("--nodes is %d; it may be 0 to %d", o.Nodes, controlplane.MaxNodes)}
+	case o.Port < 0 || o.Port > 65535:
+		return o, usageError{fmt.Errorf("--port is %d; it may be 1 to 65535, or 0 for a free one", o.Port)}
+	case f.ephemeral && changed("data-dir"):
+		return o, usageError{errors.New("--ephemeral keeps nothing in a folder; leave out either it or --data-dir")}
+	case f.ephemeral && len(o.Etcd.Servers) > 0:
+		return o, usageError{errors.New("--ephemeral keeps the state in memory; leave out either it or --etcd-servers")}
+	case o.DataDir == "":
+		return o, usageError{errors.New("--data-dir is empty; name a folder, or use --ephemeral")}
+	}
+	if f.ephemeral {
+		o.DataDir = ""
+	}
+	if o.Kubeconfig != "" {
+		if o.Kubeconfig, err = filepath.Abs(o.Kubeconfig); err != nil {
+			return o, fmt.Errorf("resolving --kubeconfig: %w", err)
+		}
+	}
+	return o, nil
+}
+
+func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Stdio) error {
+	started := time.Now()
+	plane, err := controlplane.Start(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted while starting
+		}
+		return classify(err)
+	}
+	ready := readiness{Server: plane.URL(), Kubeconfig: plane.Kubeconfig(), PID: os.Getpid()}
+	err = ready.announce(stdio, o, time.Since(started), readyFile)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case <-plane.Failed():
+		}
+	}
+	if readyFile != "" {
+		_ = os.Remove(readyFile)
+	}
+	return errors.Join(err, plane.Stop())
+}
+
+// readiness is the content of the ready file.
+type readiness struct {
+	Server     string `json:"server"`
+	Kubeconfig string `json:"kubeconfig"`
+	PID        int    `json:"pid"`
+}
+
+func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Duration, readyFile string) error {
+	nodes := "no nodes"
+	if o.Nodes > 0 {
+		nodes = fmt.Sprintf("nodes: %d", o.Nodes)
+	}
+	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
+		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, r.Kubeconfig)
+	if readyFile == "" {
+		return nil
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return datadir.WriteFile(readyFile, append(data, '\n'), 0o600)
+}
+
+// classify marks the errors that a person mends by calling differently, and
+// shows them without the steps that led there.
+func classify(err error) error {
+	var (
+		problem *datadir.Problem
+		port    *controlplane.PortError
+		store   *controlplane.StoreError
+	)
+	switch {
+	case errors.As(err, &problem):
+		return usageError{problem}
+	case errors.As(err, &port):
+		return usageError{port}
+	case errors.As(err, &store):
+		return usageError{store}
+	case errors.Is(err, apiserver.ErrFlags):
+		return usageError{fmt.Errorf("%w; see --kube-apiserver-arg", err)}
+	}
+	return err
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+)
+
+type versionInfo struct {
+	Koboshi    string `json:"koboshi"`
+	Kubernetes string `json:"kubernetes"`
+	Go         string `json:"go"`
+	Platform   string `json:"platform"`
+}
+
+func newVersion() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of Koboshi and of the Kubernetes inside",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := versionInfo{
+				Koboshi:    "(devel)",
+				Kubernetes: "v" + kubeversion.Version,
+				Go:         runtime.Version(),
+				Platform:   runtime.GOOS + "/" + runtime.GOARCH,
+			}
+			if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
+				v.Koboshi = build.Main.Version
+			}
+			switch output {
+			case "json":
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+			case "":
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "koboshi %s, Kubernetes %s, %s, %s\n", v.Koboshi, v.Kubernetes, v.Go, v.Platform)
+				return err
+			}
+			return usageError{fmt.Errorf("unknown output %q; the only one is -o json", output)}
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, for a script")
+	return cmd
+}

@@ -1,0 +1,117 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/klog/v2"
+	schedulingapiv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+)
+
+// Upstream's hooks wait one second before their first attempt and then write
+// about 140 objects one after the other (storage_rbac.go and
+// storage_scheduling.go of v1.37). These reconcile the same objects by the
+// same code, at once and side by side.
+var bootstrapHooks = map[string]genericapiserver.PostStartHookFunc{
+	rbacrest.PostStartHookName:       retried(ensurePolicy),
+	schedulingrest.PostStartHookName: retried(ensurePriorityClasses),
+}
+
+const (
+	bootstrapRetry   = 100 * time.Millisecond
+	bootstrapTimeout = 30 * time.Second // as upstream
+	bootstrapWriters = 8
+)
+
+func retried(ensure func(context.Context, kubernetes.Interface) error) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		config := rest.CopyConfig(hook.LoopbackClientConfig)
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		var last error
+		err = wait.PollUntilContextTimeout(hook, bootstrapRetry, bootstrapTimeout, true, func(ctx context.Context) (bool, error) {
+			if last = ensure(ctx, client); last != nil {
+				klog.ErrorS(last, "Bootstrap of the API server is retried")
+			}
+			return last == nil, nil
+		})
+		if err != nil && hook.Err() == nil {
+			return fmt.Errorf("bootstrap: %w: %w", err, last)
+		}
+		return nil
+	}
+}
+
+// ensurePolicy creates or completes the default RBAC policy. A store that only
+// this program wrote to cannot hold roles of the releases that upstream's hook
+// migrates from, so there are only objects to reconcile.
+func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
+	var group errgroup.Group // upstream's reconciliation takes no context
+	group.SetLimit(bootstrapWriters)
+	role := func(owner reconciliation.RuleOwner, modifier reconciliation.RuleOwnerModifier) {
+		group.Go(func() error {
+			_, err := (&reconciliation.ReconcileRoleOptions{Role: owner, Client: modifier, Confirm: true}).Run()
+			return err
+		})
+	}
+	binding := func(b reconciliation.RoleBinding, modifier reconciliation.RoleBindingModifier) {
+		group.Go(func() error {
+			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: b, Client: modifier, Confirm: true}).Run()
+			return err
+		})
+	}
+	rbac, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
+	for _, r := range append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...) {
+		role(reconciliation.ClusterRoleRuleOwner{ClusterRole: &r}, reconciliation.ClusterRoleModifier{Client: rbac.ClusterRoles()})
+	}
+	for _, b := range append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...) {
+		binding(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b}, reconciliation.ClusterRoleBindingClientAdapter{Client: rbac.ClusterRoleBindings()})
+	}
+	for _, roles := range bootstrappolicy.NamespaceRoles() {
+		for _, r := range roles {
+			role(reconciliation.RoleRuleOwner{Role: &r}, reconciliation.RoleModifier{Client: rbac, NamespaceClient: namespaces})
+		}
+	}
+	for _, bindings := range bootstrappolicy.NamespaceRoleBindings() {
+		for _, b := range bindings {
+			binding(reconciliation.RoleBindingAdapter{RoleBinding: &b}, reconciliation.RoleBindingClientAdapter{Client: rbac, NamespaceClient: namespaces})
+		}
+	}
+	return group.Wait()
+}
+
+func ensurePriorityClasses(ctx context.Context, client kubernetes.Interface) error {
+	for _, class := range schedulingapiv1.SystemPriorityClasses() {
+		if err := ensurePriorityClass(ctx, client, class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ensurePriorityClass(ctx context.Context, client kubernetes.Interface, class *schedulingv1.PriorityClass) error {
+	classes := client.SchedulingV1().PriorityClasses()
+	_, err := classes.Get(ctx, class.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = classes.Create(ctx, class, metav1.CreateOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

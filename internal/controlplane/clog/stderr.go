@@ -1,0 +1,32 @@
+package clog
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// KeepStderr returns a second handle of the process's standard error, which
+// still leads there after MoveStderr.
+func KeepStderr() (*os.File, error) {
+	fd, err := unix.Dup(int(os.Stderr.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("keeping standard error: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), os.Stderr.Name()), nil
+}
+
+// MoveStderr sends what libraries write to the process's standard error to
+// log. A crash of the program is reported there and to kept.
+func MoveStderr(log, kept *os.File) error {
+	if err := debug.SetCrashOutput(kept, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("reporting crashes: %w", err)
+	}
+	if err := unix.Dup2(int(log.Fd()), int(os.Stderr.Fd())); err != nil {
+		return fmt.Errorf("moving standard error: %w", err)
+	}
+	return nil
+}

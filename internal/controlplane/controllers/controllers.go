@@ -1,0 +1,179 @@
+// Package controllers runs upstream's kube-controller-manager and
+// kube-scheduler in this process, and knows which of their controllers each
+// profile runs.
+//
+// Neither serves a port: their health is that of the process. Neither elects
+// a leader: the data directory's lock lets only one plane run.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	cliflag "k8s.io/component-base/cli/flag"
+	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	sched "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	schedoptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+)
+
+// shutdownTimeout bounds the wait for controllers after their context ended.
+const shutdownTimeout = 200 * time.Millisecond
+
+// Upstream's client limits protect an API server that many share. Here they
+// would only make the start wait: 40 controllers fetch a token each.
+const (
+	clientQPS   = 1000 // requests per second
+	clientBurst = 2000 // requests at once
+)
+
+// ManagerConfig says how to run kube-controller-manager.
+type ManagerConfig struct {
+	// Client is the manager's own identity.
+	Client *rest.Config
+	// Kubeconfig is a file with the same identity; upstream's options want one.
+	Kubeconfig string
+	// Profile names the controllers to run.
+	Profile Profile
+	// RootCAFile is published into every namespace as kube-root-ca.crt.
+	RootCAFile string
+	// TokenKeyFile signs service account tokens of type Secret.
+	TokenKeyFile string
+	// SigningCertFile and SigningKeyFile sign approved CertificateSigningRequests.
+	SigningCertFile, SigningKeyFile string
+}
+
+// RunManager runs the profile's controllers until ctx ends. The logger comes
+// from the context, as upstream has it.
+func RunManager(ctx context.Context, c ManagerConfig) error {
+	opts, err := kcmoptions.NewKubeControllerManagerOptions()
+	if err != nil {
+		return fmt.Errorf("configuring kube-controller-manager: %w", err)
+	}
+	known, off, aliases := kcm.KnownControllers(), kcm.ControllersDisabledByDefault(), kcm.ControllerAliases()
+	if err := parse(opts.Flags(known, off, aliases), c.flags()); err != nil {
+		return fmt.Errorf("configuring kube-controller-manager: %w", err)
+	}
+	opts.ControllerShutdownTimeout = shutdownTimeout
+	cfg, err := opts.Config(ctx, known, off, aliases)
+	if err != nil {
+		return fmt.Errorf("configuring kube-controller-manager: %w", err)
+	}
+	as(cfg.Kubeconfig, c.Client)
+	if cfg.Client, err = kubernetes.NewForConfig(rest.AddUserAgent(cfg.Kubeconfig, kcmoptions.KubeControllerManagerUserAgent)); err != nil {
+		return err
+	}
+	return stopped(ctx, kcm.Run(ctx, cfg.Complete()))
+}
+
+func (c ManagerConfig) flags() []string {
+	flags := []string{
+		"--kubeconfig=" + c.Kubeconfig,
+		"--leader-elect=false",
+		"--secure-port=0",
+		// Each controller has its own user, as in a kubeadm cluster: admission
+		// webhooks and policies tell them apart by it.
+		"--use-service-account-credentials=true",
+		"--kube-api-qps=" + strconv.Itoa(clientQPS),
+		"--kube-api-burst=" + strconv.Itoa(clientBurst),
+		"--root-ca-file=" + c.RootCAFile,
+		"--cluster-signing-cert-file=" + c.SigningCertFile,
+		"--cluster-signing-key-file=" + c.SigningKeyFile,
+	}
+	// Upstream builds this one whatever --controllers says, if it has a key.
+	if c.Profile.Has(names.ServiceAccountTokenController) {
+		flags = append(flags, "--service-account-private-key-file="+c.TokenKeyFile)
+	}
+	for _, name := range c.Profile.Controllers {
+		if name != Scheduler {
+			flags = append(flags, "--controllers="+name)
+		}
+	}
+	return flags
+}
+
+// RunScheduler runs kube-scheduler with its default configuration until ctx
+// ends. It does what upstream's Setup does, with a client that names itself
+// after the component.
+func RunScheduler(ctx context.Context, client *rest.Config, kubeconfig string) error {
+	opts := schedoptions.NewOptions()
+	if err := parse(*opts.Flags, []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}); err != nil {
+		return fmt.Errorf("configuring kube-scheduler: %w", err)
+	}
+	defaults, err := latest.Default()
+	if err != nil {
+		return fmt.Errorf("configuring kube-scheduler: %w", err)
+	}
+	defaults.ClientConnection.QPS, defaults.ClientConnection.Burst = clientQPS, clientBurst
+	opts.ComponentConfig = defaults
+	cfg, err := opts.Config(ctx)
+	if err != nil {
+		return fmt.Errorf("configuring kube-scheduler: %w", err)
+	}
+	as(cfg.KubeConfig, client)
+	if cfg.Client, err = kubernetes.NewForConfig(cfg.KubeConfig); err != nil {
+		return err
+	}
+	dynamicClient, err := dynamic.NewForConfig(cfg.KubeConfig)
+	if err != nil {
+		return err
+	}
+	informerName, err := cache.NewInformerName("kube-scheduler")
+	if err != nil {
+		return fmt.Errorf("a kube-scheduler already runs in this process: %w", err)
+	}
+	cfg.EventBroadcaster = events.NewEventBroadcasterAdapterWithContext(ctx, cfg.Client)
+	cfg.InformerFactory = scheduler.NewInformerFactory(cfg.Client, 0, informerName)
+	cfg.DynInformerFactory = dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
+	cc := cfg.Complete()
+	s, err := scheduler.New(ctx, cc.Client, cc.InformerFactory, cc.DynInformerFactory,
+		func(name string) events.EventRecorderLogger { return cc.EventBroadcaster.NewRecorder(name) },
+		scheduler.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),
+		scheduler.WithKubeConfig(cc.KubeConfig),
+		scheduler.WithProfiles(cc.ComponentConfig.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(cc.ComponentConfig.PercentageOfNodesToScore),
+		scheduler.WithPodMaxBackoffSeconds(cc.ComponentConfig.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(cc.ComponentConfig.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxInUnschedulablePodsDuration(cc.PodMaxInUnschedulablePodsDuration),
+		scheduler.WithParallelism(cc.ComponentConfig.Parallelism),
+	)
+	if err != nil {
+		return fmt.Errorf("configuring kube-scheduler: %w", err)
+	}
+	return stopped(ctx, sched.Run(ctx, &cc, s))
+}
+
+// as gives config the name under which client speaks. Upstream derives it from
+// the program's name, which is ours; it shows in managedFields and audit logs.
+func as(config, client *rest.Config) {
+	config.UserAgent = client.UserAgent
+	config.WrapTransport = client.WrapTransport
+}
+
+// stopped forgives what a component says about being stopped.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func parse(sets cliflag.NamedFlagSets, args []string) error {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, set := range sets.FlagSets {
+		fs.AddFlagSet(set)
+	}
+	return fs.Parse(args)
+}

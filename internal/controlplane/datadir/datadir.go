@@ -1,0 +1,282 @@
+// Package datadir owns the folder in which a durable plane keeps its state.
+//
+// A folder becomes a data directory by its marker file. The marker is written
+// before anything else and says whether the store inside was ever complete, so
+// that a damaged folder is told apart from a new one: nothing that once held
+// acknowledged writes is ever re-created in silence.
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Format is the layout version that this program writes. A higher number in a
+// marker means that a newer program wrote the folder.
+const Format = 1
+
+const (
+	markerName = "koboshi.json"
+	lockName   = "lock"
+)
+
+// A Problem is wrong use of a data directory: what is wrong and what to do next.
+type Problem struct {
+	Dir  string // the data directory
+	What string // what is wrong, one clause
+	Next string // the next action, one clause
+}
+
+func (p *Problem) Error() string {
+	return fmt.Sprintf("data directory %s %s; %s", p.Dir, p.What, p.Next)
+}
+
+// Marker is the content of the marker file.
+type Marker struct {
+	// Format is the layout version; see the constant.
+	Format int `json:"format"`
+	// Kubernetes is the version that last wrote the store, such as "1.37.0".
+	Kubernetes string `json:"kubernetes"`
+	// Initialized is set once the store has answered for the first time. From
+	// then on a missing or broken store is damage.
+	Initialized bool `json:"initialized"`
+	// Port is the port that the API server last used, so that a restart keeps
+	// the address of running clients. Zero means none yet.
+	Port int `json:"port,omitempty"`
+}
+
+// Dir is an open data directory, locked against other processes until Close.
+type Dir struct {
+	path   string
+	marker Marker
+	lock   *os.File
+}
+
+// Open takes possession of path, creating it when it does not exist or is
+// empty. kubernetes is the running version, such as "1.37.0". Wrong use is
+// reported as *Problem.
+func Open(path, kubernetes string) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("resolving data directory: %w", err)
+	}
+	d := &Dir{path: path}
+	if err := d.mkdir(); err != nil {
+		return nil, err
+	}
+	found, err := d.readMarker()
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		if err := d.mustBeEmpty(); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.takeLock(); err != nil {
+		return nil, err
+	}
+	if err := d.adopt(found, kubernetes); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Path joins elements to the data directory's absolute path.
+func (d *Dir) Path(elem ...string) string {
+	return filepath.Join(append([]string{d.path}, elem...)...)
+}
+
+// Marker returns what the marker file says.
+func (d *Dir) Marker() Marker { return d.marker }
+
+// Update changes the marker and writes it atomically.
+func (d *Dir) Update(change func(*Marker)) error {
+	next := d.marker
+	change(&next)
+	data, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", markerName, err)
+	}
+	if err := WriteFile(d.Path(markerName), append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	d.marker = next
+	return nil
+}
+
+// Damaged reports that the folder once held a store and no longer does.
+func (d *Dir) Damaged(what string) error {
+	return &Problem{Dir: d.path, What: "is damaged: " + what,
+		Next: "restore it from a copy, or move it away to start anew"}
+}
+
+// Close gives the folder up. The lock file stays: removing it would let two
+// processes hold locks on two files of the same name.
+func (d *Dir) Close() error {
+	return d.lock.Close()
+}
+
+func (d *Dir) mkdir() error {
+	err := os.MkdirAll(d.path, 0o700)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
+		return &Problem{Dir: d.path, What: "is not a directory", Next: "choose another --data-dir"}
+	case unwritable(err):
+		return d.unwritable()
+	}
+	return fmt.Errorf("creating data directory: %w", err)
+}
+
+func (d *Dir) readMarker() (found bool, err error) {
+	data, err := os.ReadFile(d.Path(markerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if unwritable(err) {
+		return false, d.unwritable()
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", markerName, err)
+	}
+	if err := json.Unmarshal(data, &d.marker); err != nil {
+		return false, d.Damaged(markerName + " cannot be read")
+	}
+	if d.marker.Format < 1 {
+		return false, d.Damaged(markerName + " has no format number")
+	}
+	return true, nil
+}
+
+func (d *Dir) mustBeEmpty() error {
+	entries, err := os.ReadDir(d.path)
+	if unwritable(err) {
+		return d.unwritable()
+	}
+	if err != nil {
+		return fmt.Errorf("reading data directory: %w", err)
+	}
+	for _, e := range entries {
+		// A start that was killed between lock and marker leaves only these.
+		if e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName) {
+			return &Problem{Dir: d.path, What: "holds other files and no " + markerName + ", so it is not ours",
+				Next: "choose an empty or new --data-dir"}
+		}
+	}
+	return nil
+}
+
+// takeLock uses flock, which the kernel drops with the process however it
+// ends, so a crash never leaves a stale lock.
+func (d *Dir) takeLock() error {
+	f, err := os.OpenFile(d.Path(lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if unwritable(err) {
+		return d.unwritable()
+	}
+	if err != nil {
+		return fmt.Errorf("locking data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(f.Name())
+		_ = f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("locking data directory: %w", err)
+		}
+		who := "another process"
+		if pid := strings.TrimSpace(string(holder)); pid != "" {
+			who = "process " + pid
+		}
+		return &Problem{Dir: d.path, What: "is in use by " + who, Next: "stop that one, or choose another --data-dir"}
+	}
+	d.lock = f
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("writing lock: %w", err)
+	}
+	_, err = fmt.Fprintln(f, os.Getpid())
+	return err
+}
+
+func (d *Dir) adopt(found bool, kubernetes string) error {
+	if found {
+		// Read again: another process may have written between reading and locking.
+		if _, err := d.readMarker(); err != nil {
+			return err
+		}
+	}
+	if d.marker.Format > Format || newerMinor(d.marker.Kubernetes, kubernetes) {
+		return &Problem{Dir: d.path,
+			What: fmt.Sprintf("was written by a newer version (Kubernetes %s, format %d)", d.marker.Kubernetes, d.marker.Format),
+			Next: "use that version, or choose another --data-dir"}
+	}
+	err := d.Update(func(m *Marker) { m.Format, m.Kubernetes = Format, kubernetes })
+	if unwritable(err) {
+		return d.unwritable()
+	}
+	if err != nil {
+		return err
+	}
+	// The folder often sits in a checkout; its secrets must not be committed.
+	return WriteFile(d.Path(".gitignore"), []byte("*\n"), 0o600)
+}
+
+func (d *Dir) unwritable() error {
+	return &Problem{Dir: d.path, What: "cannot be read and written by this user",
+		Next: "change its permissions, or choose another --data-dir"}
+}
+
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// newerMinor reports whether written is of a higher major or minor version
+// than running. Patch releases share one storage format.
+func newerMinor(written, running string) bool {
+	w, err := version.ParseGeneric(written)
+	if err != nil {
+		return false
+	}
+	r, err := version.ParseGeneric(running)
+	if err != nil {
+		return false
+	}
+	return w.Major() > r.Major() || w.Major() == r.Major() && w.Minor() > r.Minor()
+}
+
+// WriteFile replaces the file at path in one step, so that a reader or a crash
+// sees the old content or the new and never a part.
+func WriteFile(path string, data []byte, perm fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+			err = fmt.Errorf("writing %s: %w", path, err)
+		}
+	}()
+	if err := f.Chmod(perm); err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

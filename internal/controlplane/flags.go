@@ -1,0 +1,69 @@
+package controlplane
+
+import (
+	"net"
+	"runtime"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+)
+
+const serviceCIDR = "10.0.0.0/24" // as envtest has it
+
+// serviceIP is the first address of serviceCIDR, which upstream gives to the
+// Service "kubernetes".
+var serviceIP = net.IPv4(10, 0, 0, 1)
+
+// apiserverFlags configures kube-apiserver as envtest does for a plane without
+// service accounts, and as kubeadm does otherwise.
+func (p *Plane) apiserverFlags() []string {
+	flags := []string{
+		"--etcd-servers=" + strings.Join(p.etcdServers, ","),
+		"--cert-dir=" + string(p.certs),
+		"--tls-cert-file=" + p.certs.Path("apiserver.crt"),
+		"--tls-private-key-file=" + p.certs.Path("apiserver.key"),
+		"--client-ca-file=" + p.certs.Path("ca.crt"),
+		"--requestheader-client-ca-file=" + p.certs.Path("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + p.certs.Path("front-proxy-client.crt"),
+		"--proxy-client-key-file=" + p.certs.Path("front-proxy-client.key"),
+		"--kubelet-certificate-authority=" + p.certs.Path("ca.crt"),
+		"--kubelet-client-certificate=" + p.certs.Path("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + p.certs.Path("apiserver-kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + p.certs.Path("sa.pub"),
+		"--service-account-signing-key-file=" + p.certs.Path("sa.key"),
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--allow-privileged=true",
+	}
+	if p.opts.Profile.RunsServiceAccounts() {
+		flags = append(flags, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")
+	} else {
+		// Nobody creates the default service account that the plugin asks for.
+		flags = append(flags, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount")
+	}
+	flags = append(flags, p.opts.Etcd.flags()...)
+	flags = append(flags, advertiseFlags()...)
+	return append(flags, p.opts.APIServerFlags...)
+}
+
+// advertiseFlags lets upstream choose the address of the Service "kubernetes"
+// where it can. Without a default route it refuses to start, and an address of
+// loopback is refused by the Endpoints' validation; then nothing is advertised.
+func advertiseFlags() []string {
+	if _, err := utilnet.ResolveBindAddress(net.IPv4(127, 0, 0, 1)); err == nil {
+		return nil
+	}
+	return []string{"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"}
+}
+
+// userAgent is what upstream's component of that name calls itself.
+func userAgent(component string) string {
+	return component + "/v" + kubeversion.Version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
+}

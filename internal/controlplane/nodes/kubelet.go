@@ -1,0 +1,90 @@
+package nodes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// A Kubelet answers what the API server asks of a node: logs, exec, attach and
+// port-forward of its Pods. One endpoint stands for all simulated nodes. It
+// accepts only clients with a certificate of the plane's CA, as a kubelet with
+// --client-ca-file and --anonymous-auth=false does.
+type Kubelet struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// NewKubelet listens on a free port of the loopback address.
+func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, log *slog.Logger) (*Kubelet, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for the nodes: %w", err)
+	}
+	clients := x509.NewCertPool()
+	clients.AddCert(clientCA)
+	return &Kubelet{
+		listener: listener,
+		server: &http.Server{
+			Handler:           simulated(),
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			ReadHeaderTimeout: 10 * time.Second,
+			TLSConfig: &tls.Config{
+				MinVersion:   tls.VersionTLS12,
+				Certificates: []tls.Certificate{serving},
+				ClientAuth:   tls.RequireAndVerifyClientCert,
+				ClientCAs:    clients,
+				// Streams are upgraded, which HTTP/2 cannot do.
+				NextProtos: []string{"http/1.1"},
+			},
+		},
+	}, nil
+}
+
+// Port is the loopback port.
+func (k *Kubelet) Port() int { return k.listener.Addr().(*net.TCPAddr).Port }
+
+// Run serves until ctx ends.
+func (k *Kubelet) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = k.server.Close() })
+	defer stop()
+	if err := k.server.ServeTLS(k.listener, "", ""); ctx.Err() == nil {
+		return fmt.Errorf("serving the nodes: %w", err)
+	}
+	return nil
+}
+
+// simulated answers in the kubelet's paths; see pkg/kubelet/server of v1.37.
+func simulated() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = fmt.Fprintf(w, "%s; it runs no process and has no output\n", subject(r))
+	})
+	for path, verb := range map[string]string{
+		"/exec/{namespace}/{pod}/{container}":         "execute a command in",
+		"/exec/{namespace}/{pod}/{uid}/{container}":   "execute a command in",
+		"/attach/{namespace}/{pod}/{container}":       "attach to",
+		"/attach/{namespace}/{pod}/{uid}/{container}": "attach to",
+		"/portForward/{namespace}/{pod}":              "forward a port to",
+		"/portForward/{namespace}/{pod}/{uid}":        "forward a port to",
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, fmt.Sprintf("%s; there is no process to %s", subject(r), verb), http.StatusNotImplemented)
+		})
+	}
+	return mux
+}
+
+func subject(r *http.Request) string {
+	pod := r.PathValue("namespace") + "/" + r.PathValue("pod")
+	if container := r.PathValue("container"); container != "" {
+		return fmt.Sprintf("container %s of pod %s is simulated", container, pod)
+	}
+	return fmt.Sprintf("pod %s is simulated", pod)
+}

@@ -1,0 +1,220 @@
+// Package nodes runs the nodes of a plane and the Pods on them.
+//
+// They are simulated: KWOK's stage engine, used as a library, moves nodes and
+// Pods through the states a kubelet would report, as its stages (YAML data)
+// say. No container runs. What only a container could answer (logs, exec,
+// attach, port-forward) is answered by an endpoint that says so; see
+// kubelet.go.
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"runtime"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
+	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	nodeheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+	"sigs.k8s.io/kwok/pkg/apis/internalversion"
+	kwokclient "sigs.k8s.io/kwok/pkg/client/clientset/versioned"
+	kwokconfig "sigs.k8s.io/kwok/pkg/config"
+	"sigs.k8s.io/kwok/pkg/kwok/controllers"
+	kwoklog "sigs.k8s.io/kwok/pkg/log"
+	kwokclientset "sigs.k8s.io/kwok/pkg/utils/client"
+)
+
+const (
+	// OwnedLabel marks the nodes that this package creates and removes.
+	OwnedLabel = "koboshi.dev/node"
+	// SimulatedAnnotation marks every node that the stage engine keeps alive.
+	// It is KWOK's own, so that nodes written for KWOK work here too.
+	SimulatedAnnotation = "kwok.x-k8s.io/node"
+
+	// A kubelet renews a lease of 40 s; see pkg/kubelet/apis/config.
+	leaseSeconds = 40
+	parallelism  = 4
+)
+
+// What a node offers. Pods is the kubelet's own default for --max-pods; the
+// rest is what kwokctl gives a node.
+var capacity = corev1.ResourceList{
+	corev1.ResourceCPU:              resource.MustParse("32"),
+	corev1.ResourceMemory:           resource.MustParse("256Gi"),
+	corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+	corev1.ResourcePods:             resource.MustParse("110"),
+}
+
+// podCIDRs is divided among the nodes, 256 addresses each. It overlaps
+// neither the service range nor what the machine is likely to use.
+var podCIDRs = netip.MustParsePrefix("10.128.0.0/9")
+
+// Max is how many ranges of 256 addresses podCIDRs holds.
+const Max = 1 << 15
+
+// Config says how to run nodes.
+type Config struct {
+	// Client is the identity of the stage engine.
+	Client *rest.Config
+	// Kubeconfig is a file with the same identity; the engine wants one.
+	Kubeconfig string
+	// KubeletPort is where the endpoint of kubelet.go listens on loopback.
+	KubeletPort int
+	// Log receives the engine's log.
+	Log io.Writer
+}
+
+// Run plays the stages until ctx ends. It returns once the engine watches.
+func Run(ctx context.Context, c Config) error {
+	engine, err := c.engine()
+	if err != nil {
+		return fmt.Errorf("configuring nodes: %w", err)
+	}
+	ctx = kwoklog.NewContext(ctx, kwoklog.NewLogger(c.Log, kwoklog.LevelInfo))
+	if err := engine.Start(ctx); err != nil {
+		return fmt.Errorf("starting nodes: %w", err)
+	}
+	return nil
+}
+
+func (c Config) engine() (*controllers.Controller, error) {
+	stages, err := stages()
+	if err != nil {
+		return nil, err
+	}
+	clients, err := kwokclientset.NewClientset("", c.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := kubernetes.NewForConfig(c.Client)
+	if err != nil {
+		return nil, err
+	}
+	dynamicClient, err := dynamic.NewForConfig(c.Client)
+	if err != nil {
+		return nil, err
+	}
+	typedKwok, err := kwokclient.NewForConfig(c.Client)
+	if err != nil {
+		return nil, err
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(c.Client)
+	if err != nil {
+		return nil, err
+	}
+	id, err := controllers.Identity()
+	if err != nil {
+		return nil, err
+	}
+	return controllers.NewController(controllers.Config{
+		Clock:                             clock.RealClock{},
+		DynamicClient:                     dynamicClient,
+		RESTClient:                        typed.CoreV1().RESTClient(),
+		RESTMapper:                        restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found)),
+		TypedClient:                       typed,
+		TypedKwokClient:                   typedKwok,
+		ImpersonatingDynamicClient:        clients.ToImpersonatingDynamicClient(),
+		ImpersonatingTypedClient:          clients.ToImpersonatingTypedClient(),
+		ManageNodesWithAnnotationSelector: SimulatedAnnotation + "=fake",
+		CIDR:                              podCIDRs.String(),
+		NodeIP:                            "127.0.0.1",
+		NodePort:                          c.KubeletPort,
+		LocalStages:                       stages,
+		PodPlayStageParallelism:           parallelism,
+		NodePlayStageParallelism:          parallelism,
+		NodeLeaseDurationSeconds:          leaseSeconds,
+		NodeLeaseParallelism:              parallelism,
+		PodsOnNodeSyncParallelism:         parallelism,
+		ID:                                id,
+	})
+}
+
+func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
+	byKind := map[internalversion.StageResourceRef][]*internalversion.Stage{}
+	for _, yaml := range []string{
+		nodefast.DefaultNodeInit,
+		nodeheartbeat.DefaultNodeHeartbeatWithLease,
+		podfast.DefaultPodReady,
+		podfast.DefaultPodComplete,
+		podfast.DefaultPodDelete,
+	} {
+		stage, err := kwokconfig.UnmarshalWithType[*internalversion.Stage](yaml)
+		if err != nil {
+			return nil, fmt.Errorf("reading stage: %w", err)
+		}
+		byKind[stage.Spec.ResourceRef] = append(byKind[stage.Spec.ResourceRef], stage)
+	}
+	return byKind, nil
+}
+
+// Ensure makes the plane have exactly count nodes of its own. Nodes that
+// somebody else created are left alone.
+func Ensure(ctx context.Context, client kubernetes.Interface, count int) error {
+	nodes := client.CoreV1().Nodes()
+	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel})
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	wanted := map[string]bool{}
+	for i := range count {
+		node := newNode(i)
+		wanted[node.Name] = true
+		if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating node %s: %w", node.Name, err)
+		}
+	}
+	for _, node := range existing.Items {
+		if wanted[node.Name] {
+			continue
+		}
+		if err := nodes.Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+func newNode(index int) *corev1.Node {
+	name := "node-" + strconv.Itoa(index+1)
+	cidr := podCIDR(index)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				OwnedLabel:               "simulated",
+				corev1.LabelHostname:     name,
+				corev1.LabelOSStable:     "linux",
+				corev1.LabelArchStable:   runtime.GOARCH,
+				corev1.LabelTopologyZone: "zone-" + strconv.Itoa(index%3+1),
+			},
+			Annotations: map[string]string{SimulatedAnnotation: "fake"},
+		},
+		Spec: corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: capacity,
+			NodeInfo:    corev1.NodeSystemInfo{Architecture: runtime.GOARCH, OperatingSystem: "linux", OSImage: "simulated"},
+		},
+	}
+}
+
+// podCIDR returns the index-th range of 256 addresses.
+func podCIDR(index int) string {
+	a := podCIDRs.Addr().As4()
+	a[1] |= byte(index >> 8)
+	a[2] = byte(index)
+	return netip.PrefixFrom(netip.AddrFrom4(a), 24).String()
+}

@@ -1,0 +1,67 @@
+package pki
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+)
+
+// ClusterName is the name of cluster, context and user in a kubeconfig.
+const ClusterName = "koboshi"
+
+// Kubeconfig returns a kubeconfig for a new client certificate at server, a URL.
+func (a *Authority) Kubeconfig(server string, client Request) (*clientcmdapi.Config, error) {
+	certPEM, keyPEM, err := a.Issue(client)
+	if err != nil {
+		return nil, err
+	}
+	caPEM, err := a.CertPEM()
+	if err != nil {
+		return nil, err
+	}
+	c := clientcmdapi.NewConfig()
+	c.Clusters[ClusterName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caPEM}
+	c.AuthInfos[ClusterName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
+	c.Contexts[ClusterName] = &clientcmdapi.Context{Cluster: ClusterName, AuthInfo: ClusterName}
+	c.CurrentContext = ClusterName
+	return c, nil
+}
+
+// RESTConfig turns a kubeconfig into a client configuration without touching the disk.
+func RESTConfig(c *clientcmdapi.Config) (*rest.Config, error) {
+	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
+}
+
+// WriteKubeconfig merges c into the file at path and makes its context the
+// current one. What the file says of other clusters is kept: path may be the
+// user's own ~/.kube/config. The file is readable by this user only.
+func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
+	merged, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		merged, err = clientcmdapi.NewConfig(), nil
+	}
+	if err != nil {
+		return fmt.Errorf("kubeconfig %s cannot be read, so it is left alone: %w", path, err)
+	}
+	maps.Copy(merged.Clusters, c.Clusters)
+	maps.Copy(merged.AuthInfos, c.AuthInfos)
+	maps.Copy(merged.Contexts, c.Contexts)
+	merged.CurrentContext = c.CurrentContext
+	data, err := clientcmd.Write(*merged)
+	if err != nil {
+		return fmt.Errorf("encoding kubeconfig: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("writing kubeconfig: %w", err)
+	}
+	return datadir.WriteFile(path, data, 0o600)
+}

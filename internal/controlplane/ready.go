@@ -1,0 +1,80 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
+)
+
+const pollInterval = 10 * time.Millisecond
+
+// waitReadyz waits until the API server says it is ready.
+func waitReadyz(ctx context.Context, c *rest.Config) error {
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return err
+	}
+	return poll(ctx, "/readyz", func(ctx context.Context) (bool, error) {
+		return true, client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// waitUsable waits for what a user's first commands need beyond /readyz: a Pod
+// is refused while its namespace has no default service account, and pends
+// while no node is Ready.
+func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) error {
+	if p.opts.Profile.RunsServiceAccounts() {
+		err := poll(ctx, "the default service account", func(ctx context.Context) (bool, error) {
+			_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+			return true, err
+		})
+		if err != nil {
+			return p.named(managerName, err)
+		}
+	}
+	if p.opts.Nodes == 0 {
+		return nil
+	}
+	return p.named(nodesName, poll(ctx, "the nodes to be Ready", func(ctx context.Context) (bool, error) {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodes.OwnedLabel})
+		return err == nil && allReady(list.Items), err
+	}))
+}
+
+func allReady(list []corev1.Node) bool {
+	ready := 0
+	for _, n := range list {
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	return ready == len(list)
+}
+
+// poll asks until the answer is yes. Errors are expected on the way; the last
+// one is told when ctx ends first.
+func poll(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		var yes bool
+		yes, last = ask(ctx)
+		return yes && last == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last != nil:
+		return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
+	}
+	return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
+}

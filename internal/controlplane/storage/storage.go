@@ -1,0 +1,115 @@
+// Package storage runs the etcd of a plane inside this process: durable in a
+// folder, or ephemeral in memory.
+//
+// The store listens on a unix socket in a folder that only this user may
+// enter; those permissions are its authentication. It has no TCP port.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+const (
+	// A single member elects itself after one election timeout. etcd's default
+	// ticks of 100 ms would make that up to a second; see
+	// docs/investigations for the measurement.
+	tickMs     = 10
+	electionMs = 100
+
+	readyTimeout = 30 * time.Second
+)
+
+// Config says where the store lives.
+type Config struct {
+	// Dir holds etcd's data. It is created when it does not exist.
+	Dir string
+	// SocketDir holds the listening socket. Keep it short: the path of a unix
+	// socket may have 104 bytes on some systems.
+	SocketDir string
+	// Unsynced leaves out fsync, for a store that need not outlive its process.
+	Unsynced bool
+	// Logger receives etcd's log. It must not be nil.
+	Logger *zap.Logger
+}
+
+// Etcd is a running store.
+type Etcd struct {
+	etcd     *embed.Etcd
+	endpoint string
+}
+
+// Start runs the store and returns when it answers.
+func Start(ctx context.Context, c Config) (*Etcd, error) {
+	cfg, err := c.embedded()
+	if err != nil {
+		return nil, err
+	}
+	e, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("starting etcd: %w", err)
+	}
+	timeout := time.NewTimer(readyTimeout)
+	defer timeout.Stop()
+	select {
+	case <-e.Server.ReadyNotify():
+		return &Etcd{etcd: e, endpoint: cfg.AdvertiseClientUrls[0].String()}, nil
+	case err = <-e.Err():
+	case <-timeout.C:
+		err = fmt.Errorf("not ready after %v", readyTimeout)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	e.Server.HardStop()
+	return nil, fmt.Errorf("starting etcd: %w", err)
+}
+
+// Endpoint is the address for --etcd-servers.
+func (e *Etcd) Endpoint() string { return e.endpoint }
+
+// Failed delivers the error that ends the store while it runs.
+func (e *Etcd) Failed() <-chan error { return e.etcd.Err() }
+
+// Stop ends the store at once. Open watches are cut, not drained: the write
+// ahead log is complete at every moment, so there is nothing to wait for.
+func (e *Etcd) Stop() { e.etcd.Server.HardStop() }
+
+func (c Config) embedded() (*embed.Config, error) {
+	if c.Logger == nil {
+		return nil, errors.New("storage: Config.Logger is nil")
+	}
+	client, err := socketURL(c.SocketDir, "etcd")
+	if err != nil {
+		return nil, err
+	}
+	peer, err := socketURL(c.SocketDir, "peer")
+	if err != nil {
+		return nil, err
+	}
+	cfg := embed.NewConfig()
+	cfg.Name = "koboshi"
+	cfg.Dir = c.Dir
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
+	cfg.UnsafeNoFsync = c.Unsynced
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(c.Logger)
+	return cfg, nil
+}
+
+func socketURL(dir, name string) (url.URL, error) {
+	path := filepath.Join(dir, name)
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return url.URL{}, fmt.Errorf("removing stale socket: %w", err)
+	}
+	return url.URL{Scheme: "unix", Path: path}, nil
+}

@@ -1,0 +1,54 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// stopTimeout bounds the wait for components that were told to stop. Some of
+// upstream's wait for open connections for a minute; nothing is lost by
+// leaving them behind.
+const stopTimeout = 300 * time.Millisecond
+
+// tasks runs the components. When the first one fails, ctx ends for all, with
+// its error as the cause.
+type tasks struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+}
+
+var errStopped = errors.New("stopped")
+
+func newTasks(parent context.Context) *tasks {
+	ctx, cancel := context.WithCancelCause(parent)
+	return &tasks{ctx: ctx, cancel: cancel}
+}
+
+func (t *tasks) run(f func(context.Context) error) {
+	t.wg.Go(func() {
+		if err := f(t.ctx); err != nil {
+			t.cancel(err)
+		}
+	})
+}
+
+// stop ends all tasks, waits a moment for them, and returns the error of the
+// one that failed first.
+func (t *tasks) stop() error {
+	t.cancel(errStopped)
+	done := make(chan struct{})
+	go func() { t.wg.Wait(); close(done) }()
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	if err := context.Cause(t.ctx); !errors.Is(err, errStopped) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Package kubeversion stamps the version of Kubernetes into the program.
+//
+// Upstream's own builds do that with linker flags, which `go install` cannot
+// take; without a stamp /version would answer v0.0.0-master.
+package kubeversion
+
+import (
+	_ "unsafe" // for go:linkname
+
+	"k8s.io/component-base/version"
+)
+
+// Version is the version of k8s.io/kubernetes in go.mod; a test holds them equal.
+const Version = "1.37.0"
+
+//go:linkname gitVersion k8s.io/component-base/version.gitVersion
+var gitVersion string
+
+//go:linkname gitCommit k8s.io/component-base/version.gitCommit
+var gitCommit string
+
+//go:linkname gitTreeState k8s.io/component-base/version.gitTreeState
+var gitTreeState string
+
+func init() {
+	gitVersion = "v" + Version
+	// The commit is not recorded in the module; an empty one is truer than a placeholder.
+	gitCommit, gitTreeState = "", "clean"
+	if err := version.SetDynamicVersion(gitVersion); err != nil {
+		panic(err) // a programming error: Version is no version
+	}
+}
