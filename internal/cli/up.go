@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -130,6 +131,7 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 
 func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Stdio) error {
 	started := time.Now()
+	saveMemory()
 	plane, err := controlplane.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -140,6 +142,8 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	ready := readiness{Server: plane.URL(), Kubeconfig: plane.Kubeconfig(), PID: os.Getpid()}
 	err = ready.announce(stdio, o, time.Since(started), readyFile)
 	if err == nil {
+		// Most of what the start allocated is garbage by now.
+		debug.FreeOSMemory()
 		select {
 		case <-ctx.Done():
 		case <-plane.Failed():

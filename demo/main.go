@@ -1,0 +1,84 @@
+// Command demo tells the story of Koboshi with the real parts: a Kubernetes in
+// one process, a Deployment that comes true and stays true, and a resource of
+// our own that watches over a bucket in a real S3 server on loopback.
+//
+// It uses nothing but the built programs, and stops at the first thing that
+// does not happen in time. On a terminal everything keeps running at the end,
+// to go on with; in a pipe, or with CI=true, it ends there.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// stepTimeout bounds each thing that should happen.
+const stepTimeout = time.Minute
+
+// A chapter is one part of the story.
+type chapter struct {
+	title string
+	tell  func(*demo, context.Context) error
+}
+
+var story = []chapter{
+	{"A whole Kubernetes in one process", (*demo).startPlane},
+	{"You declare, Kubernetes makes it so", (*demo).declare},
+	{"More, fewer, and never one less", (*demo).scaleAndReplace},
+	{"A resource of our own: StorageBucket", (*demo).installOperator},
+	{"The bucket is healthy, then the store goes down, then it is back", (*demo).watchBucket},
+	{"Wrong keys are told from a missing store", (*demo).wrongKeys},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	d, err := newDemo()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stopAll()) }()
+	for i, c := range story {
+		fmt.Printf("\n%s\n", bold(fmt.Sprintf("%d. %s", i+1, c.title)))
+		if err := c.tell(d, ctx); err != nil {
+			if ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			return fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err)
+		}
+	}
+	d.tellHowToGoOn()
+	if interactive() {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+func (d *demo) tellHowToGoOn() {
+	fmt.Printf("\n%s\n", bold("To go on"))
+	if interactive() {
+		fmt.Println("Everything keeps running until you press Ctrl-C. In another terminal:")
+	} else {
+		fmt.Println("The state is kept. Start it again, and go on:")
+		fmt.Printf("\n  bin/koboshi up --data-dir %s/plane &", stateDir)
+	}
+	fmt.Printf(`
+  export KUBECONFIG=$PWD/%s/plane/kubeconfig
+  bin/koboshi kubectl get deployments,pods
+  bin/koboshi kubectl scale deployment/nginx --replicas=4
+  bin/koboshi kubectl get storagebuckets --watch
+  bin/koboshi kubectl explain storagebucket.spec
+`, stateDir)
+}
