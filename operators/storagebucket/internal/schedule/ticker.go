@@ -1,0 +1,77 @@
+package schedule
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// resolution is the least time between two looks at the plan, so that very
+// many objects do not mean very many looks.
+const resolution = 20 * time.Millisecond
+
+// Event says that the object of that name is due. It is a hint: the receiver
+// asks the Plan again.
+type Event = event.TypedGenericEvent[types.NamespacedName]
+
+// Ticker sends an Event for every object that becomes due. It is a Runnable
+// for a controller-runtime manager.
+type Ticker struct {
+	// Plan says what is due.
+	Plan *Plan
+	// Clock to wait on; the one the Plan was made with.
+	Clock clock.Clock
+	// Events receives one Event for each object and slot. It must be drained
+	// until the context of Start ends.
+	Events chan<- Event
+}
+
+var (
+	_ manager.Runnable               = (*Ticker)(nil)
+	_ manager.LeaderElectionRunnable = (*Ticker)(nil)
+)
+
+// NeedLeaderElection keeps the ticker to the leader: the others' controllers
+// do not run, so nobody would drain the channel, and nobody else may probe.
+func (*Ticker) NeedLeaderElection() bool { return true }
+
+// Start runs until the context ends. Every send gives way to that, because the
+// receiving source stops draining the channel at the same moment.
+func (t *Ticker) Start(ctx context.Context) error {
+	for {
+		due, wait := t.Plan.announce()
+		for _, key := range due {
+			select {
+			case t.Events <- Event{Object: key}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if !t.sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// sleep waits for the time to pass or the plan to change; it returns false
+// when the context ended. A negative wait has no end of its own.
+func (t *Ticker) sleep(ctx context.Context, wait time.Duration) bool {
+	var elapsed <-chan time.Time
+	if wait >= 0 {
+		timer := t.Clock.NewTimer(max(wait, resolution))
+		defer timer.Stop()
+		elapsed = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.Plan.changed:
+		return true
+	case <-elapsed:
+		return true
+	}
+}
