@@ -55,11 +55,11 @@ test-conformance: build ## Test the built binary as a black box
 
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
-	$(MAKE) -C $(OPERATOR) test KOBOSHI=$(CURDIR)/bin/koboshi
+	$(MAKE) -C $(OPERATOR) verify test KOBOSHI=$(CURDIR)/bin/koboshi
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
-	KOBOSHI_TAKEOUT=1 go test -timeout 60m -v -run TestEachClaimFailsWithoutItsPart ./conformance
+	KOBOSHI_TAKEOUT=1 go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
 
 .PHONY: lint
 lint: $(LINT) ## Lint all modules

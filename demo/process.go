@@ -156,7 +156,7 @@ func (d *demo) startStore(ctx context.Context, listen string) (err error) {
 	_ = os.Remove(ready)
 	env := []string{"ROOT_ACCESS_KEY=" + rootUser, "ROOT_SECRET_KEY=" + d.rootKey}
 	d.store, err = d.start("s3server", env, nil, filepath.Join(operatorDir, "bin", "s3server"),
-		"--dir", d.path("store"), "--listen", listen, "--bucket", bucketName, "--ready-file", ready)
+		"--dir", d.path("store"), "--listen", listen, "--bucket", bucketName, "--ready-file", ready, "--die-with-parent")
 	if err != nil {
 		return err
 	}

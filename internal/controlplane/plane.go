@@ -12,16 +12,12 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
@@ -30,7 +26,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
-	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 // The names of the components, as upstream has them. Each is the name of a
@@ -181,6 +176,9 @@ func (p *Plane) release(keepLogs bool) error {
 	if p.listener != nil {
 		_ = p.listener.Close() // already closed by the server, as a rule
 	}
+	if p.kubelet != nil {
+		p.kubelet.Close()
+	}
 	if p.socketDir != "" {
 		_ = os.RemoveAll(p.socketDir)
 	}
@@ -191,218 +189,4 @@ func (p *Plane) release(keepLogs bool) error {
 		return p.dir.Remove()
 	}
 	return p.dir.Close()
-}
-
-func (p *Plane) openData(context.Context) (err error) {
-	if p.opts.DataDir == "" {
-		p.dir, err = datadir.OpenEphemeral(kubeversion.Version)
-	} else {
-		p.dir, err = datadir.Open(p.opts.DataDir, kubeversion.Version)
-	}
-	if err != nil {
-		return err
-	}
-	p.logs = clog.Dir(p.dir.Path("logs"))
-	p.certs = pki.Dir(p.dir.Path("pki"))
-	if p.opts.LastWords != nil {
-		log, err := p.logs.Open("stderr")
-		if err != nil {
-			return err
-		}
-		if err := clog.MoveStderr(log, p.opts.LastWords); err != nil {
-			return err
-		}
-	}
-	log, err := p.logs.Open(apiserverName)
-	if err != nil {
-		return err
-	}
-	// The API server is the one component that logs through klog's global
-	// logger; the others are given theirs in a context.
-	klog.SetLogger(clog.Klog(log, p.opts.Verbosity))
-	p.exitWithKlog()
-	return nil
-}
-
-// PortError reports that the port that was asked for cannot be had.
-type PortError struct {
-	Port int
-	Err  error
-}
-
-func (e *PortError) Error() string {
-	return fmt.Sprintf("port %d cannot be used: %v; choose another --port, or leave it out to get a free one", e.Port, e.Err)
-}
-
-func (e *PortError) Unwrap() error { return e.Err }
-
-func (p *Plane) listen(context.Context) (err error) {
-	last := p.dir.Marker().Port
-	switch {
-	case p.opts.Port != 0:
-		if p.listener, err = listenLoopback(p.opts.Port); err != nil {
-			return &PortError{Port: p.opts.Port, Err: err}
-		}
-	case last != 0:
-		// Keeping the port keeps the kubeconfigs of running clients valid.
-		p.listener, _ = listenLoopback(last)
-	}
-	if p.listener == nil {
-		if p.listener, err = listenLoopback(0); err != nil {
-			return err
-		}
-	}
-	port := p.listener.Addr().(*net.TCPAddr).Port
-	return p.dir.Update(func(m *datadir.Marker) { m.Port = port })
-}
-
-func listenLoopback(port int) (net.Listener, error) {
-	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-}
-
-func (p *Plane) issue(context.Context) (err error) {
-	if p.dir.Marker().Initialized {
-		if name := p.certs.Missing(); name != "" {
-			return p.dir.Damaged("pki/" + name + " is missing")
-		}
-	}
-	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
-	p.ca, err = p.certs.Ensure(names, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, serviceIP})
-	return err
-}
-
-func (p *Plane) startServer(ctx context.Context) (err error) {
-	serving, err := tls.LoadX509KeyPair(p.certs.Path("kubelet.crt"), p.certs.Path("kubelet.key"))
-	if err != nil {
-		return fmt.Errorf("reading the nodes' certificate: %w", err)
-	}
-	if p.nodesLog, err = p.logs.Open(nodesName); err != nil {
-		return err
-	}
-	if p.kubelet, err = nodes.NewKubelet(p.ca.Cert, serving, clog.Slog(p.nodesLog)); err != nil {
-		return err
-	}
-	p.server, err = apiserver.New(p.tasks.ctx, apiserver.Config{
-		Flags:     p.apiserverFlags(),
-		Listener:  p.listener,
-		OwnStore:  p.etcd != nil,
-		UserAgent: userAgent(apiserverName),
-	})
-	if err != nil {
-		return p.named(apiserverName, err)
-	}
-	p.loopback = p.server.LoopbackConfig()
-	p.goComponent(apiserverName, p.server.Run)
-	return p.named(apiserverName, waitReadyz(ctx, p.loopback))
-}
-
-func (p *Plane) startControllers(context.Context) error {
-	managerLog, err := p.logs.Open(managerName)
-	if err != nil {
-		return err
-	}
-	schedulerLog, err := p.logs.Open(schedulerName)
-	if err != nil {
-		return err
-	}
-	for _, name := range p.opts.Profile.Controllers {
-		if name == controllers.Scheduler {
-			continue
-		}
-		client, kubeconfig, err := p.identity(managerName, pki.Request{CommonName: "system:kube-controller-manager"})
-		if err != nil {
-			return err
-		}
-		p.goComponent(managerName, func(ctx context.Context) error {
-			return controllers.RunManager(klog.NewContext(ctx, clog.Klog(managerLog, p.opts.Verbosity)), controllers.ManagerConfig{
-				Client:          client,
-				Kubeconfig:      kubeconfig,
-				Profile:         p.opts.Profile,
-				RootCAFile:      p.certs.Path("ca.crt"),
-				TokenKeyFile:    p.certs.Path("sa.key"),
-				SigningCertFile: p.certs.Path("ca.crt"),
-				SigningKeyFile:  p.certs.Path("ca.key"),
-			})
-		})
-		break
-	}
-	if !p.opts.Profile.Has(controllers.Scheduler) {
-		return nil
-	}
-	client, kubeconfig, err := p.identity(schedulerName, pki.Request{CommonName: "system:kube-scheduler"})
-	if err != nil {
-		return err
-	}
-	p.goComponent(schedulerName, func(ctx context.Context) error {
-		return controllers.RunScheduler(klog.NewContext(ctx, clog.Klog(schedulerLog, p.opts.Verbosity)), client, kubeconfig)
-	})
-	return nil
-}
-
-func (p *Plane) startNodes(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(p.loopback)
-	if err != nil {
-		return err
-	}
-	p.goComponent("kubelet endpoint", p.kubelet.Run)
-	// With no nodes wanted, those of an earlier start must still go.
-	if err := nodes.Ensure(ctx, client, p.opts.Nodes); err != nil {
-		return p.named(apiserverName, err)
-	}
-	engine, kubeconfig, err := p.identity(nodesName, pki.Request{CommonName: "koboshi:nodes", Groups: []string{"system:masters"}})
-	if err != nil {
-		return err
-	}
-	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: p.kubelet.Port(), Log: p.nodesLog})
-	if err != nil {
-		return p.named(nodesName, err)
-	}
-	return p.waitUsable(ctx, client)
-}
-
-func (p *Plane) writeKubeconfig(context.Context) error {
-	admin, err := p.ca.Kubeconfig(p.URL(), pki.Request{CommonName: "kubernetes-admin", Groups: []string{"system:masters"}})
-	if err != nil {
-		return err
-	}
-	return pki.WriteKubeconfig(p.Kubeconfig(), admin)
-}
-
-// identity issues a client certificate to a component and writes it as a
-// kubeconfig too, for upstream's options take no other form.
-func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, string, error) {
-	kubeconfig, err := p.ca.Kubeconfig(p.URL(), subject)
-	if err != nil {
-		return nil, "", err
-	}
-	path := p.certs.Path(component + ".conf")
-	if err := pki.WriteKubeconfig(path, kubeconfig); err != nil {
-		return nil, "", err
-	}
-	client, err := pki.RESTConfig(kubeconfig)
-	if err != nil {
-		return nil, "", err
-	}
-	return speakAs(component, client), path, nil
-}
-
-// goComponent runs a component for the life of the plane; its error ends it.
-func (p *Plane) goComponent(name string, run func(context.Context) error) {
-	p.tasks.run(func(ctx context.Context) error {
-		if err := run(ctx); err != nil {
-			return p.named(name, err)
-		}
-		if ctx.Err() == nil {
-			return p.named(name, errors.New("ended unexpectedly"))
-		}
-		return nil
-	})
-}
-
-// named adds the component's name and its log file to an error.
-func (p *Plane) named(component string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w (log: %s)", component, err, p.logs.Path(component))
 }

@@ -41,6 +41,7 @@ var (
 		names.EndpointSliceController,
 		names.DisruptionController,
 		names.PodGarbageCollectorController, // Pods of a removed node would stay for ever
+		names.NodeLifecycleController,       // a new node is tainted until this finds it Ready
 		Scheduler,
 	}
 	// Everything that upstream's controller manager starts by default, less
@@ -107,6 +108,11 @@ func (p Profile) Select(changes []string) (Profile, error) {
 
 // Has reports whether the profile runs the controller of that canonical name.
 func (p Profile) Has(name string) bool { return slices.Contains(p.Controllers, name) }
+
+// RunsManager reports whether the profile runs any controller of kube-controller-manager.
+func (p Profile) RunsManager() bool {
+	return slices.ContainsFunc(p.Controllers, func(name string) bool { return name != Scheduler })
+}
 
 // RunsServiceAccounts reports whether Pods get their service account, so that
 // admission may ask for it.

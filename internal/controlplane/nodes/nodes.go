@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -160,31 +161,44 @@ func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, er
 	return byKind, nil
 }
 
-// Ensure makes the plane have exactly count nodes of its own. Nodes that
-// somebody else created are left alone.
-func Ensure(ctx context.Context, client kubernetes.Interface, count int) error {
+// Ensure makes the plane have exactly count nodes of its own, whose kubelet
+// listens on kubeletPort. Nodes that somebody else created are left alone.
+func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort int) error {
 	nodes := client.CoreV1().Nodes()
 	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel})
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	wanted := map[string]bool{}
+	known := map[string]bool{}
+	for _, node := range existing.Items {
+		known[node.Name] = true
+	}
 	for i := range count {
 		node := newNode(i)
-		wanted[node.Name] = true
-		if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating node %s: %w", node.Name, err)
+		if known[node.Name] {
+			err = movePort(ctx, client, node.Name, kubeletPort)
+		} else {
+			_, err = nodes.Create(ctx, node, metav1.CreateOptions{})
 		}
+		if err != nil {
+			return fmt.Errorf("bringing up node %s: %w", node.Name, err)
+		}
+		delete(known, node.Name)
 	}
-	for _, node := range existing.Items {
-		if wanted[node.Name] {
-			continue
-		}
-		if err := nodes.Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting node %s: %w", node.Name, err)
+	for name := range known {
+		if err := nodes.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("removing node %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// movePort tells a node of an earlier start where its kubelet listens now: the
+// stage that does so plays only for nodes that are not Ready yet.
+func movePort(ctx context.Context, client kubernetes.Interface, name string, port int) error {
+	patch := fmt.Sprintf(`{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, port)
+	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	return err
 }
 
 func newNode(index int) *corev1.Node {

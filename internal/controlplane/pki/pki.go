@@ -88,7 +88,7 @@ func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*Authority, error
 	}{
 		{"apiserver", ca, server},
 		{"kubelet", ca, kubelet},
-		{"apiserver-kubelet-client", ca, Request{CommonName: "kube-apiserver-kubelet-client", Groups: []string{"kubeadm:cluster-admins"}}},
+		{"apiserver-kubelet-client", ca, Request{CommonName: "kube-apiserver-kubelet-client"}},
 		{"front-proxy-client", front, Request{CommonName: "front-proxy-client"}},
 	}
 	for _, l := range leaves {
