@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared != nil {
 		shared.stop()
+		_ = os.RemoveAll(shared.dir)
 	}
 	os.Exit(code)
 }
@@ -203,7 +204,8 @@ func (p *plane) tryKubectl(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, koboshi, append([]string{"kubectl"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
+	// A cache of its own: another plane may have had the same port before.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "KUBECACHEDIR="+filepath.Join(p.dir, "cache"))
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -190,7 +190,7 @@ func (d *demo) ask(ctx context.Context, input string, args ...string) (string, e
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout+stopTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.binary, append([]string{"kubectl"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.path("plane", "kubeconfig"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.path("plane", "kubeconfig"), "KUBECACHEDIR="+d.path("cache"))
 	cmd.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

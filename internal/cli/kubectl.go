@@ -24,6 +24,8 @@ func newKubectl() *cobra.Command {
 		Use:                "kubectl",
 		Short:              "The real kubectl; in a folder with a plane it speaks to that plane",
 		DisableFlagParsing: true,
+		// Without it cobra takes the verb for a help topic and does not list it.
+		Run: func(_ *cobra.Command, args []string) { os.Exit(Kubectl(args)) },
 	}
 }
 
@@ -56,7 +58,12 @@ func useLocalPlane(args []string) {
 	if err != nil {
 		return
 	}
-	if _, err := os.Stat(local); err == nil {
-		_ = os.Setenv("KUBECONFIG", local)
+	if _, err := os.Stat(local); err != nil {
+		return
+	}
+	_ = os.Setenv("KUBECONFIG", local)
+	if os.Getenv("KUBECACHEDIR") == "" {
+		// kubectl caches discovery by address, and planes follow one another on one.
+		_ = os.Setenv("KUBECACHEDIR", filepath.Join(filepath.Dir(local), "cache"))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
@@ -53,6 +54,9 @@ Profiles, each with all of the one before:
 				return err
 			}
 			opts.LastWords = stdio.Err
+			opts.Waiting = func(what string) {
+				_, _ = fmt.Fprintf(stdio.Err, "koboshi: still waiting for %s\n", what)
+			}
 			ctx := cmd.Context()
 			if f.dieWithParent {
 				ctx = untilParentDies(ctx)
@@ -60,7 +64,11 @@ Profiles, each with all of the one before:
 			return up(ctx, opts, f.readyFile, stdio)
 		},
 	}
-	fs := cmd.Flags()
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "which controllers run: api, gc, workloads or full")
 	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or with a leading - to remove, by upstream's names")
@@ -78,7 +86,6 @@ Profiles, each with all of the one before:
 	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
 	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
 	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, as upstream's -v")
-	return cmd
 }
 
 func profileTable() string {

@@ -1,9 +1,13 @@
 package controlplane
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"runtime"
+	"sync"
 
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
@@ -45,8 +49,40 @@ func (p *Plane) fatal(component string) fatalHook {
 	return h
 }
 
-// exitWithKlog makes klog.Fatal speak. It is the global klog's, so the API
-// server's; its reason is too long for a line.
-func (p *Plane) exitWithKlog() {
-	klog.OsExit = func(int) { p.fatal(apiserverName).exit("see the end of its log") }
+// exitWithKlog makes klog.Fatal speak. Only the API server logs through the
+// global klog, so it is its fatal errors; log remembers the last of them.
+func (p *Plane) exitWithKlog(log *lastError) {
+	klog.OsExit = func(int) {
+		if p.tasks.ctx.Err() != nil {
+			// What fails while the plane stops is cut off, not broken.
+			runtime.Goexit()
+		}
+		p.fatal(apiserverName).exit(log.message())
+	}
+}
+
+// lastError passes a klog on and remembers the last error in it.
+type lastError struct {
+	next io.Writer
+	mu   sync.Mutex
+	line string
+}
+
+// klogError is the head of an error in klog's format, up to the message.
+var klogError = regexp.MustCompile(`^E\d{4} [^\]]*\] `)
+
+func (l *lastError) Write(entry []byte) (int, error) {
+	if head := klogError.Find(entry); head != nil {
+		line, _, _ := bytes.Cut(entry[len(head):], []byte("\n"))
+		l.mu.Lock()
+		l.line = string(line)
+		l.mu.Unlock()
+	}
+	return l.next.Write(entry)
+}
+
+func (l *lastError) message() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 
@@ -59,6 +60,9 @@ type Options struct {
 	APIServerFlags []string
 	// Verbosity is klog's -v for all components.
 	Verbosity int
+	// Waiting is told every few seconds what the start waits for. Nil means
+	// that nobody wants to know.
+	Waiting func(what string)
 	// LastWords receives one line when a component ends the process by itself.
 	// If it is set, what libraries write to the process's standard error goes
 	// to a log file; if it is nil, standard error stays as it is.
@@ -105,11 +109,22 @@ var steps = []step{
 	{"hand out the kubeconfig", (*Plane).writeKubeconfig},
 }
 
+// ErrSecondPlane reports a Start in a process that has run a plane already,
+// whether that one still runs or not.
+var ErrSecondPlane = errors.New("this process has run its plane, and upstream's globals allow one per process; start the next one in a process of its own")
+
+// spent is set when upstream's globals have been taken. Nothing gives them back.
+var spent atomic.Bool
+
 // Start runs a plane and returns when it is ready: /readyz answers ok and,
 // where the profile runs them, the default service account exists and the
 // nodes are Ready. After an error nothing is left running. Wrong use is
-// reported as *datadir.Problem, *PortError or *StoreError.
+// reported as *datadir.Problem, *PortError, *StoreError, apiserver.ErrFlags or
+// ErrSecondPlane.
 func Start(ctx context.Context, o Options) (*Plane, error) {
+	if spent.Load() {
+		return nil, ErrSecondPlane
+	}
 	claimUserAgent()
 	// What the components run under ends with Stop, not with ctx: ctx bounds
 	// the start alone.
@@ -121,11 +136,20 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 		}
 		if err != nil {
 			failed := fmt.Errorf("%s: %w", s.name, err)
-			p.halt()
-			return nil, errors.Join(failed, p.release(true))
+			_ = p.halt() // whileHealthy has told the error of a component already
+			return nil, errors.Join(failed, p.release(ctx.Err() == nil && !toldInFull(err)))
 		}
 	}
 	return p, nil
+}
+
+// toldInFull reports whether err is wrong use, which no log explains further.
+func toldInFull(err error) bool {
+	var (
+		port  *PortError
+		store *StoreError
+	)
+	return errors.As(err, &port) || errors.As(err, &store) || errors.Is(err, apiserver.ErrFlags)
 }
 
 // whileHealthy runs a step and gives up when a component ends meanwhile.
@@ -173,8 +197,10 @@ func (p *Plane) halt() error {
 // release gives up what Start took. The logs of an ephemeral plane are kept
 // when they may be needed.
 func (p *Plane) release(keepLogs bool) error {
-	if p.listener != nil {
-		_ = p.listener.Close() // already closed by the server, as a rule
+	// Once the server runs, the listener is its own, and it panics when
+	// another closes it.
+	if p.listener != nil && p.server == nil {
+		_ = p.listener.Close()
 	}
 	if p.kubelet != nil {
 		p.kubelet.Close()

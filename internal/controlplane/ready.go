@@ -3,28 +3,48 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 )
 
-const pollInterval = 10 * time.Millisecond
+const (
+	pollInterval = 10 * time.Millisecond
+	// tellInterval is longer than any start that goes well, even on a busy machine.
+	tellInterval = 10 * time.Second
+)
 
 // waitReadyz waits until the API server says it is ready.
-func waitReadyz(ctx context.Context, c *rest.Config) error {
-	client, err := kubernetes.NewForConfig(c)
+func (p *Plane) waitReadyz(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(p.loopback)
 	if err != nil {
 		return err
 	}
-	return poll(ctx, "/readyz", func(ctx context.Context) (bool, error) {
-		return true, client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	return p.poll(ctx, "/readyz", func(ctx context.Context) (bool, error) {
+		body, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if failing := failingChecks(body); err != nil && len(failing) > 0 {
+			err = fmt.Errorf("not ready: %s", strings.Join(failing, ", "))
+		}
+		return true, err
 	})
+}
+
+// failingChecks reads the answer of /readyz, a line per check: "[+]name ok" or
+// "[-]name failed: reason withheld".
+func failingChecks(body []byte) (names []string) {
+	for line := range strings.Lines(string(body)) {
+		if rest, ok := strings.CutPrefix(line, "[-]"); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // waitUsable waits for what a user's first commands need beyond /readyz: a Pod
@@ -32,7 +52,7 @@ func waitReadyz(ctx context.Context, c *rest.Config) error {
 // while no node is Ready.
 func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Profile.RunsServiceAccounts() {
-		err := poll(ctx, "the default service account", func(ctx context.Context) (bool, error) {
+		err := p.poll(ctx, "the default service account", func(ctx context.Context) (bool, error) {
 			_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 			return true, err
 		})
@@ -43,7 +63,7 @@ func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) err
 	if p.opts.Nodes == 0 {
 		return nil
 	}
-	return p.named(nodesName, poll(ctx, "the nodes to be Ready", func(ctx context.Context) (bool, error) {
+	return p.named(nodesName, p.poll(ctx, "the nodes to be Ready", func(ctx context.Context) (bool, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodes.OwnedLabel})
 		return err == nil && allReady(list.Items), err
 	}))
@@ -62,12 +82,17 @@ func allReady(list []corev1.Node) bool {
 }
 
 // poll asks until the answer is yes. Errors are expected on the way; the last
-// one is told when ctx ends first.
-func poll(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+// one is told when ctx ends first, and to whoever waits.
+func (p *Plane) poll(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	var last error
+	told := time.Now()
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		var yes bool
 		yes, last = ask(ctx)
+		if p.opts.Waiting != nil && time.Since(told) > tellInterval {
+			told = time.Now()
+			p.opts.Waiting(waitingFor(what, last))
+		}
 		return yes && last == nil, nil
 	})
 	switch {
@@ -77,4 +102,11 @@ func poll(ctx context.Context, what string, ask func(context.Context) (bool, err
 		return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
 	}
 	return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
+}
+
+func waitingFor(what string, last error) string {
+	if last == nil {
+		return what
+	}
+	return fmt.Sprintf("%s (%v)", what, last)
 }

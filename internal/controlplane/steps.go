@@ -47,8 +47,9 @@ func (p *Plane) openData(context.Context) (err error) {
 	}
 	// The API server is the one component that logs through klog's global
 	// logger; the others are given theirs in a context.
-	klog.SetLogger(clog.Klog(log, p.opts.Verbosity))
-	p.exitWithKlog()
+	remembering := &lastError{next: log}
+	klog.SetLogger(clog.Klog(remembering, p.opts.Verbosity))
+	p.exitWithKlog(remembering)
 	return nil
 }
 
@@ -110,6 +111,9 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 	if p.kubelet, err = nodes.NewKubelet(p.ca.Cert, serving, clog.Slog(p.nodesLog)); err != nil {
 		return err
 	}
+	if !spent.CompareAndSwap(false, true) {
+		return ErrSecondPlane
+	}
 	p.server, err = apiserver.New(p.tasks.ctx, apiserver.Config{
 		Flags:     p.apiserverFlags(),
 		Listener:  p.listener,
@@ -121,7 +125,7 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 	}
 	p.loopback = p.server.LoopbackConfig()
 	p.goComponent(apiserverName, p.server.Run)
-	return p.named(apiserverName, waitReadyz(ctx, p.loopback))
+	return p.named(apiserverName, p.waitReadyz(ctx))
 }
 
 func (p *Plane) startControllers(context.Context) error {

@@ -13,6 +13,9 @@ import (
 // It is a component of its own upstream, and chosen like a controller here.
 const Scheduler = "kube-scheduler"
 
+// all stands for every controller that makes sense here.
+const all = "*"
+
 // A Profile is a named selection of upstream's controllers.
 type Profile struct {
 	Name        string
@@ -53,15 +56,15 @@ var (
 
 // Profiles lists the selections in the order in which each contains the one before.
 func Profiles() []Profile {
-	all := slices.Clone(append(app.KnownControllers(), Scheduler))
-	all = slices.DeleteFunc(all, func(name string) bool {
+	full := append(app.KnownControllers(), Scheduler)
+	full = slices.DeleteFunc(full, func(name string) bool {
 		return slices.Contains(app.ControllersDisabledByDefault(), name) || slices.Contains(pointless, name)
 	})
 	return []Profile{
 		{Name: "api", Description: "what envtest runs: etcd and kube-apiserver, no controllers"},
 		{Name: "gc", Description: "and garbage collection, namespace lifecycle, service accounts", Controllers: gc},
 		{Name: "workloads", Description: "and Deployments to CronJobs, EndpointSlices, the scheduler, nodes", Controllers: slices.Concat(gc, workloads), Nodes: 1},
-		{Name: "full", Description: "all of kube-controller-manager that makes sense without a cloud", Controllers: all, Nodes: 1},
+		{Name: "full", Description: "all of kube-controller-manager that makes sense without a cloud", Controllers: full, Nodes: 1},
 	}
 }
 
@@ -78,17 +81,21 @@ func Lookup(name string) (Profile, error) {
 }
 
 // Select changes the profile's controllers: "name" adds one, "-name" removes
-// one, "*" adds all that upstream starts by default. Names are upstream's
-// canonical ones, their aliases, or canonical names without "-controller".
+// one, "*" adds all of profile full and, wherever it stands, gives way to what
+// is named, as upstream has it. Of two changes of one name the later wins.
+// Names are upstream's canonical ones, their aliases, or canonical names
+// without "-controller".
 func (p Profile) Select(changes []string) (Profile, error) {
 	selected := slices.Clone(p.Controllers)
+	if slices.Contains(changes, all) {
+		full, err := Lookup("full")
+		if err != nil {
+			return Profile{}, err
+		}
+		selected = append(selected, full.Controllers...)
+	}
 	for _, change := range changes {
-		if change == "*" {
-			full, err := Lookup("full")
-			if err != nil {
-				return Profile{}, err
-			}
-			selected = append(selected, full.Controllers...)
+		if change == all {
 			continue
 		}
 		bare, remove := strings.CutPrefix(change, "-")

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -84,7 +85,7 @@ func Open(path, kubernetes string) (*Dir, error) {
 	if err := d.takeLock(); err != nil {
 		return nil, err
 	}
-	if err := d.adopt(found, kubernetes); err != nil {
+	if err := d.adopt(kubernetes); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -135,7 +136,7 @@ func (d *Dir) mkdir() error {
 	case unwritable(err):
 		return d.unwritable()
 	}
-	return fmt.Errorf("creating data directory: %w", err)
+	return &Problem{Dir: d.path, What: fmt.Sprintf("cannot be created: %v", err), Next: "choose another --data-dir"}
 }
 
 func (d *Dir) readMarker() (found bool, err error) {
@@ -166,14 +167,19 @@ func (d *Dir) mustBeEmpty() error {
 	if err != nil {
 		return fmt.Errorf("reading data directory: %w", err)
 	}
-	for _, e := range entries {
+	foreign := slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
 		// A start that was killed between lock and marker leaves only these.
-		if e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName) {
-			return &Problem{Dir: d.path, What: "holds other files and no " + markerName + ", so it is not ours",
-				Next: "choose an empty or new --data-dir"}
-		}
+		return e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName)
+	})
+	if !foreign {
+		return nil
 	}
-	return nil
+	// Another process may have begun to use the folder while we looked at it.
+	if found, err := d.readMarker(); found || err != nil {
+		return err
+	}
+	return &Problem{Dir: d.path, What: "holds other files and no " + markerName + ", so it is not ours",
+		Next: "choose an empty or new --data-dir"}
 }
 
 // takeLock uses flock, which the kernel drops with the process however it
@@ -206,12 +212,11 @@ func (d *Dir) takeLock() error {
 	return err
 }
 
-func (d *Dir) adopt(found bool, kubernetes string) error {
-	if found {
-		// Read again: another process may have written between reading and locking.
-		if _, err := d.readMarker(); err != nil {
-			return err
-		}
+func (d *Dir) adopt(kubernetes string) error {
+	// Read again, even where there was none: another process may have written
+	// one between reading and locking.
+	if _, err := d.readMarker(); err != nil {
+		return err
 	}
 	if d.marker.Format > Format || newerMinor(d.marker.Kubernetes, kubernetes) {
 		return &Problem{Dir: d.path,

@@ -45,6 +45,10 @@ func RESTConfig(c *clientcmdapi.Config) (*rest.Config, error) {
 // current one. What the file says of other clusters is kept: path may be the
 // user's own ~/.kube/config. The file is readable by this user only.
 func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
+	// What a link leads to is replaced, not the link.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
 	merged, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		merged, err = clientcmdapi.NewConfig(), nil
