@@ -45,8 +45,9 @@ func main() {
 	output := flag.String("o", "", "json, for a script")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *rounds, *binary, *stock, *output); err != nil {
+	err := run(ctx, *rounds, *binary, *stock, *output)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

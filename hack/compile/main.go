@@ -1,7 +1,7 @@
 // Command compile runs go build and shows how far it is: a cold build of
 // Kubernetes takes minutes, in which go build says nothing.
 //
-//	go run ./hack/compile NAME DIR ARGS...
+//	bin/compile NAME DIR ARGS...
 //
 // builds in DIR with the arguments of go build. On a terminal the progress is
 // one line that is rewritten; in a pipe it is a line now and then.

@@ -21,7 +21,6 @@ type Profile struct {
 	Name        string
 	Description string
 	Controllers []string // upstream's canonical names, and Scheduler
-	Nodes       int      // how many nodes, unless the user says
 }
 
 // Each profile adds to the one above it.
@@ -63,8 +62,8 @@ func Profiles() []Profile {
 	return []Profile{
 		{Name: "api", Description: "what envtest runs: etcd and kube-apiserver, no controllers"},
 		{Name: "gc", Description: "and garbage collection, namespace lifecycle, service accounts", Controllers: gc},
-		{Name: "workloads", Description: "and Deployments to CronJobs, EndpointSlices, the scheduler, nodes", Controllers: slices.Concat(gc, workloads), Nodes: 1},
-		{Name: "full", Description: "all of kube-controller-manager that makes sense without a cloud", Controllers: full, Nodes: 1},
+		{Name: "workloads", Description: "and Deployments to CronJobs, EndpointSlices, the scheduler, nodes", Controllers: slices.Concat(gc, workloads)},
+		{Name: "full", Description: "all of kube-controller-manager that makes sense without a cloud", Controllers: full},
 	}
 }
 

@@ -205,11 +205,15 @@ func (d *Dir) takeLock() error {
 		return &Problem{Dir: d.path, What: "is in use by " + who, Next: "stop that one, or choose another --data-dir"}
 	}
 	d.lock = f
-	if err := f.Truncate(0); err != nil {
-		return fmt.Errorf("writing lock: %w", err)
+	// The process is named for whoever finds the folder in use.
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
 	}
-	_, err = fmt.Fprintln(f, os.Getpid())
-	return err
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing lock: %w", err), f.Close())
+	}
+	return nil
 }
 
 func (d *Dir) adopt(kubernetes string) error {

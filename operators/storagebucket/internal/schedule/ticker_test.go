@@ -47,11 +47,14 @@ func next(t *testing.T, events <-chan Event) types.NamespacedName {
 // await waits until the ticker sleeps on the fake clock.
 func await(t *testing.T, c *testingclock.FakeClock) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !c.HasWaiters(); {
-		if time.Now().After(deadline) {
+	tick, late := time.NewTicker(time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for !c.HasWaiters() {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatal("nobody waits on the clock")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -62,14 +62,15 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	if o.dieWithParent {
 		ctx = untilOrphaned(ctx, parent)
 	}
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(stopLimit, func() { os.Exit(0) })
 	})
-	if err := run(ctx, o); err != nil {
+	err = run(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "s3server:", err)
 		os.Exit(1)
 	}

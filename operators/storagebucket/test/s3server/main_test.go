@@ -45,14 +45,17 @@ func start(t *testing.T, dir string, args ...string) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(patience); ; {
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for {
 		if content, err := os.ReadFile(ready); err == nil {
 			return &server{cmd: cmd, endpoint: string(content)}
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatal("the store did not become ready")
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

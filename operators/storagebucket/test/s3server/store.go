@@ -163,8 +163,8 @@ func prepare(ctx context.Context, o options, endpoint string) error {
 		}
 	}
 	if o.readyFile == "" {
-		fmt.Println(endpoint)
-		return nil
+		_, err := fmt.Fprintln(os.Stdout, endpoint)
+		return err
 	}
 	return writeAtomically(o.readyFile, endpoint)
 }

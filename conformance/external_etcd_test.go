@@ -1,0 +1,86 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestStateIsKeptInTheEtcdThatIsGiven(t *testing.T) {
+	t.Parallel()
+	endpoint := startEtcd(t)
+	first := startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
+	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"by": "etcd"}}
+	if _, err := first.client.CoreV1().ConfigMaps("default").Create(t.Context(), want, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first.kill()
+
+	// A data directory of its own: all they share is the etcd.
+	second := startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
+	got, err := second.client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Data["by"] != "etcd" {
+		t.Errorf("data %v, want %v", got.Data, want.Data)
+	}
+	if _, err := os.Stat(filepath.Join(second.dir, ".koboshi", "etcd")); err == nil {
+		t.Error("the plane made an etcd of its own besides")
+	}
+}
+
+// startEtcd runs stock etcd, built from the module that the product has too,
+// until the test ends.
+func startEtcd(t *testing.T) (endpoint string) {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "etcd")
+	if out, err := exec.Command("go", "build", "-o", binary, "go.etcd.io/etcd/server/v3").CombinedOutput(); err != nil {
+		t.Fatalf("building etcd: %v\n%s", err, out)
+	}
+	endpoint, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
+	cmd := exec.Command(binary, "--data-dir="+filepath.Join(dir, "data"), "--unsafe-no-fsync", "--log-level=error",
+		"--listen-client-urls="+endpoint, "--advertise-client-urls="+endpoint, "--listen-peer-urls="+peer)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	eventually(t, "etcd answers", func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/health", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		if err := resp.Body.Close(); err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("health answers %s", resp.Status)
+		}
+		return nil
+	})
+	return endpoint
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}

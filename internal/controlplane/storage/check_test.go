@@ -1,0 +1,155 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+func TestCheckTellsDamageFromAWholeStore(t *testing.T) {
+	t.Parallel()
+	whole := filledStore(t)
+	tests := map[string]struct {
+		damage func(t *testing.T, dir string)
+		what   string // part of what is told; none for a whole store
+	}{
+		"intact": {func(*testing.T, string) {}, ""},
+		"no folder": {
+			func(t *testing.T, dir string) { removeAll(t, dir) },
+			"etcd/member/wal is missing or empty",
+		},
+		"wal missing": {
+			func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, "member", "wal")) },
+			"etcd/member/wal is missing or empty",
+		},
+		"wal empty": {
+			func(t *testing.T, dir string) {
+				removeAll(t, filepath.Join(dir, "member", "wal"))
+				if err := os.Mkdir(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"etcd/member/wal is missing or empty",
+		},
+		"db missing": {
+			func(t *testing.T, dir string) { removeAll(t, database(dir)) },
+			"etcd/member/snap/db is missing",
+		},
+		"db empty": {
+			func(t *testing.T, dir string) { truncate(t, database(dir), 0) },
+			"etcd/member/snap/db",
+		},
+		"db without its last page": {
+			func(t *testing.T, dir string) { truncate(t, database(dir), usedBytes(t, dir)-1) },
+			"etcd/member/snap/db is cut off",
+		},
+		"db without all but its roots": {
+			func(t *testing.T, dir string) { truncate(t, database(dir), int64(2*os.Getpagesize())) },
+			"etcd/member/snap/db is cut off",
+		},
+		"db within its first page": {
+			func(t *testing.T, dir string) { truncate(t, database(dir), 100) },
+			"etcd/member/snap/db cannot be read",
+		},
+		"db garbage": {
+			func(t *testing.T, dir string) {
+				if err := os.WriteFile(database(dir), []byte(strings.Repeat("garbage ", 1<<14)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"etcd/member/snap/db cannot be read",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "etcd")
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			test.damage(t, dir)
+			err := Check(dir, errors.New)
+			switch {
+			case test.what == "" && err != nil:
+				t.Errorf("Check: %v", err)
+			case test.what != "" && (err == nil || !strings.Contains(err.Error(), test.what)):
+				t.Errorf("Check: %v, want it to say %q", err, test.what)
+			}
+		})
+	}
+}
+
+func TestCheckLeavesTheStoreAsItIs(t *testing.T) {
+	t.Parallel()
+	dir := filledStore(t)
+	before, err := os.ReadFile(database(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(dir, errors.New); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(database(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(before) != string(after) {
+		t.Error("Check wrote to the database")
+	}
+	withStore(t, dir, func(c *clientv3.Client) {
+		if _, err := c.Get(context.Background(), "a"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// filledStore is the folder of a store that has ended.
+func filledStore(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	withStore(t, dir, func(c *clientv3.Client) {
+		for _, key := range []string{"a", "b", "c"} {
+			if _, err := c.Put(context.Background(), key, strings.Repeat(key, 1<<15)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return dir
+}
+
+func database(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
+
+// usedBytes is how far the newest root of the database reaches; the file is
+// longer, since it grows in steps.
+func usedBytes(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	db, err := bolt.Open(database(dir), 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := db.View(func(tx *bolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
+func removeAll(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func truncate(t *testing.T, path string, size int64) {
+	t.Helper()
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+}

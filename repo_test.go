@@ -1,0 +1,348 @@
+package koboshi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+)
+
+const module = "github.com/koboshi-dev/koboshi"
+
+// A goFile is what the tests need to know of one Go file of any module here.
+type goFile struct {
+	path    string // from the root, with slashes
+	pkg     string // the name in its package clause
+	doc     string // the package comment
+	imports []string
+	lines   int
+
+	generated bool
+}
+
+func (f goFile) dir() string { return path.Dir(f.path) }
+
+func (f goFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// under reports whether the file lies in one of the folders or below it.
+func (f goFile) under(dirs ...string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(f.path, dir+"/") })
+}
+
+// uses reports whether the file imports the package or one below it.
+func (f goFile) uses(pkg string) bool {
+	return slices.ContainsFunc(f.imports, func(i string) bool { return i == pkg || strings.HasPrefix(i, pkg+"/") })
+}
+
+func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
+	byDir := map[string][]goFile{}
+	for _, f := range goFiles(t) {
+		// The comment of an external test package is shown nowhere.
+		if !strings.HasSuffix(f.pkg, "_test") {
+			byDir[f.dir()] = append(byDir[f.dir()], f)
+		}
+	}
+	for dir, files := range byDir {
+		// Only a package of tests may be described in a test.
+		if code := slices.DeleteFunc(slices.Clone(files), goFile.test); len(code) > 0 {
+			files = code
+		}
+		var documented []string
+		for _, f := range files {
+			if f.doc == "" {
+				continue
+			}
+			documented = append(documented, path.Base(f.path))
+			if opening := opening(f); !strings.HasPrefix(f.doc, opening) {
+				t.Errorf("%s: the package comment begins %q, not %q; a comment meant for something else needs an empty line before the package clause",
+					f.path, firstLine(f.doc), opening)
+			}
+		}
+		switch len(documented) {
+		case 0:
+			t.Errorf("%s: no file has a package comment; nobody can tell what the package is for without reading it", dir)
+		case 1:
+		default:
+			slices.Sort(documented)
+			t.Errorf("%s: %s each have a package comment; go doc would run them together", dir, strings.Join(documented, " and "))
+		}
+	}
+}
+
+// opening is how the package comment of f begins, by Go's convention.
+func opening(f goFile) string {
+	if f.pkg == "main" {
+		return "Command "
+	}
+	return "Package " + f.pkg + " "
+}
+
+// An importRule keeps a dependency where it belongs.
+type importRule struct {
+	name string
+	// pkg and everything below it is what the rule is about.
+	pkg string
+	// in names the folders that the rule binds. None means all.
+	in []string
+	// except names the folders that may import it all the same. Each must do
+	// so, or the exemption is stale.
+	except []string
+	why    string
+}
+
+var importRules = []importRule{
+	{
+		name: "kubernetes", pkg: "k8s.io/kubernetes",
+		except: []string{"internal/controlplane/apiserver", "internal/controlplane/controllers"},
+		why:    "upstream does not support k8s.io/kubernetes as a library, so what a release breaks must be in two packages and no more",
+	},
+	{
+		name: "kwok", pkg: "sigs.k8s.io/kwok",
+		except: []string{"internal/controlplane/nodes"},
+		why:    "how nodes are simulated is the business of one package",
+	},
+	{
+		name: "etcd server", pkg: "go.etcd.io/etcd/server",
+		except: []string{"internal/controlplane/storage"},
+		why:    "everything else is a client of the store and must work with somebody's own etcd too",
+	},
+	{
+		name: "black box", pkg: module + "/internal",
+		in:  []string{"conformance", "demo"},
+		why: "it judges the built binary as a user sees it, so it must not know how the binary is made",
+	},
+	{
+		name: "operators", pkg: module + "/internal",
+		in:  []string{"operators"},
+		why: "the operators are Koboshi's users: what they need, any user must be able to import",
+	},
+	{
+		name: "library below command line", pkg: module + "/internal/cli",
+		in:  []string{"internal/controlplane"},
+		why: "the command line is a client of the plane; the other way round the plane could not be embedded or tested without it",
+	},
+}
+
+func TestDependenciesStayWhereTheyBelong(t *testing.T) {
+	files := goFiles(t)
+	for _, rule := range importRules {
+		t.Run(rule.name, func(t *testing.T) {
+			used := map[string]bool{}
+			for _, f := range files {
+				if !f.uses(rule.pkg) || len(rule.in) > 0 && !f.under(rule.in...) {
+					continue
+				}
+				if f.under(rule.except...) {
+					used[f.dir()] = used[f.dir()] || !f.test()
+					continue
+				}
+				t.Errorf("%s imports %s: %s", f.path, rule.pkg, rule.why)
+			}
+			for _, dir := range rule.except {
+				if !used[dir] {
+					t.Errorf("%s is exempt and does not import %s; take the exemption out", dir, rule.pkg)
+				}
+			}
+		})
+	}
+}
+
+// goMod is the part of `go mod edit -json` that is looked at.
+type goMod struct {
+	Require []struct{ Path, Version string }
+	Replace []json.RawMessage
+	Exclude []json.RawMessage
+}
+
+func readGoMod(t *testing.T) goMod {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json", "go.mod").Output()
+	if err != nil {
+		t.Fatalf("go mod edit -json go.mod: %v", err)
+	}
+	var m goMod
+	if err := json.Unmarshal(out, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestGoInstallCanBuildTheModule(t *testing.T) {
+	m := readGoMod(t)
+	if len(m.Replace)+len(m.Exclude) > 0 {
+		t.Errorf("go.mod replaces %s and excludes %s; with either, `go install %s/cmd/koboshi@latest` is refused",
+			m.Replace, m.Exclude, module)
+	}
+}
+
+func TestAllOfKubernetesIsOfOneRelease(t *testing.T) {
+	const kubernetes = "k8s.io/kubernetes"
+	versions := map[string]string{}
+	for _, r := range readGoMod(t).Require {
+		versions[r.Path] = r.Version
+	}
+	if got, want := "v"+kubeversion.Version, versions[kubernetes]; got != want {
+		t.Errorf("kubeversion.Version says %s and go.mod %s; /version would lie", got, want)
+	}
+	staging := strings.Replace(versions[kubernetes], "v1.", "v0.", 1)
+	minor := regexp.MustCompile(`^v0\.\d+\.\d+$`)
+	found, other := 0, map[string][]string{}
+	for name, version := range versions {
+		// klog, utils and kube-openapi have releases of their own.
+		if !strings.HasPrefix(name, "k8s.io/") || name == kubernetes || !minor.MatchString(version) {
+			continue
+		}
+		found++
+		if version != staging {
+			other[version] = append(other[version], name)
+		}
+	}
+	for version, names := range other {
+		slices.Sort(names)
+		t.Errorf("go.mod requires %s of %s beside %s %s; the parts of one release are tested together and with nothing else, so require %s",
+			version, strings.Join(names, ", "), kubernetes, versions[kubernetes], staging)
+	}
+	if found < 20 {
+		t.Errorf("go.mod requires %d modules of Kubernetes' staging area; without a replace each that is needed must be listed", found)
+	}
+}
+
+func TestNoPackageIsNamedAfterNothing(t *testing.T) {
+	empty := []string{"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+	reported := map[string]bool{}
+	for _, f := range goFiles(t) {
+		for _, name := range []string{strings.TrimSuffix(f.pkg, "_test"), path.Base(f.dir())} {
+			if slices.Contains(empty, name) && !reported[f.dir()] {
+				reported[f.dir()] = true
+				t.Errorf("%s: %q says nothing about the domain; name the package after what it knows", f.dir(), name)
+			}
+		}
+	}
+}
+
+func TestNoFileIsTooLongToRead(t *testing.T) {
+	const limit = 800
+	for _, f := range goFiles(t) {
+		if f.lines > limit && !f.generated {
+			t.Errorf("%s has %d lines, more than %d; it holds more than one subject", f.path, f.lines, limit)
+		}
+	}
+}
+
+func TestNoFileNamesAMachine(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("not a checkout: %v", err)
+	}
+	// Folders that exist on the machine of whoever wrote it and on no other.
+	machine := regexp.MustCompile(`(^|[^\w.-])/(root|work)/`)
+	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
+		data, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.IndexByte(data, 0) >= 0 {
+			continue // deleted and not yet committed, or no text
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for number, line := range bytes.Split(data, []byte("\n")) {
+			if found := machine.Find(line); found != nil {
+				t.Errorf("%s:%d: %q is a folder of one machine", name, number+1, found)
+			}
+		}
+	}
+}
+
+func TestLicenceIsApache2(t *testing.T) {
+	data, err := os.ReadFile("LICENSE")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no LICENSE yet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := strings.Join(strings.Fields(string(data[:min(len(data), 200)])), " ")
+	if want := "Apache License Version 2.0, January 2004"; !strings.HasPrefix(head, want) {
+		t.Errorf("LICENSE begins %q, want %q", head, want)
+	}
+}
+
+// goFiles reads every Go file of every module in the repository.
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+var parsed = sync.OnceValues(func() ([]goFile, error) {
+	files := map[string]goFile{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && ignored(entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		}
+		f, err := parse(name)
+		files[f.path] = f
+		return err
+	})
+	return slices.SortedFunc(maps.Values(files), func(a, b goFile) int { return strings.Compare(a.path, b.path) }), err
+})
+
+// ignored is true for folders that the go command skips, and for what is built.
+func ignored(dir string) bool {
+	return strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_") ||
+		slices.Contains([]string{"testdata", "vendor", "bin", "dist"}, dir)
+}
+
+func parse(name string) (goFile, error) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return goFile{}, err
+	}
+	syntax, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return goFile{}, err
+	}
+	f := goFile{
+		path:      filepath.ToSlash(name),
+		pkg:       syntax.Name.Name,
+		doc:       syntax.Doc.Text(),
+		lines:     bytes.Count(src, []byte("\n")),
+		generated: ast.IsGenerated(syntax),
+	}
+	for _, spec := range syntax.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return goFile{}, err
+		}
+		f.imports = append(f.imports, imported)
+	}
+	return f, nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
