@@ -51,7 +51,7 @@ test: test-unit test-conformance test-operator ## Run the whole test suite
 
 .PHONY: test-unit
 test-unit: ## Test the packages
-	go vet ./...
+	$(STATIC) go vet ./...
 	go test -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance)")
 	$(STATIC) go test $(HEAVY)
 
@@ -65,7 +65,8 @@ test-conformance: build ## Test the built binary as a black box
 
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
-	$(MAKE) -C $(OPERATOR) verify test KOBOSHI=$(CURDIR)/bin/koboshi
+	$(STATIC) $(MAKE) -C $(OPERATOR) verify
+	$(MAKE) -C $(OPERATOR) test KOBOSHI=$(CURDIR)/bin/koboshi
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
@@ -73,9 +74,9 @@ takeout: build ## Show that each conformance test fails when its part is taken o
 
 .PHONY: lint
 lint: $(LINT) ## Lint all modules
-	$(LINT) run ./...
-	cd $(OPERATOR) && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
-	cd $(OPERATOR)/test/s3server && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
+	$(STATIC) $(LINT) run ./...
+	cd $(OPERATOR) && $(STATIC) $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
+	cd $(OPERATOR)/test/s3server && $(STATIC) $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
 
 $(LINT): tools/go.mod tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
