@@ -24,7 +24,8 @@ help: ## List the targets
 
 .PHONY: demo
 demo: build operator ## Build everything and tell the story with the real parts
-	@go run ./demo
+	@go build -o bin/demo ./demo
+	@exec bin/demo
 
 $(COMPILE): hack/compile/main.go
 	@go build -o $@ ./hack/compile
@@ -47,7 +48,11 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 ##@ Prove
 
 .PHONY: test
-test: test-unit test-conformance test-operator ## Run the whole test suite
+test: compiler test-unit test-conformance test-operator ## Run the whole test suite
+
+.PHONY: compiler
+compiler:
+	@command -v $$(go env CC) >/dev/null || { echo "the race detector needs a C compiler: install gcc and libc6-dev" >&2; exit 1; }
 
 .PHONY: test-unit
 test-unit: ## Test the packages
@@ -66,7 +71,7 @@ test-conformance: build ## Test the built binary as a black box
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
-	$(MAKE) -C $(OPERATOR) test KOBOSHI=$(CURDIR)/bin/koboshi
+	$(MAKE) -C $(OPERATOR) test KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
@@ -75,8 +80,8 @@ takeout: build ## Show that each conformance test fails when its part is taken o
 .PHONY: lint
 lint: $(LINT) ## Lint all modules
 	$(STATIC) $(LINT) run ./...
-	cd $(OPERATOR) && $(STATIC) $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
-	cd $(OPERATOR)/test/s3server && $(STATIC) $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...
+	cd $(OPERATOR) && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
+	cd $(OPERATOR)/test/s3server && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 
 $(LINT): tools/go.mod tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint

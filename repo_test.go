@@ -246,7 +246,7 @@ func TestNoFileIsTooLongToRead(t *testing.T) {
 }
 
 func TestNoFileNamesAMachine(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached").Output()
 	if err != nil {
 		t.Skipf("not a checkout: %v", err)
 	}
@@ -271,7 +271,7 @@ func TestNoFileNamesAMachine(t *testing.T) {
 func TestLicenceIsApache2(t *testing.T) {
 	data, err := os.ReadFile("LICENSE")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("there is no LICENSE yet")
+		t.Fatal("there is no LICENSE")
 	}
 	if err != nil {
 		t.Fatal(err)

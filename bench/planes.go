@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,8 +34,26 @@ type Running struct{ processes []*process }
 
 type process struct {
 	cmd    *exec.Cmd
-	output bytes.Buffer
+	output output
 	exited chan struct{}
+}
+
+// output may be read while the process still writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
 }
 
 // Stop ends the processes, the last started first, and waits for them.
@@ -76,7 +96,27 @@ func (r *Running) Memory() (rss, peak, pss int64, err error) {
 			*f.sum += kb * 1024
 		}
 	}
-	return rss, peak, pss, nil
+	inMemory := r.inMemory()
+	return rss + inMemory, peak + inMemory, pss + inMemory, nil
+}
+
+// inMemory is what an ephemeral plane keeps in /dev/shm, which is memory too,
+// in bytes on disk blocks.
+func (r *Running) inMemory() (sum int64) {
+	for _, p := range r.processes {
+		_, kubeconfig, found := strings.Cut(p.output.String(), "export KUBECONFIG=/dev/shm/")
+		if !found {
+			continue
+		}
+		_ = filepath.WalkDir(filepath.Dir("/dev/shm/"+strings.TrimSpace(kubeconfig)), func(path string, _ fs.DirEntry, err error) error {
+			var stat syscall.Stat_t
+			if err == nil && syscall.Lstat(path, &stat) == nil {
+				sum += stat.Blocks * 512
+			}
+			return nil
+		})
+	}
+	return sum
 }
 
 func field(file, key string) (int64, error) {

@@ -57,7 +57,7 @@ func run(ctx context.Context) (err error) {
 			if ctx.Err() != nil {
 				return errors.New("interrupted")
 			}
-			return fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err)
+			return errors.Join(fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err), d.ended())
 		}
 	}
 	d.tellHowToGoOn()
@@ -72,14 +72,14 @@ func (d *demo) tellHowToGoOn() {
 	if interactive() {
 		fmt.Println("Everything keeps running until you press Ctrl-C. In another terminal:")
 	} else {
-		fmt.Println("The state is kept. Start it again, and go on:")
+		fmt.Println("All has been stopped; the cluster's state is kept. To start it again:")
 		fmt.Printf("\n  bin/koboshi up --data-dir %s/plane &", stateDir)
 	}
 	fmt.Printf(`
-  export KUBECONFIG=$PWD/%s/plane/kubeconfig
+  export KUBECONFIG="$PWD/%s/plane/kubeconfig"
   bin/koboshi kubectl get deployments,pods
   bin/koboshi kubectl scale deployment/nginx --replicas=4
-  bin/koboshi kubectl get storagebuckets --watch
+  bin/koboshi kubectl get storagebuckets
   bin/koboshi kubectl explain storagebucket.spec
 `, stateDir)
 }

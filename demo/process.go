@@ -125,12 +125,27 @@ func (d *demo) stop(p *process) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
+		if !p.cmd.ProcessState.Success() {
+			return fmt.Errorf("%s ended with %v: %s", p.name, p.cmd.ProcessState, p.tail())
+		}
 		return nil
 	case <-time.After(stopTimeout):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 		return fmt.Errorf("%s did not stop when told to", p.name)
 	}
+}
+
+// ended tells of the programs that ended before they were told to.
+func (d *demo) ended() (err error) {
+	for _, p := range d.processes {
+		select {
+		case <-p.exited:
+			err = errors.Join(err, fmt.Errorf("%s has ended: %s", p.name, p.tail()))
+		default:
+		}
+	}
+	return err
 }
 
 // stopAll ends what still runs, the last started first.

@@ -14,15 +14,29 @@ import (
 )
 
 func main() {
+	// kubectl has its own ways with signals.
 	if filepath.Base(os.Args[0]) == "kubectl" {
 		os.Exit(cli.Kubectl(os.Args[1:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
+		os.Exit(cli.Kubectl(os.Args[2:]))
 	}
 	stderr, err := clog.KeepStderr()
 	if err != nil {
 		stderr = os.Stderr
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), signals()...)
 	// After the first signal the default handling returns, so a second one kills.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
+}
+
+// signals lists what ends the program in order. A closed terminal does too,
+// unless nohup said otherwise.
+func signals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }

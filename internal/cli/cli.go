@@ -33,10 +33,6 @@ func (e usageError) Unwrap() error { return e.error }
 
 // Run executes the command line and returns the process's exit code.
 func Run(ctx context.Context, args []string, stdio Stdio) int {
-	// kubectl parses its own flags and ends the process itself.
-	if len(args) > 0 && args[0] == "kubectl" {
-		return Kubectl(args[1:])
-	}
 	root := newRoot(stdio)
 	root.SetArgs(args)
 	root.SetIn(stdio.In)

@@ -17,8 +17,8 @@ import (
 	_ "github.com/koboshi-dev/koboshi/internal/kubeversion" // kubectl version
 )
 
-// newKubectl is only there to be listed by --help; Run hands kubectl its
-// arguments before any of ours are parsed.
+// newKubectl is only there to be listed by --help: main calls Kubectl before
+// any of our flags are parsed.
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",
@@ -48,6 +48,10 @@ func Kubectl(args []string) int {
 }
 
 func useLocalPlane(args []string) {
+	// What follows belongs to a program that kubectl runs.
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
 	named := slices.ContainsFunc(args, func(a string) bool {
 		return a == "--kubeconfig" || strings.HasPrefix(a, "--kubeconfig=")
 	})

@@ -13,9 +13,11 @@ const parentPoll = 100 * time.Millisecond
 
 var errParentDied = errors.New("the parent process ended")
 
+// parent is read before anything else runs, so that one that dies soon is missed.
+var parent = os.Getppid()
+
 // untilParentDies ends the context when another process becomes the parent.
 func untilParentDies(ctx context.Context) context.Context {
-	parent := os.Getppid()
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		tick := time.NewTicker(parentPoll)

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,6 +59,9 @@ Profiles, each with all of the one before:
 			opts.LastWords = stdio.Err
 			opts.Waiting = func(what string) {
 				_, _ = fmt.Fprintf(stdio.Err, "koboshi: still waiting for %s\n", what)
+			}
+			if f.readyFile, err = writableFile("--ready-file", f.readyFile); err != nil {
+				return err
 			}
 			ctx := cmd.Context()
 			if f.dieWithParent {
@@ -111,7 +117,9 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 		o.Nodes = 0
 	}
 	for i, arg := range o.APIServerFlags {
-		o.APIServerFlags[i] = "--" + strings.TrimLeft(arg, "-")
+		if o.APIServerFlags[i], err = apiserverFlag(arg); err != nil {
+			return o, err
+		}
 	}
 	switch {
 	case o.Nodes < 0 || o.Nodes > controlplane.MaxNodes:
@@ -128,17 +136,67 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 	if f.ephemeral {
 		o.DataDir = ""
 	}
-	if o.Kubeconfig != "" {
-		if o.Kubeconfig, err = filepath.Abs(o.Kubeconfig); err != nil {
-			return o, fmt.Errorf("resolving --kubeconfig: %w", err)
+	if o.Kubeconfig, err = writableFile("--kubeconfig", o.Kubeconfig); err != nil {
+		return o, err
+	}
+	return o, checkEtcd(o.Etcd)
+}
+
+// ours are flags of kube-apiserver whose place has been taken.
+var ours = map[string]string{"secure-port": "--port", "bind-address": "127.0.0.1", "etcd-servers": "--etcd-servers"}
+
+// apiserverFlag gives a flag of kube-apiserver its dashes.
+func apiserverFlag(arg string) (string, error) {
+	arg = strings.TrimLeft(arg, "-")
+	name, _, _ := strings.Cut(arg, "=")
+	if use, taken := ours[name]; taken {
+		return "", usageError{fmt.Errorf("--kube-apiserver-arg=%s is without effect here; koboshi uses %s", name, use)}
+	}
+	return "--" + arg, nil
+}
+
+func checkEtcd(e controlplane.ExternalEtcd) error {
+	if len(e.Servers) == 0 && e.CAFile+e.CertFile+e.KeyFile+e.Prefix != "" {
+		return usageError{errors.New("the --etcd-* flags go with --etcd-servers; name your etcd cluster, or leave them out")}
+	}
+	for _, server := range e.Servers {
+		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix", "unixs"}, u.Scheme) {
+			return usageError{fmt.Errorf("--etcd-servers: %q is no URL such as https://10.0.0.1:2379; give one, or several with commas", server)}
 		}
 	}
-	return o, nil
+	return nil
+}
+
+// writableFile makes path absolute and checks, before minutes of work depend on
+// it, that a file can be put there.
+func writableFile(flag, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("resolving %s: %w", flag, err)
+	}
+	dir := filepath.Dir(path)
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".koboshi-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return "", usageError{fmt.Errorf("%s: %s cannot be written: %w; choose another file", flag, path, err)}
+	}
+	return path, nil
 }
 
 func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Stdio) error {
 	started := time.Now()
 	saveMemory()
+	if readyFile != "" {
+		_ = os.Remove(readyFile) // of a plane that was killed
+	}
 	plane, err := controlplane.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -175,7 +233,7 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 		nodes = fmt.Sprintf("nodes: %d", o.Nodes)
 	}
 	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
-		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, r.Kubeconfig)
+		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, quoted(r.Kubeconfig))
 	if readyFile == "" {
 		return nil
 	}
@@ -186,6 +244,16 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	return datadir.WriteFile(readyFile, append(data, '\n'), 0o600)
 }
 
+// quoted makes a path that a shell takes as one word.
+func quoted(path string) string {
+	if strings.IndexFunc(path, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@%", r)
+	}) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
 // classify marks the errors that a person mends by calling differently, and
 // shows them without the steps that led there.
 func classify(err error) error {
@@ -193,6 +261,7 @@ func classify(err error) error {
 		problem *datadir.Problem
 		port    *controlplane.PortError
 		store   *controlplane.StoreError
+		flags   *apiserver.FlagError
 	)
 	switch {
 	case errors.As(err, &problem):
@@ -201,8 +270,8 @@ func classify(err error) error {
 		return usageError{port}
 	case errors.As(err, &store):
 		return usageError{store}
-	case errors.Is(err, apiserver.ErrFlags):
-		return usageError{fmt.Errorf("%w; see --kube-apiserver-arg", err)}
+	case errors.As(err, &flags):
+		return usageError{fmt.Errorf("%w; correct --kube-apiserver-arg", flags)}
 	}
 	return err
 }

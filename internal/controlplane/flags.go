@@ -3,6 +3,7 @@ package controlplane
 import (
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -50,7 +51,20 @@ func (p *Plane) apiserverFlags() []string {
 	}
 	flags = append(flags, p.opts.Etcd.flags()...)
 	flags = append(flags, advertiseFlags()...)
-	return append(flags, p.opts.APIServerFlags...)
+	return override(flags, p.opts.APIServerFlags)
+}
+
+// override appends given to flags, less those that given names too: upstream
+// adds up the values of a list that is given twice.
+func override(flags, given []string) []string {
+	name := func(flag string) string {
+		name, _, _ := strings.Cut(flag, "=")
+		return strings.ReplaceAll(name, "_", "-")
+	}
+	kept := slices.DeleteFunc(flags, func(flag string) bool {
+		return slices.ContainsFunc(given, func(g string) bool { return name(g) == name(flag) })
+	})
+	return append(kept, given...)
 }
 
 // advertiseFlags lets upstream choose the address of the Service "kubernetes"

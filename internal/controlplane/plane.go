@@ -56,7 +56,8 @@ type Options struct {
 	// Kubeconfig is where the administrator's kubeconfig is written. Empty
 	// means the file "kubeconfig" in the data directory.
 	Kubeconfig string
-	// APIServerFlags are added to kube-apiserver's own; later ones win.
+	// APIServerFlags are given to kube-apiserver. Each takes the place of the
+	// flag of that name that the plane would give.
 	APIServerFlags []string
 	// Verbosity is klog's -v for all components.
 	Verbosity int
@@ -84,8 +85,6 @@ type Plane struct {
 	etcd        *storage.Etcd // nil when the store is somebody else's
 	socketDir   string        // to be removed, if it is not in the data directory
 	listener    net.Listener
-	kubelet     *nodes.Kubelet
-	nodesLog    *os.File
 	server      *apiserver.Server
 	loopback    *rest.Config
 
@@ -119,8 +118,8 @@ var spent atomic.Bool
 // Start runs a plane and returns when it is ready: /readyz answers ok and,
 // where the profile runs them, the default service account exists and the
 // nodes are Ready. After an error nothing is left running. Wrong use is
-// reported as *datadir.Problem, *PortError, *StoreError, apiserver.ErrFlags or
-// ErrSecondPlane.
+// reported as *datadir.Problem, *PortError, *StoreError, *apiserver.FlagError
+// or ErrSecondPlane.
 func Start(ctx context.Context, o Options) (*Plane, error) {
 	if spent.Load() {
 		return nil, ErrSecondPlane
@@ -148,8 +147,9 @@ func toldInFull(err error) bool {
 	var (
 		port  *PortError
 		store *StoreError
+		flags *apiserver.FlagError
 	)
-	return errors.As(err, &port) || errors.As(err, &store) || errors.Is(err, apiserver.ErrFlags)
+	return errors.As(err, &port) || errors.As(err, &store) || errors.As(err, &flags)
 }
 
 // whileHealthy runs a step and gives up when a component ends meanwhile.
@@ -202,16 +202,15 @@ func (p *Plane) release(keepLogs bool) error {
 	if p.listener != nil && p.server == nil {
 		_ = p.listener.Close()
 	}
-	if p.kubelet != nil {
-		p.kubelet.Close()
-	}
 	if p.socketDir != "" {
 		_ = os.RemoveAll(p.socketDir)
 	}
 	switch {
 	case p.dir == nil:
 		return nil
-	case p.opts.DataDir == "" && !keepLogs:
+	case p.opts.DataDir == "" && keepLogs:
+		return p.dir.Abandon("logs")
+	case p.opts.DataDir == "":
 		return p.dir.Remove()
 	}
 	return p.dir.Close()

@@ -200,8 +200,8 @@ func TestStartTellsWhichFlagOfTheAPIServerIsWrong(t *testing.T) {
 		return
 	}
 	_, err := Start(t.Context(), Options{APIServerFlags: []string{"--no-such-flag=1"}})
-	if !errors.Is(err, apiserver.ErrFlags) || !strings.Contains(err.Error(), "no-such-flag") {
-		t.Errorf("Start: %v, want ErrFlags that names no-such-flag", err)
+	if !errors.As(err, new(*apiserver.FlagError)) || !strings.Contains(err.Error(), "no-such-flag") {
+		t.Errorf("Start: %v, want a FlagError that names no-such-flag", err)
 	}
 	if left := ephemeralFolders(t); len(left) > 0 {
 		t.Errorf("left behind: %q", left)

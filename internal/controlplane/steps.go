@@ -3,7 +3,10 @@ package controlplane
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"strconv"
 
@@ -97,20 +100,14 @@ func (p *Plane) issue(context.Context) (err error) {
 	}
 	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 	p.ca, err = p.certs.Ensure(names, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, serviceIP})
+	var circumstance *fs.PathError
+	if err != nil && p.dir.Marker().Initialized && !errors.As(err, &circumstance) {
+		return p.dir.Damaged("pki: " + err.Error())
+	}
 	return err
 }
 
 func (p *Plane) startServer(ctx context.Context) (err error) {
-	serving, err := tls.LoadX509KeyPair(p.certs.Path("kubelet.crt"), p.certs.Path("kubelet.key"))
-	if err != nil {
-		return fmt.Errorf("reading the nodes' certificate: %w", err)
-	}
-	if p.nodesLog, err = p.logs.Open(nodesName); err != nil {
-		return err
-	}
-	if p.kubelet, err = nodes.NewKubelet(p.ca.Cert, serving, clog.Slog(p.nodesLog)); err != nil {
-		return err
-	}
 	if !spent.CompareAndSwap(false, true) {
 		return ErrSecondPlane
 	}
@@ -120,6 +117,10 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 		OwnStore:  p.etcd != nil,
 		UserAgent: userAgent(apiserverName),
 	})
+	var refused *apiserver.FlagError
+	if errors.As(err, &refused) {
+		return err // no log says more
+	}
 	if err != nil {
 		return p.named(apiserverName, err)
 	}
@@ -184,20 +185,46 @@ func (p *Plane) startNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.goComponent("kubelet endpoint", p.kubelet.Run)
-	// With no nodes wanted, those of an earlier start must still go.
-	if err := nodes.Ensure(ctx, client, p.opts.Nodes, p.kubelet.Port()); err != nil {
+	if p.opts.Nodes == 0 && !p.opts.Profile.Has(controllers.Scheduler) {
+		// None are wanted, but those of an earlier start must go.
+		if err := nodes.Ensure(ctx, client, 0, 0); err != nil {
+			return p.named(apiserverName, err)
+		}
+		return p.waitUsable(ctx, client)
+	}
+	log, err := p.logs.Open(nodesName)
+	if err != nil {
+		return err
+	}
+	kubelet, err := p.startKubelet(log)
+	if err != nil {
+		return err
+	}
+	if err := nodes.Ensure(ctx, client, p.opts.Nodes, kubelet.Port()); err != nil {
 		return p.named(apiserverName, err)
 	}
 	engine, kubeconfig, err := p.identity(nodesName, pki.Request{CommonName: "koboshi:nodes", Groups: []string{"system:masters"}})
 	if err != nil {
 		return err
 	}
-	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: p.kubelet.Port(), Log: p.nodesLog})
+	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: kubelet.Port(), Log: log})
 	if err != nil {
 		return p.named(nodesName, err)
 	}
 	return p.waitUsable(ctx, client)
+}
+
+func (p *Plane) startKubelet(log io.Writer) (*nodes.Kubelet, error) {
+	serving, err := tls.LoadX509KeyPair(p.certs.Path("kubelet.crt"), p.certs.Path("kubelet.key"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the nodes' certificate: %w", err)
+	}
+	kubelet, err := nodes.NewKubelet(p.ca.Cert, serving, clog.Slog(log))
+	if err != nil {
+		return nil, err
+	}
+	p.goComponent(nodesName, kubelet.Run)
+	return kubelet, nil
 }
 
 func (p *Plane) writeKubeconfig(context.Context) error {
@@ -205,5 +232,8 @@ func (p *Plane) writeKubeconfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return pki.WriteKubeconfig(p.Kubeconfig(), admin)
+	if p.opts.Kubeconfig == "" {
+		return pki.WriteKubeconfig(p.Kubeconfig(), admin)
+	}
+	return pki.MergeKubeconfig(p.opts.Kubeconfig, admin)
 }

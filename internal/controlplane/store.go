@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
@@ -16,51 +13,29 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// ExternalEtcd is an etcd cluster that somebody else runs. The fields are
-// kube-apiserver's flags of the same names.
-type ExternalEtcd struct {
-	Servers                   []string // --etcd-servers; none means a store of our own
-	CAFile, CertFile, KeyFile string   // --etcd-cafile, --etcd-certfile, --etcd-keyfile
-	Prefix                    string   // --etcd-prefix; empty means upstream's default
-}
-
-func (e ExternalEtcd) flags() []string {
-	var flags []string
-	for _, f := range []struct{ name, value string }{
-		{"--etcd-cafile", e.CAFile}, {"--etcd-certfile", e.CertFile}, {"--etcd-keyfile", e.KeyFile}, {"--etcd-prefix", e.Prefix},
-	} {
-		if f.value != "" {
-			flags = append(flags, f.name+"="+f.value)
-		}
-	}
-	return flags
-}
-
-// StoreError reports that somebody else's etcd cannot be used.
-type StoreError struct {
-	Servers []string
-	Err     error
-}
-
-func (e *StoreError) Error() string {
-	return fmt.Sprintf("etcd at %s does not answer: %v; check --etcd-servers and the certificates that go with it", strings.Join(e.Servers, ","), e.Err)
-}
-
-func (e *StoreError) Unwrap() error { return e.Err }
-
-// dialTimeout bounds the first contact with somebody else's etcd. Upstream
-// would try for 20 s per resource before it gave up.
-const dialTimeout = 5 * time.Second
-
 // maxSocketDir leaves room for a file name in the 104 bytes that a unix socket's
 // path may have on macOS (108 on Linux).
 const maxSocketDir = 90
 
 func (p *Plane) startStore(ctx context.Context) error {
+	store := datadir.StoreOwn
 	if len(p.opts.Etcd.Servers) > 0 {
-		p.etcdServers = p.opts.Etcd.Servers
-		return p.opts.Etcd.ping(ctx)
+		store = datadir.StoreExternal
 	}
+	if m := p.dir.Marker(); m.Initialized && m.Store != store {
+		return p.dir.StoreMoved(m.Store)
+	}
+	start := p.startOwnStore
+	if store == datadir.StoreExternal {
+		start = p.useExternalStore
+	}
+	if err := start(ctx); err != nil {
+		return err
+	}
+	return p.dir.Update(func(m *datadir.Marker) { m.Initialized, m.Store = true, store })
+}
+
+func (p *Plane) startOwnStore(ctx context.Context) error {
 	if err := p.checkStore(); err != nil {
 		return err
 	}
@@ -81,7 +56,7 @@ func (p *Plane) startStore(ctx context.Context) error {
 		Unsynced:  p.opts.DataDir == "",
 		Logger:    clog.Zap(log, lastWords),
 	})
-	if err != nil && p.dir.Marker().Initialized {
+	if storage.Corrupt(err) && p.dir.Marker().Initialized {
 		return p.dir.Damaged(fmt.Sprintf("etcd refuses its data: %v (log: %s)", err, p.logs.Path(etcdName)))
 	}
 	if err != nil {
@@ -96,7 +71,7 @@ func (p *Plane) startStore(ctx context.Context) error {
 			return nil
 		}
 	})
-	return p.dir.Update(func(m *datadir.Marker) { m.Initialized = true })
+	return nil
 }
 
 // checkStore refuses a data directory whose store has gone: etcd would create
@@ -109,39 +84,21 @@ func (p *Plane) checkStore() error {
 }
 
 func (p *Plane) socketFolder() (string, error) {
-	if dir := p.dir.Path("run"); len(dir) <= maxSocketDir {
+	// etcd takes a comma for the end of an address.
+	if dir := p.dir.Path("run"); len(dir) <= maxSocketDir && !strings.Contains(dir, ",") {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return "", fmt.Errorf("creating folder for sockets: %w", err)
 		}
 		return dir, nil
 	}
-	dir, err := os.MkdirTemp("", "koboshi-")
+	base := os.TempDir()
+	if len(base) > maxSocketDir || strings.Contains(base, ",") {
+		base = "/tmp"
+	}
+	dir, err := os.MkdirTemp(base, "koboshi-")
 	if err != nil {
 		return "", fmt.Errorf("creating folder for sockets: %w", err)
 	}
 	p.socketDir = dir
 	return dir, nil
-}
-
-func (e ExternalEtcd) ping(ctx context.Context) error {
-	fail := func(err error) error { return &StoreError{Servers: e.Servers, Err: err} }
-	cfg := clientv3.Config{Endpoints: e.Servers, DialTimeout: dialTimeout, Logger: zap.NewNop()}
-	if e.CAFile != "" || e.CertFile != "" || e.KeyFile != "" {
-		tls, err := transport.TLSInfo{TrustedCAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile}.ClientConfig()
-		if err != nil {
-			return fail(err)
-		}
-		cfg.TLS = tls
-	}
-	client, err := clientv3.New(cfg)
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = client.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	if _, err := client.Get(ctx, "health"); err != nil {
-		return fail(err)
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 
@@ -28,8 +27,7 @@ import (
 
 // Config says how to build the server.
 type Config struct {
-	// Flags are kube-apiserver's own, such as "--etcd-servers=…". Those that
-	// come later win.
+	// Flags are kube-apiserver's own, such as "--etcd-servers=…".
 	Flags []string
 	// Listener receives the connections. The server closes it.
 	Listener net.Listener
@@ -45,8 +43,12 @@ type Server struct {
 	aggregator *aggregatorapiserver.APIAggregator
 }
 
-// ErrFlags marks an error in Config.Flags.
-var ErrFlags = errors.New("kube-apiserver refuses its flags")
+// A FlagError is what kube-apiserver says against Config.Flags.
+type FlagError struct{ Err error }
+
+func (e *FlagError) Error() string { return "kube-apiserver refuses its flags: " + e.Err.Error() }
+
+func (e *FlagError) Unwrap() error { return e.Err }
 
 // New builds the server. The store must answer already.
 func New(ctx context.Context, c Config) (*Server, error) {
@@ -86,7 +88,7 @@ func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	opts := options.NewServerRunOptions()
 	if err := parse(opts.Flags(), c.Flags); err != nil {
-		return options.CompletedOptions{}, fmt.Errorf("%w: %w", ErrFlags, err)
+		return options.CompletedOptions{}, &FlagError{err}
 	}
 	opts.SecureServing.Listener = c.Listener
 	opts.SecureServing.BindPort = c.Listener.Addr().(*net.TCPAddr).Port
@@ -96,7 +98,7 @@ func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
 	}
 	opts.InformerName = informerName
 	if err := opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
-		return options.CompletedOptions{}, fmt.Errorf("%w: %w", ErrFlags, err)
+		return options.CompletedOptions{}, &FlagError{err}
 	}
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	completed, err := opts.Complete(ctx)
@@ -104,7 +106,7 @@ func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
 		return options.CompletedOptions{}, fmt.Errorf("completing kube-apiserver's options: %w", err)
 	}
 	if errs := completed.Validate(); len(errs) != 0 {
-		return options.CompletedOptions{}, fmt.Errorf("%w: %w", ErrFlags, utilerrors.NewAggregate(errs))
+		return options.CompletedOptions{}, &FlagError{utilerrors.NewAggregate(errs)}
 	}
 	return completed, nil
 }

@@ -16,15 +16,15 @@ func TestAWrongFlagIsNamed(t *testing.T) {
 	for _, flag := range []string{"--no-such-flag=1", "--service-cluster-ip-range", "--max-requests-inflight=many"} {
 		_, err := New(t.Context(), Config{Flags: []string{flag}, Listener: listener})
 		name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		if !errors.Is(err, ErrFlags) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v, want ErrFlags that names %s", flag, err, name)
+		if !errors.As(err, new(*FlagError)) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want a FlagError that names %s", flag, err, name)
 		}
 	}
 }
 
 func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 	_, err := New(t.Context(), Config{Flags: []string{"--allow_privileged=perhaps"}})
-	if !errors.Is(err, ErrFlags) || !strings.Contains(err.Error(), "--allow-privileged") {
+	if !errors.As(err, new(*FlagError)) || !strings.Contains(err.Error(), "--allow-privileged") {
 		t.Errorf("%v, want that --allow-privileged cannot be perhaps", err)
 	}
 }

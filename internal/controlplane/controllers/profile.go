@@ -46,8 +46,8 @@ var (
 		names.NodeLifecycleController,       // a new node is tainted until this finds it Ready
 		Scheduler,
 	}
-	// Everything that upstream's controller manager starts by default, less
-	// what a plane without a cloud, a cloud's routes and real volumes lacks.
+	// What upstream's controller manager starts by default and a plane without
+	// a cloud has no use for.
 	pointless = []string{
 		names.NodeIpamController, // hands out Pod CIDRs; simulated nodes draw their own
 	}
@@ -159,9 +159,10 @@ func (e *UnknownError) Error() string {
 // none is near. A suffix that all share tells nothing, so it does not count.
 func nearest(name string, known []string) string {
 	const suffix = "-controller"
+	name = strings.TrimSuffix(name, suffix)
 	best, bestDistance := "", 1+len(name)/2
 	for _, k := range known {
-		d := distance(strings.TrimSuffix(name, suffix), strings.TrimSuffix(k, suffix))
+		d := distance(name, strings.TrimSuffix(k, suffix))
 		if d < bestDistance {
 			best, bestDistance = k, d
 		}

@@ -29,6 +29,12 @@ const (
 	lockName   = "lock"
 )
 
+// The values of Marker.Store.
+const (
+	StoreOwn      = "own"      // in this folder
+	StoreExternal = "external" // in somebody else's etcd
+)
+
 // A Problem is wrong use of a data directory: what is wrong and what to do next.
 type Problem struct {
 	Dir  string // the data directory
@@ -49,6 +55,9 @@ type Marker struct {
 	// Initialized is set once the store has answered for the first time. From
 	// then on a missing or broken store is damage.
 	Initialized bool `json:"initialized"`
+	// Store says where the state is, StoreOwn or StoreExternal, once it is
+	// Initialized.
+	Store string `json:"store,omitempty"`
 	// Port is the port that the API server last used, so that a restart keeps
 	// the address of running clients. Zero means none yet.
 	Port int `json:"port,omitempty"`
@@ -118,6 +127,16 @@ func (d *Dir) Update(change func(*Marker)) error {
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
 		Next: "restore it from a copy, or move it away to start anew"}
+}
+
+// StoreMoved reports that the folder belongs to another store than the one
+// asked for: its certificates go with the state there.
+func (d *Dir) StoreMoved(store string) error {
+	p := &Problem{Dir: d.path, What: "goes with the etcd that --etcd-servers named", Next: "name it again, or choose another --data-dir"}
+	if store == StoreOwn {
+		p.What, p.Next = "holds an etcd of its own", "leave out --etcd-servers, or choose another --data-dir"
+	}
+	return p
 }
 
 // Close gives the folder up. The lock file stays: removing it would let two

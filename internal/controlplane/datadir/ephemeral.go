@@ -1,25 +1,33 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const ephemeralPattern = "koboshi-ephemeral-"
 
-// shm is memory that looks like a folder, on Linux.
-const shm = "/dev/shm"
+const (
+	// shm is memory that looks like a folder, on Linux.
+	shm = "/dev/shm"
+	// enough is how many free bytes make it useful. Containers often get 64 MB,
+	// which a plane fills soon.
+	enough = 512 << 20
+)
 
 // OpenEphemeral makes a data directory that is gone after Remove, in memory
 // where the system offers that. Those of processes that were killed before
 // they could remove theirs are swept away first.
 func OpenEphemeral(kubernetes string) (*Dir, error) {
 	base := os.TempDir()
-	if probe, err := os.MkdirTemp(shm, ephemeralPattern); err == nil {
+	if roomy(shm) {
 		base = shm
-		_ = os.Remove(probe)
 	}
 	sweep(base)
 	path, err := os.MkdirTemp(base, ephemeralPattern)
@@ -27,6 +35,31 @@ func OpenEphemeral(kubernetes string) (*Dir, error) {
 		return nil, fmt.Errorf("creating ephemeral data directory: %w", err)
 	}
 	return Open(path, kubernetes)
+}
+
+// roomy reports whether this user can write enough into dir.
+func roomy(dir string) bool {
+	var room unix.Statfs_t
+	if unix.Statfs(dir, &room) != nil || room.Bavail*uint64(room.Bsize) < enough {
+		return false
+	}
+	probe, err := os.MkdirTemp(dir, ephemeralPattern)
+	if err != nil {
+		return false
+	}
+	return os.Remove(probe) == nil
+}
+
+// Abandon gives an ephemeral folder up and leaves its logs to be read. Without
+// its marker no later start sweeps it away.
+func (d *Dir) Abandon(logs string) error {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if e.Name() != logs {
+			err = errors.Join(err, os.RemoveAll(d.Path(e.Name())))
+		}
+	}
+	return errors.Join(err, d.Close())
 }
 
 // Remove gives an ephemeral folder up and deletes it.
@@ -41,12 +74,15 @@ func (d *Dir) Remove() error {
 // sweep deletes the ephemeral folders of this user that no process holds. What
 // cannot be examined is left alone: it is not ours.
 func sweep(base string) {
-	left, err := filepath.Glob(filepath.Join(base, ephemeralPattern+"*", markerName))
+	entries, err := os.ReadDir(base)
 	if err != nil {
 		return
 	}
-	for _, marker := range left {
-		dir := filepath.Dir(marker)
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		if _, err := os.Stat(filepath.Join(dir, markerName)); err != nil || !strings.HasPrefix(e.Name(), ephemeralPattern) {
+			continue
+		}
 		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
 		if err != nil {
 			continue

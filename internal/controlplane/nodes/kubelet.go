@@ -49,9 +49,6 @@ func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, log *slog.L
 // Port is the loopback port.
 func (k *Kubelet) Port() int { return k.listener.Addr().(*net.TCPAddr).Port }
 
-// Close ends a kubelet that Run was not called for.
-func (k *Kubelet) Close() { _ = k.listener.Close() }
-
 // Run serves until ctx ends.
 func (k *Kubelet) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = k.server.Close() })

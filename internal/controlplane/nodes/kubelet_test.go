@@ -88,7 +88,7 @@ func TestKubeletListensOnLoopbackUntilItIsStopped(t *testing.T) {
 func TestKubeletTellsWhyItEndedByItself(t *testing.T) {
 	t.Parallel()
 	kubelet := newKubelet(t, authority(t))
-	kubelet.Close()
+	_ = kubelet.listener.Close()
 	if err := kubelet.Run(t.Context()); err == nil {
 		t.Error("Run ended without a listener and gave no error")
 	}

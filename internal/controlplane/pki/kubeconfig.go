@@ -41,10 +41,23 @@ func RESTConfig(c *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
-// WriteKubeconfig merges c into the file at path and makes its context the
+// WriteKubeconfig makes c the content of the file at path, readable by this
+// user only.
+func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
+	data, err := clientcmd.Write(*c)
+	if err != nil {
+		return fmt.Errorf("encoding kubeconfig: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("writing kubeconfig: %w", err)
+	}
+	return datadir.WriteFile(path, data, 0o600)
+}
+
+// MergeKubeconfig merges c into the file at path and makes its context the
 // current one. What the file says of other clusters is kept: path may be the
 // user's own ~/.kube/config. The file is readable by this user only.
-func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
+func MergeKubeconfig(path string, c *clientcmdapi.Config) error {
 	// What a link leads to is replaced, not the link.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -60,12 +73,5 @@ func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 	maps.Copy(merged.AuthInfos, c.AuthInfos)
 	maps.Copy(merged.Contexts, c.Contexts)
 	merged.CurrentContext = c.CurrentContext
-	data, err := clientcmd.Write(*merged)
-	if err != nil {
-		return fmt.Errorf("encoding kubeconfig: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("writing kubeconfig: %w", err)
-	}
-	return datadir.WriteFile(path, data, 0o600)
+	return WriteKubeconfig(path, merged)
 }

@@ -113,7 +113,7 @@ func TestKubeconfigThatCannotBeReadIsLeftAlone(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "config")
 		writeText(t, path, content)
-		err := WriteKubeconfig(path, kubeconfig(t, ca, "https://127.0.0.1:1"))
+		err := MergeKubeconfig(path, kubeconfig(t, ca, "https://127.0.0.1:1"))
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v, want one that names %s", name, err, path)
 		}
@@ -172,7 +172,7 @@ func kubeconfig(t *testing.T, ca *Authority, server string) *clientcmdapi.Config
 
 func writeKubeconfig(t *testing.T, path string, c *clientcmdapi.Config) {
 	t.Helper()
-	if err := WriteKubeconfig(path, c); err != nil {
+	if err := MergeKubeconfig(path, c); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -19,22 +21,33 @@ import (
 // cannot read from the start it would cut to nothing and then crash; and a
 // truncated database would crash it too. damaged makes the error.
 func Check(dir string, damaged func(what string) error) error {
-	files, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	files, err := logFiles(filepath.Join(dir, "member", "wal"))
 	if err != nil {
-		return fmt.Errorf("looking for etcd's log: %w", err)
+		return err
 	}
 	if len(files) == 0 {
 		return damaged("etcd/member/wal is missing or empty")
 	}
-	if err := readLog(files); err != nil {
+	if err := readLog(files); circumstantial(err) {
+		return fmt.Errorf("reading etcd's log: %w", err)
+	} else if err != nil {
 		return damaged(fmt.Sprintf("etcd/member/wal cannot be read: %v", err))
 	}
 	path := filepath.Join(dir, "member", "snap", "db")
 	info, err := os.Stat(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return damaged("etcd/member/snap/db is missing")
 	}
+	if err != nil {
+		return fmt.Errorf("looking at etcd's database: %w", err)
+	}
+	if info.Size() == 0 {
+		return damaged("etcd/member/snap/db is empty") // bolt would try to begin a new one
+	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	if circumstantial(err) {
+		return fmt.Errorf("opening etcd's database: %w", err)
+	}
 	if err != nil {
 		return damaged(fmt.Sprintf("etcd/member/snap/db cannot be read: %v", err))
 	}
@@ -46,6 +59,28 @@ func Check(dir string, damaged func(what string) error) error {
 		}
 		return nil
 	})
+}
+
+// circumstantial tells an error of the system, such as a missing permission or
+// too many open files, from one that lies in the data.
+func circumstantial(err error) bool {
+	var path *fs.PathError
+	var call *os.SyscallError
+	return errors.As(err, &path) || errors.As(err, &call) || errors.Is(err, bolterrors.ErrTimeout)
+}
+
+// logFiles lists the files of etcd's log in their order.
+func logFiles(dir string) (files []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for etcd's log: %w", err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".wal" {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, nil
 }
 
 // readLog reads etcd's log as etcd's own Verify does, without writing. A log

@@ -14,18 +14,23 @@ import (
 	"path/filepath"
 	"time"
 
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 )
 
 const (
 	// A single member elects itself after one election timeout. etcd's default
 	// ticks of 100 ms would make that up to a second; see
-	// docs/investigations for the measurement.
+	// docs/investigations/2026-11-20-start.md.
 	tickMs     = 10
 	electionMs = 100
 
 	readyTimeout = 30 * time.Second
+
+	unsyncedSegment = 2 << 20 // bytes
 )
 
 // Config says where the store lives.
@@ -53,7 +58,12 @@ func Start(ctx context.Context, c Config) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := embed.StartEtcd(cfg)
+	if c.Unsynced {
+		// etcd reserves two segments of 64 MB for its log, which in memory is
+		// a waste. One process runs one store, so the global is ours.
+		wal.SegmentSizeBytes = unsyncedSegment
+	}
+	e, err := startEmbedded(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("starting etcd: %w", err)
 	}
@@ -70,6 +80,30 @@ func Start(ctx context.Context, c Config) (*Etcd, error) {
 	}
 	e.Server.HardStop()
 	return nil, fmt.Errorf("starting etcd: %w", err)
+}
+
+// startEmbedded turns a panic, with which etcd answers a full disk, into an error.
+func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("etcd gave up: %v", reason)
+		}
+	}()
+	return embed.StartEtcd(cfg)
+}
+
+// Corrupt reports whether Start failed because of what the data says, and not
+// because of the circumstances.
+func Corrupt(err error) bool {
+	for _, known := range []error{
+		wal.ErrCRCMismatch, wal.ErrMetadataConflict, wal.ErrSnapshotMismatch, wal.ErrSnapshotNotFound, wal.ErrFileNotFound,
+		wal.ErrSliceOutOfRange, snap.ErrNoSnapshot, bolterrors.ErrInvalid, bolterrors.ErrChecksum, bolterrors.ErrVersionMismatch,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
 }
 
 // Endpoint is the address for --etcd-servers.
