@@ -131,6 +131,36 @@ func TestRestartedPlaneKeepsItsPort(t *testing.T) {
 	}
 }
 
+// What a path is made of must not matter: some of these mean something to a
+// pattern, to a URL or to etcd, and the long one is too long for a socket.
+func TestDataDirectoryMayHaveAnyName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b", "p[1]", "a,b", "100%", "q?#", strings.Repeat("long", 30)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startPlane(t, "--profile=api", "--data-dir="+name)
+			p.create(t, "default", "precious")
+			p.stop()
+			again := startPlaneIn(t, p.dir, "--profile=api", "--data-dir="+name)
+			if _, err := again.client.CoreV1().ConfigMaps("default").Get(t.Context(), "precious", metav1.GetOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ready := filepath.Join(dir, "stale")
+	writeFile(t, ready, "{}")
+	// The start fails after it has begun, so what is left is not its own.
+	mustRefuse(t, dir, "--kube-apiserver-arg", "--ephemeral", "--ready-file="+ready, "--kube-apiserver-arg=no-such-flag=1")
+	if _, err := os.Stat(ready); err == nil {
+		t.Error("a script would take the stale file for readiness")
+	}
+}
+
 func TestPortInUseIsRefused(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -202,6 +232,7 @@ var damages = []struct {
 	{"database is cut off", func(t *testing.T, dir string) { truncate(t, dir, "etcd/member/snap/db", 20480) }, "etcd/member/snap/db is cut off"},
 	{"database is empty", func(t *testing.T, dir string) { truncate(t, dir, "etcd/member/snap/db", 0) }, "etcd/member/snap/db"},
 	{"authority's key is gone", func(t *testing.T, dir string) { remove(t, dir, "pki/ca.key") }, "pki/ca.key is missing"},
+	{"authority's key is empty", func(t *testing.T, dir string) { truncate(t, dir, "pki/ca.key", 0) }, "ca.key"},
 	{"tokens' key is gone", func(t *testing.T, dir string) { remove(t, dir, "pki/sa.key") }, "pki/sa.key is missing"},
 }
 
@@ -239,6 +270,10 @@ func TestWrongUseIsRefusedWithTheNextAction(t *testing.T) {
 		{"--data-dir=", "name a folder, or use --ephemeral"},
 		{"folder", "koboshi up --help"},
 		{"--ephemeral --kube-apiserver-arg=no-such-flag=1", "--kube-apiserver-arg"},
+		{"--ephemeral --kube-apiserver-arg=secure-port=1", "koboshi uses --port"},
+		{"--ephemeral --kubeconfig=/dev/null/x", "choose another file"},
+		{"--etcd-servers=nonsense", "is no URL"},
+		{"--etcd-cafile=x", "name your etcd cluster"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,24 @@ func TestStateIsKeptInTheEtcdThatIsGiven(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(second.dir, ".koboshi", "etcd")); err == nil {
 		t.Error("the plane made an etcd of its own besides")
 	}
+}
+
+func TestSecondPlaneOnTheSameEtcdIsRefused(t *testing.T) {
+	t.Parallel()
+	endpoint := startEtcd(t)
+	startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
+	// It waits a while first, and says so: the other may have been killed.
+	code, stderr := up(t, t.TempDir(), "--profile=api", "--etcd-servers="+endpoint)
+	if code != 2 || !strings.Contains(stderr, "another plane uses it") {
+		t.Errorf("exit code %d and %q, want 2 and that another plane uses the etcd", code, stderr)
+	}
+}
+
+func TestDataDirectoryKeepsToItsStore(t *testing.T) {
+	t.Parallel()
+	p := startPlane(t, "--profile=api")
+	p.stop()
+	mustRefuse(t, p.dir, "leave out --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
 }
 
 // startEtcd runs stock etcd, built from the module that the product has too,

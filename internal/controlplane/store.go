@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -83,16 +84,22 @@ func (p *Plane) checkStore() error {
 	return storage.Check(p.dir.Path("etcd"), p.dir.Damaged)
 }
 
+// fitsSocket reports whether sockets in dir can be named in an address: one
+// that is short enough, that a URL leaves as it is, and without the comma that
+// separates addresses.
+func fitsSocket(dir string) bool {
+	return len(dir) <= maxSocketDir && (&url.URL{Path: dir}).EscapedPath() == dir && !strings.Contains(dir, ",")
+}
+
 func (p *Plane) socketFolder() (string, error) {
-	// etcd takes a comma for the end of an address.
-	if dir := p.dir.Path("run"); len(dir) <= maxSocketDir && !strings.Contains(dir, ",") {
+	if dir := p.dir.Path("run"); fitsSocket(dir) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return "", fmt.Errorf("creating folder for sockets: %w", err)
 		}
 		return dir, nil
 	}
 	base := os.TempDir()
-	if len(base) > maxSocketDir || strings.Contains(base, ",") {
+	if !fitsSocket(base) {
 		base = "/tmp"
 	}
 	dir, err := os.MkdirTemp(base, "koboshi-")
