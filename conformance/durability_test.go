@@ -161,6 +161,46 @@ func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
 	}
 }
 
+// The nodes outlive the process, and the port of their kubelet does not.
+func TestLogsAreAnsweredAfterARestart(t *testing.T) {
+	t.Parallel()
+	p := startPlane(t, "--profile=workloads")
+	p.kubectl(t, "run", "web", "--image=nginx")
+	p.kubectl(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
+	p.kill()
+	again := startPlaneIn(t, p.dir, "--profile=workloads")
+	if out := again.kubectl(t, "logs", "web"); !strings.Contains(out, "is simulated") {
+		t.Errorf("logs after the restart: %q", out)
+	}
+}
+
+func TestKubectlEndsAtTheFirstSignal(t *testing.T) {
+	t.Parallel()
+	p := sharedPlane(t)
+	cmd := exec.Command(koboshi, "kubectl", "proxy", "--port=0", "--kubeconfig="+p.kubeconfig)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err) // it says a word once it serves
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(within):
+		t.Error("it goes on")
+	}
+}
+
 func TestPortInUseIsRefused(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -3,7 +3,8 @@
 // profile runs.
 //
 // Neither serves a port: their health is that of the process. Neither elects
-// a leader: the data directory's lock lets only one plane run.
+// a leader: the lock of the data directory, or of somebody else's etcd, lets
+// only one plane run.
 package controllers
 
 import (
