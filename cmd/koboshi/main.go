@@ -1,5 +1,6 @@
 // Command koboshi runs real Kubernetes in one process, to write, run and prove
-// custom controllers. Called by the name kubectl it is kubectl.
+// custom controllers. Called by the name kubectl, etcd or kube-apiserver it is
+// that program, as controller-runtime's envtest uses it.
 package main
 
 import (
@@ -11,9 +12,14 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/cli"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
+	"github.com/koboshi-dev/koboshi/internal/envtest"
+	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
 
 func main() {
+	if name := shim.Called(); name != "" {
+		os.Exit(server(name, os.Args[1:]))
+	}
 	// kubectl has its own ways with signals.
 	if filepath.Base(os.Args[0]) == "kubectl" {
 		os.Exit(cli.Kubectl(os.Args[1:]))
@@ -29,6 +35,18 @@ func main() {
 	// After the first signal the default handling returns, so a second one kills.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
+}
+
+// server is what package shim has left to do: a host, an answer, or a server in
+// a process of its own.
+func server(name string, args []string) int {
+	switch {
+	case os.Getenv(shim.HostVariable) != "":
+		return envtest.Host()
+	case shim.AsksSomething(args):
+		return envtest.Tell(name, args)
+	}
+	return envtest.Run(name, args)
 }
 
 // signals lists what ends the program in order. A closed terminal does too,

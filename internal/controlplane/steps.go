@@ -116,6 +116,7 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 		Listener:  p.listener,
 		OwnStore:  p.etcd != nil,
 		UserAgent: userAgent(apiserverName),
+		Shortcut:  p.shortcut(),
 	})
 	var refused *apiserver.FlagError
 	if errors.As(err, &refused) {
@@ -127,6 +128,14 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 	p.loopback = p.server.LoopbackConfig()
 	p.goComponent(apiserverName, p.server.Run)
 	return p.named(apiserverName, p.waitReadyz(ctx))
+}
+
+// shortcut leads to a store of our own.
+func (p *Plane) shortcut() *apiserver.Shortcut {
+	if p.etcd == nil {
+		return nil
+	}
+	return &apiserver.Shortcut{Endpoint: p.etcd.Endpoint(), Take: p.etcd.Shortcut}
 }
 
 func (p *Plane) startControllers(context.Context) error {

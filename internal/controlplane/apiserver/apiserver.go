@@ -1,26 +1,39 @@
 // Package apiserver assembles upstream's kube-apiserver in this process.
 //
 // The server is configured by upstream's own flags and built by upstream's own
-// functions; nothing of what it serves is ours. Two things are arranged
-// differently, both invisible to clients: it takes a listener that is already
-// open, so that a port cannot be lost between choosing and binding it, and two
-// bootstrap hooks do not sleep before their first attempt (see bootstrap.go).
+// functions; nothing of what it serves is ours. What is arranged differently is
+// invisible to clients and makes the start faster: it takes a listener that is
+// already open, so that a port cannot be lost between choosing and binding it;
+// two bootstrap hooks do not sleep before their first attempt (bootstrap.go);
+// the certificate for calling itself is cheap to make (generic.go); OpenAPI is
+// built when somebody asks (openapi.go); and nobody waits for peers to learn of
+// a CRD (established.go).
 package apiserver
 
 import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	_ "unsafe" // for go:linkname
 
-	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/notfoundhandler"
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 )
@@ -36,6 +49,8 @@ type Config struct {
 	OwnStore bool
 	// UserAgent is what the server calls itself as a client of itself.
 	UserAgent string
+	// Shortcut leads to an etcd in this process. Nil means by the network.
+	Shortcut *Shortcut
 }
 
 // Server is an assembled kube-apiserver.
@@ -56,12 +71,17 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := app.NewConfig(opts)
+	c.Shortcut.install()
+	return assemble(opts, c.OwnStore, c.UserAgent)
+}
+
+func assemble(opts options.CompletedOptions, ownStore bool, userAgent string) (*Server, error) {
+	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
-	cfg.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig.UserAgent = c.UserAgent
-	aggregator, err := chain(cfg, c.OwnStore)
+	cfg.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig.UserAgent = userAgent
+	aggregator, err := chain(cfg, ownStore)
 	if err != nil {
 		return nil, fmt.Errorf("assembling kube-apiserver: %w", err)
 	}
@@ -86,24 +106,19 @@ func (s *Server) Run(ctx context.Context) error {
 func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
 	// The process keeps one logging configuration, that of the program.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
-	opts := options.NewServerRunOptions()
-	if err := parse(opts.Flags(), c.Flags); err != nil {
+	opts, fs := newOptions()
+	if err := fs.Parse(c.Flags); err != nil {
 		return options.CompletedOptions{}, &FlagError{err}
 	}
 	opts.SecureServing.Listener = c.Listener
 	opts.SecureServing.BindPort = c.Listener.Addr().(*net.TCPAddr).Port
-	informerName, err := cache.NewInformerName("kube-apiserver")
-	if err != nil {
-		return options.CompletedOptions{}, fmt.Errorf("a kube-apiserver already runs in this process: %w", err)
-	}
-	opts.InformerName = informerName
 	if err := opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return options.CompletedOptions{}, &FlagError{err}
 	}
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	completed, err := opts.Complete(ctx)
+	completed, err := complete(ctx, opts)
 	if err != nil {
-		return options.CompletedOptions{}, fmt.Errorf("completing kube-apiserver's options: %w", err)
+		return options.CompletedOptions{}, err
 	}
 	if errs := completed.Validate(); len(errs) != 0 {
 		return options.CompletedOptions{}, &FlagError{utilerrors.NewAggregate(errs)}
@@ -111,26 +126,106 @@ func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
 	return completed, nil
 }
 
-// chain builds the three servers and puts our bootstrap hooks in the place of
-// the two that sleep, under the same names, so that /readyz lists what it
-// lists upstream.
+func complete(ctx context.Context, opts *options.ServerRunOptions) (options.CompletedOptions, error) {
+	informerName, err := cache.NewInformerName("kube-apiserver")
+	if err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("a kube-apiserver already runs in this process: %w", err)
+	}
+	opts.InformerName = informerName
+	completed, err := opts.Complete(ctx)
+	if err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("completing kube-apiserver's options: %w", err)
+	}
+	return completed, nil
+}
+
+// newConfig is upstream's app.NewConfig with the generic part from generic.go,
+// and with OpenAPI arranged to be built late.
+func newConfig(opts options.CompletedOptions) (*app.Config, error) {
+	g, err := newGeneric(opts)
+	if err != nil {
+		return nil, err
+	}
+	kube, resolver, initializers, err := app.CreateKubeAPIServerConfig(opts, g.Config, g.informers, g.storage)
+	if err != nil {
+		return nil, err
+	}
+	controlPlane := &kube.ControlPlane
+	authentication := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlPlane.ProxyTransport, g.EgressSelector, g.LoopbackClientConfig, g.TracerProvider)
+	crds, err := controlplaneapiserver.CreateAPIExtensionsConfig(*g.Config, g.informers, initializers, opts.CompletedOptions, opts.MasterCount, resolver, authentication)
+	if err != nil {
+		return nil, err
+	}
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*g.Config, opts.CompletedOptions, g.informers, resolver, controlPlane.ProxyTransport, controlPlane.Extra.PeerProxy, initializers)
+	if err != nil {
+		return nil, err
+	}
+	// Each of these serves one group; the definitions of all the others would
+	// be computed only to be thrown away.
+	describeOnly(&crds.GenericConfig.Config, apiextensionsopenapi.GetOpenAPIDefinitions)
+	describeOnly(&aggregator.GenericConfig.Config, aggregatoropenapi.GetOpenAPIDefinitions)
+	crds.GenericConfig.AdmissionControl = keepTransitions{crds.GenericConfig.AdmissionControl}
+	return &app.Config{Options: opts, KubeAPIs: kube, ApiExtensions: crds, Aggregator: aggregator}, nil
+}
+
+func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) {
+	v2, v3 := *c.OpenAPIConfig, *c.OpenAPIV3Config
+	v2.GetDefinitions, v3.GetDefinitions = get, get
+	v3.Definitions = definitions(&v3)
+	c.OpenAPIConfig, c.OpenAPIV3Config = &v2, &v3
+}
+
+// apiVersionPriorities is upstream's order of the groups in discovery.
+//
+//go:linkname apiVersionPriorities k8s.io/kubernetes/cmd/kube-apiserver/app.apiVersionPriorities
+var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
+
+// chain builds the three servers as upstream's app.CreateServerChain does. It
+// puts our bootstrap hooks in the place of the two that sleep, under the same
+// names, so that /readyz lists what it lists upstream.
 func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, error) {
+	g := cfg.KubeAPIs.ControlPlane.Generic
 	// The set is one map that all servers of the chain hold.
-	disabled := cfg.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks
+	disabled := g.DisabledPostStartHooks
 	replaced := []string{schedulingrest.PostStartHookName}
 	// Without RBAC upstream disables the hook itself, and so it stays.
 	if ownStore && !disabled.Has(rbacrest.PostStartHookName) {
 		replaced = append(replaced, rbacrest.PostStartHookName)
 	}
 	disabled.Insert(replaced...)
+	var lazy *lazyOpenAPI
+	g.SkipOpenAPIInstallation = true
+	buildChain := cfg.Aggregator.GenericConfig.BuildHandlerChainFunc
+	cfg.Aggregator.GenericConfig.BuildHandlerChainFunc = func(h http.Handler, c *genericapiserver.Config) http.Handler {
+		return buildChain(lazy.keepPromises(h), c)
+	}
 	completed, err := cfg.Complete()
 	if err != nil {
 		return nil, err
 	}
-	aggregator, err := app.CreateServerChain(completed)
+
+	notFound := notfoundhandler.New(g.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
+	crds, err := completed.ApiExtensions.New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
 	if err != nil {
 		return nil, err
 	}
+	informer := crds.Informers.Apiextensions().V1().CustomResourceDefinitions()
+	if err := informer.Informer().SetTransform(longEstablished); err != nil {
+		return nil, err
+	}
+	kube, err := completed.KubeAPIs.New(crds.GenericAPIServer)
+	if err != nil {
+		return nil, err
+	}
+	lazy = newLazyOpenAPI(kube.ControlPlane.GenericAPIServer, g.OpenAPIConfig, g.OpenAPIV3Config)
+	lazy.install()
+	g.OpenAPIV3Config.Definitions = nil // are made again when somebody asks
+	served := completed.ApiExtensions.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	aggregator, err := controlplaneapiserver.CreateAggregatorServer(completed.Aggregator, kube.ControlPlane.GenericAPIServer, informer, served, apiVersionPriorities)
+	if err != nil {
+		return nil, err
+	}
+
 	disabled.Delete(replaced...)
 	for _, name := range replaced {
 		if err := aggregator.GenericAPIServer.AddPostStartHook(name, bootstrapHooks[name]); err != nil {
@@ -138,13 +233,4 @@ func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, 
 		}
 	}
 	return aggregator, nil
-}
-
-func parse(sets cliflag.NamedFlagSets, args []string) error {
-	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
-	for _, set := range sets.FlagSets {
-		fs.AddFlagSet(set)
-	}
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	return fs.Parse(args)
 }

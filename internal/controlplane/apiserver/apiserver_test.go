@@ -2,9 +2,15 @@ package apiserver
 
 import (
 	"errors"
+	"flag"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 )
 
 func TestAWrongFlagIsNamed(t *testing.T) {
@@ -26,5 +32,28 @@ func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 	_, err := New(t.Context(), Config{Flags: []string{"--allow_privileged=perhaps"}})
 	if !errors.As(err, new(*FlagError)) || !strings.Contains(err.Error(), "--allow-privileged") {
 		t.Errorf("%v, want that --allow-privileged cannot be perhaps", err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the list of flags anew")
+
+func TestTheListOfFlagsIsThatOfKubeAPIServer(t *testing.T) {
+	_, fs := newOptions()
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	slices.Sort(names)
+	got := strings.Join(names, "\n") + "\n"
+	const file = "../../envtest/shim/kube-apiserver.flags"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(listed), got); diff != "" {
+		t.Errorf("run this test with -update (-listed +upstream):\n%s", diff)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	schedulingv1 "k8s.io/api/scheduling/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -59,20 +59,25 @@ func retried(ensure func(context.Context, kubernetes.Interface) error) genericap
 
 // ensurePolicy creates or completes the default RBAC policy. A store that only
 // this program wrote to cannot hold roles of the releases that upstream's hook
-// migrates from, so there are only objects to reconcile.
+// migrates from, so there are only objects to reconcile. In a new store there is
+// nothing to read first.
 func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	var group errgroup.Group // upstream's reconciliation takes no context
 	group.SetLimit(bootstrapWriters)
 	role := func(owner reconciliation.RuleOwner, modifier reconciliation.RuleOwnerModifier) {
 		group.Go(func() error {
-			_, err := (&reconciliation.ReconcileRoleOptions{Role: owner, Client: modifier, Confirm: true}).Run()
-			return err
+			return createdFirst(func(absent bool) error {
+				_, err := (&reconciliation.ReconcileRoleOptions{Role: owner, Client: roleModifier{modifier, absent}, Confirm: true}).Run()
+				return err
+			})
 		})
 	}
 	binding := func(b reconciliation.RoleBinding, modifier reconciliation.RoleBindingModifier) {
 		group.Go(func() error {
-			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: b, Client: modifier, Confirm: true}).Run()
-			return err
+			return createdFirst(func(absent bool) error {
+				_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: b, Client: bindingModifier{modifier, absent}, Confirm: true}).Run()
+				return err
+			})
 		})
 	}
 	rbac, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
@@ -95,23 +100,47 @@ func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	return group.Wait()
 }
 
+// createdFirst reconciles as if the object were absent, and reads it only when
+// it turns out to exist.
+func createdFirst(reconcile func(absent bool) error) error {
+	err := reconcile(true)
+	if apierrors.IsAlreadyExists(err) {
+		return reconcile(false)
+	}
+	return err
+}
+
+type roleModifier struct {
+	reconciliation.RuleOwnerModifier
+	absent bool
+}
+
+func (m roleModifier) Get(namespace, name string) (reconciliation.RuleOwner, error) {
+	if m.absent {
+		return nil, apierrors.NewNotFound(rbacv1.Resource("roles"), name)
+	}
+	return m.RuleOwnerModifier.Get(namespace, name)
+}
+
+type bindingModifier struct {
+	reconciliation.RoleBindingModifier
+	absent bool
+}
+
+func (m bindingModifier) Get(namespace, name string) (reconciliation.RoleBinding, error) {
+	if m.absent {
+		return nil, apierrors.NewNotFound(rbacv1.Resource("rolebindings"), name)
+	}
+	return m.RoleBindingModifier.Get(namespace, name)
+}
+
+// ensurePriorityClasses creates what is missing; what is there stays as it is.
 func ensurePriorityClasses(ctx context.Context, client kubernetes.Interface) error {
 	for _, class := range schedulingapiv1.SystemPriorityClasses() {
-		if err := ensurePriorityClass(ctx, client, class); err != nil {
+		_, err := client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
 	return nil
-}
-
-func ensurePriorityClass(ctx context.Context, client kubernetes.Interface, class *schedulingv1.PriorityClass) error {
-	classes := client.SchedulingV1().PriorityClasses()
-	_, err := classes.Get(ctx, class.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = classes.Create(ctx, class, metav1.CreateOptions{})
-	}
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }

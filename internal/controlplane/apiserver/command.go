@@ -1,0 +1,176 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/server/flagz"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	utilversion "k8s.io/component-base/version"
+	"k8s.io/component-base/version/verflag"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// Exit codes of upstream's program.
+const (
+	exitOK    = 0
+	exitError = 1
+)
+
+// Tell answers --help and --version with upstream's words. Upstream takes the
+// process's signals here, so it is for a process that does nothing else.
+func Tell(args []string) int {
+	cmd := app.NewAPIServerCommand()
+	cmd.SetArgs(args)
+	if err := cmd.Execute(); err != nil {
+		return exitError
+	}
+	return exitOK
+}
+
+// A Command is one run of the program kube-apiserver. Its log, and what it
+// tells, go to os.Stdout and os.Stderr, as upstream's do.
+type Command struct {
+	// Args are the command line without the program's name.
+	Args []string
+	// OwnStore is as in Config.
+	OwnStore bool
+	// Shortcut is as in Config.
+	Shortcut *Shortcut
+	// Started is told the server's client of itself before it serves. May be nil.
+	Started func(ctx context.Context, loopback *rest.Config) error
+}
+
+// Run serves until ctx ends and returns the exit code. The end cuts all
+// connections, as the end of a process does: upstream would wait for open
+// watches for up to a minute.
+func (c Command) Run(ctx context.Context) int {
+	opts, fs, err := c.parse()
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		return exitError
+	}
+	if err := c.serve(ctx, opts, fs); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		return exitError
+	}
+	return exitOK
+}
+
+func (c Command) parse() (*options.ServerRunOptions, *pflag.FlagSet, error) {
+	opts, fs := newOptions()
+	if err := fs.Parse(c.Args); err != nil {
+		return nil, nil, err
+	}
+	for _, arg := range fs.Args() {
+		if arg != "" {
+			return nil, nil, fmt.Errorf("%q does not take any arguments, got %q", fs.Name(), fs.Args())
+		}
+	}
+	return opts, fs, opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
+}
+
+// newOptions returns upstream's options and the flags that set them, those of
+// logging and --version included.
+func newOptions() (*options.ServerRunOptions, *pflag.FlagSet) {
+	opts := options.NewServerRunOptions()
+	sets := opts.Flags()
+	opts.Flagz = flagz.NamedFlagSetsReader{FlagSets: sets}
+	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	verflag.AddFlags(sets.FlagSet("global"))
+	globalflag.AddGlobalFlags(sets.FlagSet("global"), fs.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range sets.FlagSets {
+		fs.AddFlagSet(set)
+	}
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	return opts, fs
+}
+
+func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *pflag.FlagSet) error {
+	gates := opts.GenericServerRunOptions.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
+		return err
+	}
+	cliflag.PrintFlags(fs)
+	klog.Infof("Version: %+v", utilversion.Get())
+	advertise(opts, fs)
+	completed, err := complete(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if errs := completed.Validate(); len(errs) != 0 {
+		return utilerrors.NewAggregate(errs)
+	}
+	gates.(featuregate.MutableFeatureGate).AddMetrics()
+	opts.GenericServerRunOptions.ComponentGlobalsRegistry.AddMetrics()
+	cut, err := listen(completed.SecureServing.SecureServingOptions)
+	if err != nil {
+		return err
+	}
+	defer cut.all()
+	c.Shortcut.install()
+	server, err := assemble(completed, c.OwnStore, rest.DefaultKubernetesUserAgent())
+	if err != nil {
+		return err
+	}
+	if c.Started != nil {
+		if err := c.Started(ctx, server.LoopbackConfig()); err != nil {
+			return err
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// advertise makes the server start where upstream refuses to, on a machine
+// without a default route: nothing can be told of an address then.
+func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
+	if fs.Changed("advertise-address") || fs.Changed("external-hostname") {
+		return
+	}
+	if _, err := utilnet.ResolveBindAddress(opts.SecureServing.BindAddress); err == nil {
+		return
+	}
+	opts.GenericServerRunOptions.AdvertiseAddress = net.IPv4(127, 0, 0, 1)
+	if !fs.Changed("endpoint-reconciler-type") {
+		opts.EndpointReconcilerType = "none" // an address of loopback is refused in Endpoints
+	}
+}
+
+// listen opens the port as the options say, unless that is left to upstream.
+func listen(o *genericoptions.SecureServingOptions) (*cutListener, error) {
+	cut := &cutListener{}
+	if o.Listener != nil || o.BindPort <= 0 || o.PermitPortSharing || o.PermitAddressSharing {
+		return cut, nil
+	}
+	address := net.JoinHostPort(o.BindAddress.String(), strconv.Itoa(o.BindPort))
+	inner, port, err := genericoptions.CreateListener(o.BindNetwork, address, net.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	cut.Listener = inner
+	o.Listener, o.BindPort = cut, port
+	return cut, nil
+}

@@ -1,0 +1,63 @@
+package apiserver
+
+import (
+	"net"
+	"sync"
+)
+
+// A cutListener can end itself and all its connections at once.
+type cutListener struct {
+	net.Listener // nil when somebody else listens
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	ended bool
+}
+
+func (l *cutListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		select {} // upstream panics over an error that it did not cause itself
+	}
+	defer l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if l.conns == nil {
+		l.conns = map[net.Conn]struct{}{}
+	}
+	tracked := &cutConn{TCPConn: c.(*net.TCPConn), listener: l}
+	l.conns[tracked] = struct{}{}
+	return tracked, nil
+}
+
+func (l *cutListener) all() {
+	if l.Listener == nil {
+		return
+	}
+	l.mu.Lock()
+	l.ended = true
+	conns := l.conns
+	l.conns = nil
+	l.mu.Unlock()
+	_ = l.Close()
+	for c := range conns {
+		_ = c.Close()
+	}
+}
+
+// A cutConn is known to its listener until it is closed. It stays a TCP
+// connection to those who look for one.
+type cutConn struct {
+	*net.TCPConn
+	listener *cutListener
+}
+
+func (c *cutConn) Close() error {
+	c.listener.mu.Lock()
+	delete(c.listener.conns, c)
+	c.listener.mu.Unlock()
+	return c.TCPConn.Close()
+}

@@ -1,0 +1,69 @@
+package apiserver
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// For two seconds after a CRD has become Established the server sleeps in each
+// create of a custom resource, so that its peers have learned of the CRD before
+// somebody asks them (customresource_handler.go, kubernetes/kubernetes#99199).
+// This server has no peers. It reads the time from its own informer, and only
+// there the condition is made to look older.
+const peersHaveLearned = 2 * time.Second
+
+// longEstablished is the transform of that informer.
+func longEstablished(obj any) (any, error) {
+	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return obj, nil
+	}
+	for i, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			crd.Status.Conditions[i].LastTransitionTime.Time = c.LastTransitionTime.Add(-peersHaveLearned)
+		}
+	}
+	return crd, nil
+}
+
+// keepTransitions is admission that keeps that time from the store: the
+// server's controllers write back the conditions they have read from the
+// informer. A transition that did not take place keeps the time it had.
+type keepTransitions struct{ admission.Interface }
+
+func (k keepTransitions) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if a.GetSubresource() == "status" && a.GetUserInfo().GetName() == user.APIServerUser {
+		keepEstablishedTime(a.GetObject(), a.GetOldObject())
+	}
+	if next, ok := k.Interface.(admission.MutationInterface); ok && next.Handles(a.GetOperation()) {
+		return next.Admit(ctx, a, o)
+	}
+	return nil
+}
+
+func (k keepTransitions) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if next, ok := k.Interface.(admission.ValidationInterface); ok && next.Handles(a.GetOperation()) {
+		return next.Validate(ctx, a, o)
+	}
+	return nil
+}
+
+func keepEstablishedTime(object, old any) {
+	updated, ok := object.(*apiextensions.CustomResourceDefinition)
+	stored, wasOne := old.(*apiextensions.CustomResourceDefinition)
+	if !ok || !wasOne {
+		return
+	}
+	for i, c := range updated.Status.Conditions {
+		for _, was := range stored.Status.Conditions {
+			if c.Type == apiextensions.Established && was.Type == c.Type && was.Status == c.Status {
+				updated.Status.Conditions[i].LastTransitionTime = was.LastTransitionTime
+			}
+		}
+	}
+}

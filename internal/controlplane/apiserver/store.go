@@ -1,0 +1,60 @@
+package apiserver
+
+import (
+	"slices"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.uber.org/zap"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+)
+
+// A Shortcut leads from the server to an etcd in the same process. Upstream
+// makes a connection for each resource, 70 of them, and more for CRDs; without
+// them a plane starts faster, holds 20 MB less, and a write costs less.
+type Shortcut struct {
+	// Endpoint is the address of the etcd in --etcd-servers.
+	Endpoint string
+	// Take makes a client of that address call the etcd directly.
+	Take func(*clientv3.Client)
+}
+
+// newETCD3Client is the function by which upstream makes all clients of etcd
+// (storagebackend/factory/etcd3.go; a variable for the sake of its tests).
+//
+//go:linkname newETCD3Client k8s.io/apiserver/pkg/storage/storagebackend/factory.newETCD3Client
+var newETCD3Client func(storagebackend.TransportConfig) (*kubernetes.Client, error)
+
+// Of the connection that is used when the etcd has stopped; as upstream.
+const (
+	dialTimeout      = 20 * time.Second
+	keepaliveTime    = 30 * time.Second
+	keepaliveTimeout = 10 * time.Second
+)
+
+// install makes the servers of this process take the shortcut.
+func (s *Shortcut) install() {
+	if s == nil {
+		return
+	}
+	upstream := newETCD3Client
+	newETCD3Client = func(c storagebackend.TransportConfig) (*kubernetes.Client, error) {
+		if !slices.Equal(c.ServerList, []string{s.Endpoint}) || c.CertFile+c.KeyFile+c.TrustedCAFile != "" {
+			return upstream(c)
+		}
+		client, err := kubernetes.New(clientv3.Config{
+			Endpoints:            c.ServerList,
+			DialTimeout:          dialTimeout,
+			DialKeepAliveTime:    keepaliveTime,
+			DialKeepAliveTimeout: keepaliveTimeout,
+			Logger:               zap.NewNop(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.Take(client.Client)
+		return client, nil
+	}
+}

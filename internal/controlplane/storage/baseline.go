@@ -1,0 +1,192 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"golang.org/x/sync/errgroup"
+)
+
+// inFlight is how many writes of Delete and Put are under way at once. A
+// single member commits what has gathered while it committed the batch before,
+// so one write at a time would pay the whole round for each key.
+const inFlight = 64
+
+// A Baseline is what lay below a prefix of the store at one revision. It
+// remembers values, not history, so compaction does not touch it. Its methods
+// may not be called side by side.
+type Baseline struct {
+	client  *clientv3.Client
+	prefix  string
+	entries map[string]entry
+}
+
+// An entry is a key as the baseline has it.
+type entry struct {
+	value []byte
+	lease clientv3.LeaseID // 0: it has no time to live
+	// The revisions of the key's creation and last change, either as the
+	// baseline found them or as Put left them.
+	created, modified int64
+}
+
+// A Difference is a key that is not as the baseline has it.
+type Difference struct {
+	Key string
+	// Now is the value in the store, nil if there is none. Then is the
+	// baseline's.
+	Now, Then []byte
+	// Recreated is set when the key was deleted and created anew since. Who
+	// watches must learn that the new one is gone before the old one returns.
+	Recreated bool
+
+	seen int64 // revision of Now; a write that races must not be lost sight of
+}
+
+// Baseline takes down what is below prefix.
+func (e *Etcd) Baseline(ctx context.Context, prefix string) (*Baseline, error) {
+	// A client without a connection: its calls are function calls.
+	b := &Baseline{client: v3client.New(e.etcd.Server), prefix: prefix, entries: map[string]entry{}}
+	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("reading the baseline from etcd: %w", err)
+	}
+	for _, kv := range got.Kvs {
+		b.entries[string(kv.Key)] = entry{
+			value: kv.Value, lease: clientv3.LeaseID(kv.Lease), created: kv.CreateRevision, modified: kv.ModRevision,
+		}
+	}
+	return b, nil
+}
+
+// Has reports whether the baseline holds the key.
+func (b *Baseline) Has(key string) bool {
+	_, ok := b.entries[key]
+	return ok
+}
+
+// Keys calls yield for each key, in no order, until it returns false.
+func (b *Baseline) Keys(yield func(key string) bool) {
+	for key := range b.entries {
+		if !yield(key) {
+			return
+		}
+	}
+}
+
+// Differences compares the store with the baseline.
+func (b *Baseline) Differences(ctx context.Context) ([]Difference, error) {
+	got, err := b.client.Get(ctx, b.prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("comparing etcd with the baseline: %w", err)
+	}
+	var found []Difference
+	present := make(map[string]bool, len(got.Kvs))
+	for _, kv := range got.Kvs {
+		key := string(kv.Key)
+		present[key] = true
+		then, ok := b.entries[key]
+		if ok && (then.modified == kv.ModRevision || bytes.Equal(then.value, kv.Value)) {
+			continue
+		}
+		found = append(found, Difference{
+			Key: key, Now: kv.Value, Then: then.value, seen: kv.ModRevision,
+			Recreated: ok && then.created != kv.CreateRevision,
+		})
+	}
+	for key, then := range b.entries {
+		if !present[key] {
+			found = append(found, Difference{Key: key, Then: then.value})
+		}
+	}
+	return found, nil
+}
+
+// Delete removes the keys, each in a transaction of its own: the revision of a
+// transaction is the version of each object in it, and in a real cluster no two
+// objects share one. It returns these revisions by key; a key that changed
+// meanwhile is left alone, is not among them, and differs again next time.
+func (b *Baseline) Delete(ctx context.Context, differences []Difference) (map[string]int64, error) {
+	return b.write(ctx, differences, func(d Difference) (clientv3.Cmp, clientv3.Op) {
+		return clientv3.Compare(clientv3.ModRevision(d.Key), "=", d.seen), clientv3.OpDelete(d.Key)
+	})
+}
+
+// Put gives the keys the baseline's values, and returns what Delete returns. Of
+// a key that was Recreated it expects that Delete was there before. A key whose
+// time to live has run out leaves the baseline.
+func (b *Baseline) Put(ctx context.Context, differences []Difference) (map[string]int64, error) {
+	alive, err := b.unexpired(ctx, differences)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := b.write(ctx, alive, func(d Difference) (clientv3.Cmp, clientv3.Op) {
+		seen := d.seen
+		if d.Recreated {
+			seen = 0
+		}
+		op := clientv3.OpPut(d.Key, string(d.Then), clientv3.WithLease(b.entries[d.Key].lease))
+		return clientv3.Compare(clientv3.ModRevision(d.Key), "=", seen), op
+	})
+	for _, d := range alive {
+		revision, ok := revisions[d.Key]
+		if !ok {
+			continue
+		}
+		restored := b.entries[d.Key]
+		restored.modified = revision
+		if d.Now == nil || d.Recreated {
+			restored.created = revision
+		}
+		b.entries[d.Key] = restored
+	}
+	return revisions, err
+}
+
+func (b *Baseline) write(ctx context.Context, differences []Difference, plan func(Difference) (clientv3.Cmp, clientv3.Op)) (map[string]int64, error) {
+	var mu sync.Mutex
+	revisions := make(map[string]int64, len(differences))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inFlight)
+	for _, d := range differences {
+		group.Go(func() error {
+			unchanged, op := plan(d)
+			done, err := b.client.Txn(ctx).If(unchanged).Then(op).Commit()
+			if err != nil {
+				return fmt.Errorf("restoring %s in etcd: %w", d.Key, err)
+			}
+			if done.Succeeded {
+				mu.Lock()
+				defer mu.Unlock()
+				revisions[d.Key] = done.Header.Revision
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return revisions, err
+}
+
+// unexpired takes the keys out of the baseline whose lease has ended: they
+// would be gone by now, whoever else deleted them first.
+func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]Difference, error) {
+	var alive []Difference
+	for _, d := range differences {
+		if lease := b.entries[d.Key].lease; lease != clientv3.NoLease {
+			left, err := b.client.TimeToLive(ctx, lease)
+			if err != nil {
+				return nil, fmt.Errorf("asking etcd how long %s lives: %w", d.Key, err)
+			}
+			if left.TTL <= 0 {
+				delete(b.entries, d.Key)
+				continue
+			}
+		}
+		alive = append(alive, d)
+	}
+	return alive, nil
+}

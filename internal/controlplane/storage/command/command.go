@@ -1,0 +1,255 @@
+// Package command is the program etcd: upstream's flags, parsed by upstream's
+// code, and a server that can be stopped without ending the process.
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/logutil"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/pkg/v3/flags"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+)
+
+// Exit codes of upstream's program.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+const (
+	// A single member elects itself after one election timeout, which with
+	// etcd's default is up to a second.
+	tick     = 10  // ms
+	election = 100 // ms
+
+	// etcd reserves two segments of 64 MB for its log; those who test write little.
+	segment = 2 << 20 // bytes
+)
+
+// Tell answers --help and --version with upstream's words and ends the process.
+func Tell(args []string) {
+	etcdmain.Main(append([]string{"etcd"}, args...))
+}
+
+// A Command is one run of the program.
+type Command struct {
+	config *embed.Config
+	stderr io.Writer
+	server atomic.Pointer[etcdserver.EtcdServer] // once it runs
+}
+
+// Parse reads the command line. An error has been told on stderr, with the exit
+// code to end with.
+func Parse(args []string, stderr io.Writer) (*Command, int) {
+	cfg, err := parse(args, stderr)
+	if errors.Is(err, errUsage) {
+		return nil, exitUsage
+	}
+	if err == nil {
+		err = tune(cfg, stderr)
+	}
+	c := &Command{config: cfg, stderr: stderr}
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	return c, exitOK
+}
+
+// ClientURLs lists where clients connect, comma-separated.
+func (c *Command) ClientURLs() string {
+	urls := ""
+	for i, u := range c.config.ListenClientUrls {
+		if i > 0 {
+			urls += ","
+		}
+		urls += u.String()
+	}
+	return urls
+}
+
+// Fresh reports whether there is no data yet.
+func (c *Command) Fresh() bool {
+	entries, err := os.ReadDir(c.config.Dir)
+	return err != nil || len(entries) == 0
+}
+
+// Shortcut makes client call the server directly, if it runs.
+func (c *Command) Shortcut(client *clientv3.Client) {
+	if s := c.server.Load(); s != nil {
+		storage.Shortcut(s, client)
+	}
+}
+
+// closeTimeout bounds what a process that goes on does for the clients of an
+// etcd that is gone.
+const closeTimeout = time.Second
+
+// Run serves until ctx ends and returns the exit code. The end is a crash that
+// loses nothing: the write-ahead log is complete at every moment.
+func (c *Command) Run(ctx context.Context) int {
+	e, err := embed.StartEtcd(c.config)
+	if err != nil {
+		return c.failed(err)
+	}
+	c.server.Store(e.Server)
+	select {
+	case <-ctx.Done():
+		e.Server.HardStop()
+		closed := make(chan struct{})
+		go func() {
+			e.Close() // drains connections before it cuts them
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(closeTimeout):
+		}
+		return exitOK
+	case err := <-e.Err():
+		return c.failed(err)
+	case <-e.Server.StopNotify():
+		return exitOK
+	}
+}
+
+func (c *Command) failed(err error) int {
+	_, _ = fmt.Fprintf(c.stderr, "etcd: %v\n", err)
+	return exitError
+}
+
+// tune makes the defaults those of a single member on this machine. What the
+// user has set stays.
+func tune(cfg *embed.Config, stderr io.Writer) error {
+	if !cfg.FlagsExplicitlySet["heartbeat-interval"] && !cfg.FlagsExplicitlySet["election-timeout"] {
+		cfg.TickMs, cfg.ElectionMs = tick, election
+	}
+	wal.SegmentSizeBytes = segment
+	if cfg.FlagsExplicitlySet["log-outputs"] {
+		return nil
+	}
+	// The logger that upstream makes by default, on the stderr that is ours now.
+	level, err := zapcore.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		return err
+	}
+	encoder := logutil.DefaultZapLoggerConfig.EncoderConfig
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(stderr)), level)
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(core, zap.AddCaller()))
+	return nil
+}
+
+var errUsage = errors.New("wrong flags")
+
+// parse does what upstream's own parse does (etcdmain/config.go of v3.7), which
+// is not exported: flags and ETCD_ variables into an embed.Config.
+func parse(args []string, stderr io.Writer) (*embed.Config, error) {
+	cfg := embed.NewConfig()
+	defaultCluster := cfg.InitialCluster
+	fs := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	own := register(fs, cfg)
+	if fs.Parse(args) != nil {
+		return nil, errUsage
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("%q is not a valid flag", fs.Arg(0))
+	}
+	if own.file == "" {
+		own.file = os.Getenv(flags.FlagToEnv("ETCD", "config-file"))
+	}
+	if own.file != "" {
+		return embed.ConfigFromFile(own.file)
+	}
+	if err := flags.SetFlagsFromEnv(zap.NewNop(), "ETCD", fs); err != nil {
+		return nil, err
+	}
+	own.fill(cfg, fs)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := cfg.UpdateDefaultClusterFromName(defaultCluster); err != nil && len(cfg.AdvertisePeerUrls) == 0 {
+		return nil, err
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = cfg.Name + ".etcd"
+	}
+	return cfg, nil
+}
+
+// ownFlags are those that upstream's program has beyond embed's.
+type ownFlags struct {
+	file     string
+	state    *flags.SelectiveStringValue
+	fallback *flags.SelectiveStringValue
+	version  bool
+}
+
+func register(fs *flag.FlagSet, cfg *embed.Config) *ownFlags {
+	own := &ownFlags{
+		state:    flags.NewSelectiveStringValue(embed.ClusterStateFlagNew, embed.ClusterStateFlagExisting),
+		fallback: flags.NewSelectiveStringValue("exit"),
+	}
+	cfg.AddFlags(fs)
+	fs.StringVar(&own.file, "config-file", "", "")
+	fs.Var(own.state, "initial-cluster-state", "")
+	fs.Var(own.fallback, "discovery-fallback", "")
+	fs.Var(flags.NewSelectiveStringsValue(string(config.V2Depr1WriteOnly), string(config.V2Depr1WriteOnlySkipCheck),
+		string(config.V2Depr1WriteOnlyDrop), string(config.V2Depr2Gone)), "v2-deprecation", "")
+	fs.BoolVar(&own.version, "version", false, "")
+	for _, name := range []string{
+		"cluster-active-size", "cluster-remove-delay", "cluster-sync-interval", "config", "force", "max-result-buffer",
+		"max-retry-attempts", "peer-heartbeat-interval", "peer-election-timeout", "retry-interval", "snapshot", "v", "vv",
+	} {
+		fs.Var(&flags.IgnoredFlag{Name: name}, name, "")
+	}
+	return own
+}
+
+// fill moves the values that a flag set cannot put into the config itself.
+func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
+	cfg.ListenPeerUrls = flags.UniqueURLsFromFlag(fs, "listen-peer-urls")
+	cfg.AdvertisePeerUrls = flags.UniqueURLsFromFlag(fs, "initial-advertise-peer-urls")
+	cfg.ListenClientUrls = flags.UniqueURLsFromFlag(fs, "listen-client-urls")
+	cfg.ListenClientHttpUrls = flags.UniqueURLsFromFlag(fs, "listen-client-http-urls")
+	cfg.AdvertiseClientUrls = flags.UniqueURLsFromFlag(fs, "advertise-client-urls")
+	cfg.ListenMetricsUrls = flags.UniqueURLsFromFlag(fs, "listen-metrics-urls")
+	cfg.DiscoveryCfg.Endpoints = flags.UniqueStringsFromFlag(fs, "discovery-endpoints")
+	cfg.CORS = flags.UniqueURLsMapFromFlag(fs, "cors")
+	cfg.HostWhitelist = flags.UniqueStringsMapFromFlag(fs, "host-whitelist")
+	cfg.ClientTLSInfo.AllowedHostnames = flags.StringsFromFlag(fs, "client-cert-allowed-hostname")
+	cfg.PeerTLSInfo.AllowedCNs = flags.StringsFromFlag(fs, "peer-cert-allowed-cn")
+	cfg.PeerTLSInfo.AllowedHostnames = flags.StringsFromFlag(fs, "peer-cert-allowed-hostname")
+	cfg.CipherSuites = flags.StringsFromFlag(fs, "cipher-suites")
+	cfg.MaxConcurrentStreams = flags.Uint32FromFlag(fs, "max-concurrent-streams")
+	cfg.LogOutputs = flags.UniqueStringsFromFlag(fs, "log-outputs")
+	cfg.ClusterState = own.state.String()
+	cfg.V2Deprecation = config.V2DeprDefault
+	if cfg.WarningUnaryRequestDuration == 0 {
+		cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
+	}
+	if flags.IsSet(fs, "listen-client-urls") && !flags.IsSet(fs, "advertise-client-urls") {
+		cfg.AdvertiseClientUrls = nil // Validate then names the missing flag
+	}
+	discovered := cfg.DNSCluster != "" || cfg.DNSClusterServiceName != "" || len(cfg.DiscoveryCfg.Endpoints) > 0
+	if discovered && !flags.IsSet(fs, "initial-cluster") {
+		cfg.InitialCluster = ""
+	}
+	fs.Visit(func(f *flag.Flag) { cfg.FlagsExplicitlySet[f.Name] = true })
+}

@@ -1,0 +1,61 @@
+// Package envtest is the control plane as controller-runtime's envtest starts
+// it: by the programs etcd and kube-apiserver, with upstream's flags.
+//
+// On Linux one process, the host, is both servers, and the processes that
+// envtest sees are shims (see package shim). Elsewhere, and where a host cannot
+// stand for a server, each server is the process that envtest started.
+package envtest
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage/command"
+	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
+)
+
+const (
+	exitOK    = 0
+	exitError = 1
+)
+
+// Run is the program of that name, in this process.
+func Run(name string, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if os.Getenv(shim.KeepVariable) == "" {
+		go func() {
+			shim.AwaitParentsEnd()
+			shim.RemoveLeftover(name)
+			os.Exit(exitError)
+		}()
+	}
+	settleMemory.starting()
+	if name == shim.APIServer {
+		return runAPIServer(ctx, args, false, nil)
+	}
+	etcd, code := command.Parse(args, os.Stderr)
+	if etcd == nil {
+		return code
+	}
+	ended := make(chan int, 1)
+	go func() { ended <- etcd.Run(ctx) }()
+	select {
+	case code := <-ended:
+		return code
+	case <-ctx.Done():
+		return exitOK // what was acknowledged is in the log
+	}
+}
+
+// Tell answers --help and --version.
+func Tell(name string, args []string) int {
+	if name == shim.APIServer {
+		return apiserver.Tell(args)
+	}
+	command.Tell(args)
+	return exitOK
+}

@@ -1,0 +1,256 @@
+package envtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage/command"
+	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
+)
+
+// A host is the servers that its shims stand for. It ends when it has none.
+type host struct {
+	first shim.Request // whose environment and folder are the process's
+
+	mu      sync.Mutex
+	running int
+	spent   bool // upstream's globals allow one API server per process
+}
+
+// A client is a shim that waits for its server to end.
+type client struct {
+	*net.UnixConn
+	lines          *bufio.Reader
+	request        shim.Request
+	stdout, stderr *os.File
+}
+
+// Host serves the shim that started this process, and the one of the API server
+// that will use its etcd. It returns when it has nothing to serve.
+func Host() int {
+	file, err := strconv.Atoi(os.Getenv(shim.HostVariable))
+	if err != nil {
+		return failed(fmt.Errorf("%s: %w", shim.HostVariable, err))
+	}
+	if err := os.Unsetenv(shim.HostVariable); err != nil {
+		return failed(err)
+	}
+	inherited := os.NewFile(uintptr(file), "shim")
+	conn, err := net.FileConn(inherited)
+	_ = inherited.Close()
+	if err != nil {
+		return failed(err)
+	}
+	c, err := receive(conn.(*net.UnixConn))
+	if err != nil {
+		return failed(err)
+	}
+	settleMemory.starting()
+	h := &host{first: c.request}
+	h.serveEtcd(c)
+	return exitOK
+}
+
+func failed(err error) int {
+	_, _ = fmt.Fprintf(os.Stderr, "koboshi: hosting envtest's servers: %v\n", err)
+	return exitError
+}
+
+// serveEtcd runs etcd until its shim stops or ends.
+func (h *host) serveEtcd(c *client) {
+	c.say(shim.Accepted)
+	etcd, code := command.Parse(c.request.Args, c.stderr)
+	if etcd == nil {
+		c.exit(code)
+		return
+	}
+	if port := shim.Port(etcd.ClientURLs()); port != 0 {
+		if l, err := net.ListenUnix("unix", shim.Address(port)); err == nil {
+			go h.admit(l, etcd, etcd.Fresh())
+		}
+	}
+	h.begin()
+	ctx, cancel := c.untilStopped()
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() { ended <- etcd.Run(ctx) }()
+	select {
+	case code = <-ended:
+	case <-ctx.Done():
+		if h.alone() {
+			// The end of the process is the end of the server; the shim waits for it.
+			c.say(shim.Exit + " " + strconv.Itoa(exitOK))
+			return
+		}
+		code = <-ended
+	}
+	c.exit(code)
+	h.end()
+}
+
+// admit lets shims in that ask for the API server of this etcd.
+func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		go func() {
+			if !shim.SameUser(conn) {
+				_ = conn.Close()
+				return
+			}
+			c, err := receive(conn)
+			if err != nil {
+				_ = conn.Close()
+				return
+			}
+			if !h.fits(c.request) {
+				c.say(shim.Refused)
+				_ = c.Close()
+				return
+			}
+			c.say(shim.Accepted)
+			h.serveAPIServer(c, etcd, fresh)
+		}()
+	}
+}
+
+// fits reports whether the request can be met here as in a process of its own.
+func (h *host) fits(r shim.Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spent || r.Name != shim.APIServer || r.Dir != h.first.Dir || !slices.Equal(relevant(r.Env), relevant(h.first.Env)) {
+		return false
+	}
+	h.spent = true
+	h.running++
+	return true
+}
+
+// relevant leaves out of an environment what a shell sets for each command.
+func relevant(env []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, "_=") || strings.HasPrefix(v, shim.HostVariable+"=")
+	})
+	slices.Sort(kept)
+	return kept
+}
+
+func (h *host) serveAPIServer(c *client, etcd *command.Command, fresh bool) {
+	ctx, cancel := c.untilStopped()
+	defer cancel()
+	// etcd's log has its own copy; from here on these are the API server's.
+	os.Stdout, os.Stderr = c.stdout, c.stderr
+	c.exit(runAPIServer(ctx, c.request.Args, fresh, &apiserver.Shortcut{
+		Endpoint: shim.Flag(c.request.Args, "etcd-servers"),
+		Take:     etcd.Shortcut,
+	}))
+	h.end()
+}
+
+func (h *host) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running++
+}
+
+// alone reports whether one server runs, and no other will.
+func (h *host) alone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running > 1 {
+		return false
+	}
+	h.spent = true
+	return true
+}
+
+// end notes that a server has ended, and with the last one the process.
+func (h *host) end() {
+	h.mu.Lock()
+	h.running--
+	last := h.running == 0
+	h.mu.Unlock()
+	if last {
+		os.Exit(exitOK)
+	}
+	select {} // another server runs
+}
+
+// maxFiles is how many open files come with a request: stdout and stderr.
+const maxFiles = 2
+
+func receive(conn *net.UnixConn) (*client, error) {
+	var first [1]byte
+	rights := make([]byte, syscall.CmsgSpace(maxFiles*4))
+	_, n, _, _, err := conn.ReadMsgUnix(first[:], rights)
+	if err != nil {
+		return nil, err
+	}
+	files, err := openFiles(rights[:n])
+	if err != nil {
+		return nil, err
+	}
+	c := &client{UnixConn: conn, lines: bufio.NewReader(conn), stdout: files[0], stderr: files[1]}
+	rest, err := c.lines.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	return c, json.Unmarshal(append(first[:], rest...), &c.request)
+}
+
+func openFiles(rights []byte) ([]*os.File, error) {
+	messages, err := syscall.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for _, m := range messages {
+		fds, err := syscall.ParseUnixRights(&m)
+		if err != nil {
+			return nil, err
+		}
+		for _, fd := range fds {
+			syscall.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "stream"))
+		}
+	}
+	if len(files) != maxFiles {
+		return nil, errors.New("the request came without open files")
+	}
+	return files, nil
+}
+
+func (c *client) say(line string) { _, _ = c.Write([]byte(line + "\n")) }
+
+func (c *client) exit(code int) {
+	c.say(shim.Exit + " " + strconv.Itoa(code))
+	_ = c.Close()
+}
+
+// untilStopped returns a context that ends when the shim says so or is gone.
+func (c *client) untilStopped() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		for {
+			line, err := c.lines.ReadString('\n')
+			if err != nil || strings.TrimSpace(line) == shim.Stop {
+				return
+			}
+		}
+	}()
+	return ctx, cancel
+}

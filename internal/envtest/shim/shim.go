@@ -1,0 +1,190 @@
+// Package shim is what the program does first when it is called etcd or
+// kube-apiserver, as envtest calls it: it answers --help at once, and hands the
+// work to a host, one process that holds both servers.
+//
+//	test ──exec──▶ etcd            (shim) ──spawns, asks──▶ host: etcd
+//	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
+//
+// The shims are the processes that envtest sees, signals and waits for. Each
+// lives exactly as long as its server in the host. They cost 3 MB instead of
+// the 90 MB and 50 ms that a program takes which has all of Kubernetes linked
+// in, because they run in this package's init: Go initialises packages whose
+// imports are ready in the order of their import paths (language specification,
+// "Program initialization"), and this package imports the standard library
+// only, so its turn comes before all of k8s.io. Were the order different, all
+// would still work, later and larger; a test watches it.
+//
+// Where there can be no host (another operating system, a kube-apiserver whose
+// etcd is somebody else's, a second one on the same etcd), init returns and the
+// process becomes the server itself.
+package shim
+
+import (
+	"bufio"
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The names by which envtest calls the program.
+const (
+	Etcd      = "etcd"
+	APIServer = "kube-apiserver"
+)
+
+const (
+	// PairVariable set to any value makes each server a process of its own.
+	PairVariable = "KOBOSHI_ENVTEST_PAIR"
+	// KeepVariable set to any value lets the servers outlive their parent.
+	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
+	// HostVariable tells a spawned host that it is one, and the number of the
+	// open file through which its first shim speaks.
+	HostVariable = "KOBOSHI_ENVTEST_HOST"
+	HostFile     = 3
+)
+
+// A Request asks a host to be a server. The open standard output and error of
+// the shim travel beside it.
+type Request struct {
+	Name string   `json:"name"` // Etcd or APIServer
+	Args []string `json:"args"` // without the name
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"` // the working directory
+}
+
+// What shim and host tell each other after the request, each a line.
+const (
+	Accepted = "accepted" // by the host
+	Refused  = "refused"  // by the host: be it yourself
+	Exit     = "exit"     // by the host, with the exit code
+	Stop     = "stop"     // by the shim
+)
+
+// Called returns the name that envtest called the program by, or "".
+func Called() string {
+	if name := filepath.Base(os.Args[0]); name == Etcd || name == APIServer {
+		return name
+	}
+	return ""
+}
+
+func init() {
+	name := Called()
+	if name == "" || os.Getenv(HostVariable) != "" {
+		return
+	}
+	// A person gets upstream's text, which takes a moment longer.
+	if wantsHelp(os.Args[1:]) && !terminal(os.Stdout) {
+		help(name)
+		os.Exit(0)
+	}
+	if os.Getenv(PairVariable) == "" && !AsksSomething(os.Args[1:]) {
+		run(name)
+	}
+}
+
+func wantsHelp(args []string) bool { return contains(args, "--help", "-help", "-h") }
+
+// AsksSomething reports whether the program is to tell something and end.
+func AsksSomething(args []string) bool {
+	return wantsHelp(args) || contains(args, "--version", "-version", "--version=true", "--version=raw")
+}
+
+func contains(args []string, any ...string) bool {
+	for _, arg := range args {
+		for _, a := range any {
+			if arg == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+//go:embed etcd.flags kube-apiserver.flags
+var flags embed.FS
+
+// help lists the flags. envtest looks whether there is an --unsafe-no-fsync and
+// no --insecure-port.
+func help(name string) {
+	list, err := flags.ReadFile(name + ".flags")
+	if err != nil {
+		return
+	}
+	fmt.Printf("Usage: %s [flags]\n\nOn a terminal --help explains each flag. They are upstream's:\n\n", name)
+	for line := range bytes.Lines(list) {
+		fmt.Printf("      --%s", line)
+	}
+}
+
+// Flag returns the value of a flag in any of the spellings that Go's flag
+// packages accept: one dash or two, with = or as the next argument.
+func Flag(args []string, name string) string {
+	for i, arg := range args {
+		key, value, inline := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		switch {
+		case !strings.HasPrefix(arg, "-") || key != name:
+		case inline:
+			return value
+		case i+1 < len(args):
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// Port is the port in the first of a list of URLs, which is what a host and
+// those who look for it agree on. It is 0 when there is none.
+func Port(urls string) int {
+	first, _, _ := strings.Cut(urls, ",")
+	if !strings.HasPrefix(first, "http://") {
+		return 0
+	}
+	port, err := strconv.Atoi(strings.TrimRight(first[strings.LastIndex(first, ":")+1:], "/"))
+	if err != nil {
+		return 0
+	}
+	return port
+}
+
+func request(name string) ([]byte, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(Request{Name: name, Args: os.Args[1:], Env: os.Environ(), Dir: dir})
+	return append(line, '\n'), err
+}
+
+// RemoveLeftover removes the folder that envtest made for a server and would
+// remove after it has stopped it: when envtest is gone nobody else will.
+func RemoveLeftover(name string) {
+	dir := Flag(os.Args[1:], map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
+	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// exitCode reads what the host says until it closes the connection.
+func exitCode(lines *bufio.Reader) int {
+	code := 1
+	for {
+		line, err := lines.ReadString('\n')
+		if n, found := strings.CutPrefix(strings.TrimSpace(line), Exit+" "); found {
+			code, _ = strconv.Atoi(n)
+		}
+		if err != nil {
+			return code
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package shim
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// Address is where the host of the etcd on that port listens. An abstract
+// socket leaves nothing behind and belongs to one network namespace, as the
+// port does. Who may speak there is decided by SameUser.
+func Address(port int) *net.UnixAddr {
+	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@koboshi-envtest-%d-%d", os.Getuid(), port)}
+}
+
+// SameUser reports whether the other end of the connection runs as this user.
+func SameUser(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	same := false
+	err = raw.Control(func(fd uintptr) {
+		peer, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		same = err == nil && int(peer.Uid) == os.Getuid()
+	})
+	return err == nil && same
+}
+
+// run is the shim's life. It returns where this process must be the server.
+func run(name string) {
+	conn, host, err := reach(name)
+	if err != nil || conn == nil {
+		return
+	}
+	lines, accepted := ask(conn, name)
+	if !accepted {
+		_ = conn.Close()
+		return
+	}
+	tell := func() { _, _ = conn.Write([]byte(Stop + "\n")) }
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	go func() {
+		<-signals
+		tell()
+		<-signals
+		os.Exit(1)
+	}()
+	orphan := make(chan struct{})
+	if os.Getenv(KeepVariable) == "" {
+		go func() {
+			AwaitParentsEnd()
+			close(orphan)
+			tell()
+		}()
+	}
+	GiveBackPages()
+	code := exitCode(lines)
+	reap(host)
+	select {
+	case <-orphan:
+		RemoveLeftover(name)
+	default:
+	}
+	os.Exit(code)
+}
+
+// reach connects to a host: etcd brings its own, kube-apiserver looks for that
+// of its etcd.
+func reach(name string) (*net.UnixConn, *os.Process, error) {
+	if name == Etcd {
+		return spawn()
+	}
+	port := Port(Flag(os.Args[1:], "etcd-servers"))
+	if port == 0 {
+		return nil, nil, nil
+	}
+	conn, err := net.DialUnix("unix", nil, Address(port))
+	if err == nil && !SameUser(conn) {
+		_ = conn.Close()
+		return nil, nil, nil
+	}
+	return conn, nil, err
+}
+
+// spawn starts a host that ends when nobody is connected to it. It is in a
+// process group of its own: a signal to the shim's group is the shim's to tell.
+func spawn() (*net.UnixConn, *os.Process, error) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "shim"), os.NewFile(uintptr(pair[1]), "host")
+	defer func() { _, _ = ours.Close(), theirs.Close() }()
+	host, err := os.StartProcess("/proc/self/exe", os.Args[:1], &os.ProcAttr{
+		Env:   append(os.Environ(), HostVariable+"="+strconv.Itoa(HostFile)),
+		Files: []*os.File{nil, os.Stdout, os.Stderr, HostFile: theirs},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), host, nil
+}
+
+// reap waits for a host that has closed the connection, so that no zombie is
+// left where nothing adopts and reaps. A host that still serves an API server
+// does not end now.
+func reap(host *os.Process) {
+	if host == nil {
+		return
+	}
+	gone := make(chan struct{})
+	go func() {
+		_, _ = host.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(reapTimeout):
+	}
+}
+
+// ask sends the request with the standard output and error, and returns the
+// connection for reading.
+func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
+	line, err := request(name)
+	if err != nil {
+		return nil, false
+	}
+	streams := syscall.UnixRights(int(os.Stdout.Fd()), int(os.Stderr.Fd()))
+	// The rights travel with the first byte; the rest may not fit into one message.
+	if _, _, err := conn.WriteMsgUnix(line[:1], streams, nil); err != nil {
+		return nil, false
+	}
+	if _, err := conn.Write(line[1:]); err != nil {
+		return nil, false
+	}
+	lines = bufio.NewReader(conn)
+	answer, err := lines.ReadString('\n')
+	return lines, err == nil && strings.TrimSpace(answer) == Accepted
+}
+
+// reapTimeout is ample for a process that has closed its files already.
+const reapTimeout = 200 * time.Millisecond
+
+const (
+	sysPidfdOpen = 434 // on every architecture that Go runs on
+	pollIn       = 0x1
+)
+
+// AwaitParentsEnd returns when the process that started this one has ended.
+// PR_SET_PDEATHSIG would not do: it is about the thread that forked, and Go ends
+// threads.
+func AwaitParentsEnd() {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(parent), 0, 0)
+	if errno != 0 || os.Getppid() != parent {
+		// Gone already, or a kernel older than 5.3: then ask now and then.
+		pollParent()
+		return
+	}
+	for {
+		poll := struct {
+			fd              int32
+			events, revents int16
+		}{fd: int32(fd), events: pollIn}
+		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, 0, 0, 0, 0)
+		if errno != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// GiveBackPages lets the kernel take back what only the start of the program
+// needed of its file: a shim is small because it holds nothing. The pages are
+// clean; one that is needed again is read again.
+func GiveBackPages() {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(maps)) {
+		var from, to uintptr
+		var mode string
+		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); err != nil {
+			continue
+		}
+		if fromFile := strings.Contains(line, "/"); fromFile && mode[0] == 'r' && mode[1] == '-' && mode[3] == 'p' {
+			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, from, to-from, syscall.MADV_DONTNEED)
+		}
+	}
+}

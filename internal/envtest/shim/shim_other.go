@@ -1,0 +1,13 @@
+//go:build !linux
+
+package shim
+
+// run returns at once: without abstract sockets there is no host, and each
+// server is a process of its own.
+func run(string) {}
+
+// AwaitParentsEnd returns when the process that started this one has ended.
+func AwaitParentsEnd() { pollParent() }
+
+// GiveBackPages is for Linux only.
+func GiveBackPages() {}
