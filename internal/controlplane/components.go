@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 )
 
 // identity issues a client certificate to a component and writes it as a
@@ -25,7 +26,7 @@ func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, s
 	if err != nil {
 		return nil, "", err
 	}
-	return speakAs(component, client), path, nil
+	return useragent.As(component, client), path, nil
 }
 
 // goComponent runs a component for the life of the plane; its error ends it.

@@ -2,13 +2,8 @@ package controlplane
 
 import (
 	"net"
-	"runtime"
 	"slices"
 	"strings"
-
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 const serviceCIDR = "10.0.0.0/24" // as envtest has it
@@ -50,7 +45,6 @@ func (p *Plane) apiserverFlags() []string {
 		flags = append(flags, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount")
 	}
 	flags = append(flags, p.opts.Etcd.flags()...)
-	flags = append(flags, advertiseFlags()...)
 	return override(flags, p.opts.APIServerFlags)
 }
 
@@ -65,19 +59,4 @@ func override(flags, given []string) []string {
 		return slices.ContainsFunc(given, func(g string) bool { return name(g) == name(flag) })
 	})
 	return append(kept, given...)
-}
-
-// advertiseFlags lets upstream choose the address of the Service "kubernetes"
-// where it can. Without a default route it refuses to start, and an address of
-// loopback is refused by the Endpoints' validation; then nothing is advertised.
-func advertiseFlags() []string {
-	if _, err := utilnet.ResolveBindAddress(net.IPv4(127, 0, 0, 1)); err == nil {
-		return nil
-	}
-	return []string{"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"}
-}
-
-// userAgent is what upstream's component of that name calls itself.
-func userAgent(component string) string {
-	return component + "/v" + kubeversion.Version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 )
 
 // The names of the components, as upstream has them. Each is the name of a
@@ -89,6 +90,8 @@ type Plane struct {
 	loopback    *rest.Config
 
 	tasks *tasks
+
+	resetting resetting // see reset.go
 }
 
 // A step of Start. Steps run in order; each may use what those before it made.
@@ -124,7 +127,8 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 	if spent.Load() {
 		return nil, ErrSecondPlane
 	}
-	claimUserAgent()
+	// kube-controller-manager makes a client per controller.
+	useragent.Claim(managerName)
 	// What the components run under ends with Stop, not with ctx: ctx bounds
 	// the start alone.
 	p := &Plane{opts: o, tasks: newTasks(context.WithoutCancel(ctx))}

@@ -19,6 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
@@ -115,7 +116,7 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 		Flags:     p.apiserverFlags(),
 		Listener:  p.listener,
 		OwnStore:  p.etcd != nil,
-		UserAgent: userAgent(apiserverName),
+		UserAgent: useragent.Of(apiserverName),
 		Shortcut:  p.shortcut(),
 	})
 	var refused *apiserver.FlagError

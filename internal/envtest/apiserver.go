@@ -2,22 +2,64 @@ package envtest
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 )
+
+const readyPoll = 20 * time.Millisecond
 
 // runAPIServer is the program kube-apiserver. fresh says that nobody but this
 // program has written to its etcd; shortcut leads to an etcd in this process.
 func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apiserver.Shortcut) int {
+	profile, err := chosen()
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		return exitError
+	}
+	// The name of those whose clients are made where we cannot reach.
+	useragent.Claim(apiserverName)
+	if profile.RunsManager() {
+		useragent.Claim(managerName)
+	}
 	return apiserver.Command{
-		Args:     args,
-		OwnStore: fresh,
-		Shortcut: shortcut,
-		Started: func(ctx context.Context, loopback *rest.Config) error {
-			go settleMemory.whenReady(ctx, loopback)
-			return nil
+		Args:      args,
+		OwnStore:  fresh,
+		Shortcut:  shortcut,
+		UserAgent: useragent.Of(apiserverName),
+		Started: func(ctx context.Context, loopback *rest.Config) {
+			if !ready(ctx, loopback) {
+				return
+			}
+			if err := (beside{profile, args, loopback}).run(ctx); err != nil && ctx.Err() == nil {
+				klog.ErrorS(err, "Controllers cannot run")
+			}
+			settle()
 		},
 	}.Run(ctx)
+}
+
+// ready waits until the server is ready, and reports whether it became so.
+func ready(ctx context.Context, loopback *rest.Config) bool {
+	client, err := kubernetes.NewForConfig(loopback)
+	if err != nil {
+		return false
+	}
+	for ctx.Err() == nil {
+		if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readyPoll):
+		}
+	}
+	return false
 }

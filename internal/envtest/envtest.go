@@ -33,7 +33,7 @@ func Run(name string, args []string) int {
 			os.Exit(exitError)
 		}()
 	}
-	settleMemory.starting()
+	starting()
 	if name == shim.APIServer {
 		return runAPIServer(ctx, args, false, nil)
 	}

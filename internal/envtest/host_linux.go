@@ -56,7 +56,7 @@ func Host() int {
 	if err != nil {
 		return failed(err)
 	}
-	settleMemory.starting()
+	starting()
 	h := &host{first: c.request}
 	h.serveEtcd(c)
 	return exitOK

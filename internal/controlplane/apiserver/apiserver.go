@@ -76,11 +76,10 @@ func New(ctx context.Context, c Config) (*Server, error) {
 }
 
 func assemble(opts options.CompletedOptions, ownStore bool, userAgent string) (*Server, error) {
-	cfg, err := newConfig(opts)
+	cfg, err := newConfig(opts, userAgent)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
-	cfg.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig.UserAgent = userAgent
 	aggregator, err := chain(cfg, ownStore)
 	if err != nil {
 		return nil, fmt.Errorf("assembling kube-apiserver: %w", err)
@@ -115,6 +114,7 @@ func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
 	if err := opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return options.CompletedOptions{}, &FlagError{err}
 	}
+	advertise(opts, fs)
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	completed, err := complete(ctx, opts)
 	if err != nil {
@@ -141,8 +141,8 @@ func complete(ctx context.Context, opts *options.ServerRunOptions) (options.Comp
 
 // newConfig is upstream's app.NewConfig with the generic part from generic.go,
 // and with OpenAPI arranged to be built late.
-func newConfig(opts options.CompletedOptions) (*app.Config, error) {
-	g, err := newGeneric(opts)
+func newConfig(opts options.CompletedOptions, userAgent string) (*app.Config, error) {
+	g, err := newGeneric(opts, userAgent)
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,11 @@ type Command struct {
 	OwnStore bool
 	// Shortcut is as in Config.
 	Shortcut *Shortcut
-	// Started is told the server's client of itself before it serves. May be nil.
-	Started func(ctx context.Context, loopback *rest.Config) error
+	// UserAgent is as in Config.
+	UserAgent string
+	// Started is given the server's client of itself when it begins to serve. It
+	// runs beside the server.
+	Started func(ctx context.Context, loopback *rest.Config)
 }
 
 // Run serves until ctx ends and returns the exit code. The end cuts all
@@ -125,17 +128,13 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 	}
 	defer cut.all()
 	c.Shortcut.install()
-	server, err := assemble(completed, c.OwnStore, rest.DefaultKubernetesUserAgent())
+	server, err := assemble(completed, c.OwnStore, c.UserAgent)
 	if err != nil {
 		return err
 	}
-	if c.Started != nil {
-		if err := c.Started(ctx, server.LoopbackConfig()); err != nil {
-			return err
-		}
-	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
+	go c.Started(ctx, server.LoopbackConfig())
 	select {
 	case err := <-ended:
 		return err

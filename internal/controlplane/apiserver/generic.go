@@ -54,7 +54,7 @@ type generic struct {
 // to another version). It is written out here for one difference: upstream
 // makes two RSA keys for the certificate with which the server meets itself,
 // which takes up to half a second; ours is ECDSA (see loopback).
-func newGeneric(opts options.CompletedOptions) (*generic, error) {
+func newGeneric(opts options.CompletedOptions, userAgent string) (*generic, error) {
 	codecs := legacyscheme.Codecs
 	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {
 		codecs = serializer.NewCodecFactory(legacyscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
@@ -68,7 +68,7 @@ func newGeneric(opts options.CompletedOptions) (*generic, error) {
 	if err := opts.SecureServing.SecureServingOptions.ApplyTo(&g.SecureServing); err != nil {
 		return nil, err
 	}
-	if err := g.loopback(); err != nil {
+	if err := g.loopback(userAgent); err != nil {
 		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(g.LoopbackClientConfig)
@@ -109,7 +109,7 @@ func withoutManagedFields(obj any) (any, error) {
 
 // loopback gives the server a certificate under the name by which it calls
 // itself, and a client that trusts it.
-func (g *generic) loopback() error {
+func (g *generic) loopback(userAgent string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -135,6 +135,7 @@ func (g *generic) loopback() error {
 	if err != nil {
 		return fmt.Errorf("configuring the loopback client: %w", err)
 	}
+	g.LoopbackClientConfig.UserAgent = userAgent
 	g.LoopbackClientConfig.ContentType = runtime.ContentTypeProtobuf
 	g.LoopbackClientConfig.DisableCompression = true
 	check := healthz.NamedCheck("loopback-serving-certificate", func(*http.Request) error {

@@ -152,36 +152,171 @@ func TestATypoIsAnsweredWithTheNearestName(t *testing.T) {
 		_, err := Profile{}.Select([]string{name})
 		return err
 	}
-	for _, test := range []struct{ kind, name, nearest string }{
-		{"profile", "ful", "full"},
-		{"profile", "workload", "workloads"},
-		{"profile", "API", ""},
-		{"profile", "", ""},
-		{"profile", "everything", ""},
-		{"controller", "deploymnt", "deployment-controller"},
-		{"controller", "-deploymnt", "deployment-controller"},
-		{"controller", "statefullset", "statefulset-controller"},
-		{"controller", "garbage-colector-controller", "garbage-collector-controller"},
-		{"controller", "kube-schedular", Scheduler},
-		{"controller", "", ""},
-		{"controller", "-", ""},
-		{"controller", "x", ""},
-		{"controller", "-*", ""},
+	for _, test := range []struct {
+		kind, name string
+		nearest    []string
+	}{
+		{"profile", "ful", []string{"full"}},
+		{"profile", "workload", []string{"workloads"}},
+		{"profile", "API", nil},
+		{"profile", "", nil},
+		{"profile", "everything", nil},
+		{"controller", "deploymnt", []string{"deployment-controller"}},
+		{"controller", "-deploymnt", []string{"deployment-controller"}},
+		{"controller", "statefullset", []string{"statefulset-controller"}},
+		{"controller", "garbage-colector-controller", []string{"garbage-collector-controller"}},
+		{"controller", "kube-schedular", []string{Scheduler}},
+		{"controller", "jo", []string{"job-controller"}},
+		{"controller", "persistentvolum-protection", []string{"persistentvolume-protection-controller"}},
+		{"controller", "persistentvolume-bunder", []string{"persistentvolume-binder-controller"}},
+		{"controller", "certificatesigningrequest", []string{
+			"certificatesigningrequest-cleaner-controller",
+			"certificatesigningrequest-signing-controller",
+		}},
+		{"controller", "", nil},
+		{"controller", "-", nil},
+		{"controller", "x", nil},
+		{"controller", "-*", nil},
 	} {
 		var unknown *UnknownError
 		if err := choose(test.kind, test.name); !errors.As(err, &unknown) {
 			t.Errorf("%s %q: %v, want an *UnknownError", test.kind, test.name, err)
 			continue
 		}
-		if unknown.Nearest != test.nearest || unknown.Kind != test.kind {
+		if !slices.Equal(unknown.Nearest, test.nearest) || unknown.Kind != test.kind {
 			t.Errorf("%s %q: nearest %s is %q, want %q", test.kind, test.name, unknown.Kind, unknown.Nearest, test.nearest)
 		}
 		next := "did you mean " // and without a near name, all that there are
-		if test.nearest == "" {
+		if len(test.nearest) == 0 {
 			next = "choose one of: " + unknown.Known[0]
 		}
 		if got := unknown.Error(); !strings.Contains(got, next) || strings.Contains(got, "\n") {
 			t.Errorf("%q does not say %q in one line", got, next)
+		}
+	}
+}
+
+func TestAlternativesReadAsASentence(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"a"}, `"a"`},
+		{[]string{"a", "b"}, `"a" or "b"`},
+		{[]string{"a", "b", "c"}, `"a", "b" or "c"`},
+	} {
+		if got := either(test.names); got != test.want {
+			t.Errorf("%q: %s, want %s", test.names, got, test.want)
+		}
+	}
+}
+
+func TestASelectionIsWhatIsNamedAndWhatThatNeeds(t *testing.T) {
+	t.Parallel()
+	const (
+		collector  = "garbage-collector-controller"
+		namespace  = "namespace-controller"
+		deployment = "deployment-controller"
+		replicaset = "replicaset-controller"
+		lifecycle  = "node-lifecycle-controller"
+		job        = "job-controller"
+	)
+	tests := []struct {
+		value string
+		want  []string
+		says  []string
+	}{
+		{"", nil, nil},
+		{" , ", nil, nil},
+		{"gc", []string{collector}, nil},
+		{"garbagecollector", []string{collector}, nil},
+		{" gc, namespace ,", []string{collector, namespace}, nil},
+		{"gc,gc,garbage-collector-controller", []string{collector}, nil},
+		{"gc,namespace,deployment", []string{deployment, collector, Scheduler, namespace, lifecycle, replicaset},
+			[]string{"deployment brings replicaset, kube-scheduler, node-lifecycle, a simulated node"}},
+		{"deployment,replicaset", []string{deployment, Scheduler, lifecycle, replicaset},
+			[]string{"replicaset brings kube-scheduler, node-lifecycle, a simulated node"}},
+		{"deployment,replicaset,scheduler,nodelifecycle", []string{deployment, Scheduler, lifecycle, replicaset}, nil},
+		{"scheduler", []string{Scheduler, lifecycle}, []string{"kube-scheduler brings node-lifecycle, a simulated node"}},
+		{"cronjob", []string{"cronjob-controller", job, Scheduler, lifecycle},
+			[]string{"cronjob brings job, kube-scheduler, node-lifecycle, a simulated node"}},
+		{"statefulset,daemonset", []string{"daemonset-controller", Scheduler, lifecycle, "statefulset-controller"},
+			[]string{"statefulset brings kube-scheduler, node-lifecycle, a simulated node"}},
+		{"ttl-after-finished,deployment", []string{deployment, collector, Scheduler, lifecycle, replicaset, "ttl-after-finished-controller"},
+			[]string{"ttl-after-finished brings garbage-collector", "deployment brings replicaset, kube-scheduler, node-lifecycle, a simulated node"}},
+		{"endpointslice", []string{"endpointslice-controller"}, nil},
+		{"tokencleaner", []string{"token-cleaner-controller"}, nil}, // off by default upstream
+		{"workloads", profile(t, "workloads").Controllers, nil},
+		{"full", profile(t, "full").Controllers, nil},
+		{"*", profile(t, "full").Controllers, nil},
+		{"workloads,tokencleaner", append(profile(t, "workloads").Controllers, "token-cleaner-controller"), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.value, func(t *testing.T) {
+			t.Parallel()
+			got, err := Parse(test.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.Sorted(slices.Values(test.want))
+			if !slices.Equal(got.Controllers, want) {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got.Controllers))
+			}
+			var says []string
+			for _, b := range got.Brought {
+				says = append(says, b.String())
+			}
+			if diff := cmp.Diff(test.says, says); diff != "" {
+				t.Errorf("what is brought (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASelectionTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("full,-deployment")
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	if want := `controller "-deployment" cannot be taken away, as only those that are named run; leave it out`; err.Error() != want {
+		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+}
+
+func TestATypoInASelectionMayBeNearASet(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"gc,workload": `unknown controller "workload"; did you mean "workloads"?`,
+		"fulll":       `unknown controller "fulll"; did you mean "full"?`,
+		"namespce,gc": `unknown controller "namespce"; did you mean "namespace-controller"?`,
+		"rs":          "choose one of: workloads, full, ",
+		"api":         "choose one of: workloads, full, ",
+	} {
+		if _, err := Parse(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", value, err, want)
+		}
+	}
+}
+
+func TestProfilesAreClosedUnderWhatTheyNeed(t *testing.T) {
+	t.Parallel()
+	for _, p := range Profiles() {
+		for _, n := range needs {
+			if p.Has(n.name) && !p.Has(n.needs) {
+				t.Errorf("%s runs %s without %s", p.Name, n.name, n.needs)
+			}
+		}
+	}
+}
+
+func TestNeedsNameWhatUpstreamHas(t *testing.T) {
+	t.Parallel()
+	known := append(app.KnownControllers(), Scheduler)
+	for _, n := range needs {
+		if !slices.Contains(known, n.name) || !slices.Contains(known, n.needs) {
+			t.Errorf("%s needs %s, and upstream does not have both", n.name, n.needs)
 		}
 	}
 }

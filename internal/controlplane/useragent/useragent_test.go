@@ -1,4 +1,4 @@
-package controlplane
+package useragent
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestSpeakAsNamesTheComponentAndNobodyElse(t *testing.T) {
+func TestAsNamesTheComponentAndNobodyElse(t *testing.T) {
 	var agent string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { agent = r.UserAgent() }))
 	t.Cleanup(server.Close)
@@ -25,7 +25,7 @@ func TestSpeakAsNamesTheComponentAndNobodyElse(t *testing.T) {
 		{program + "-x/1", program + "-x/1"},
 	} {
 		original := &rest.Config{Host: server.URL}
-		config := speakAs("kube-scheduler", original)
+		config := As("kube-scheduler", original)
 		if test.set != "" {
 			config.UserAgent = test.set
 		}
@@ -44,7 +44,7 @@ func TestSpeakAsNamesTheComponentAndNobodyElse(t *testing.T) {
 			t.Errorf("a client that says %q is heard as %q, want %q", test.set, agent, test.want)
 		}
 		if original.UserAgent != "" || original.WrapTransport != nil {
-			t.Error("speakAs changed the configuration that it was given")
+			t.Error("As changed the configuration that it was given")
 		}
 	}
 }
