@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes.
@@ -42,6 +43,10 @@ func Run(ctx context.Context, args []string, stdio Stdio) int {
 	if err == nil {
 		return exitOK
 	}
+	var result exitStatus
+	if errors.As(err, &result) {
+		return int(result)
+	}
 	_, _ = fmt.Fprintf(stdio.Err, "koboshi: %v\n", err)
 	if errors.As(err, &usageError{}) {
 		return exitUsage
@@ -68,7 +73,11 @@ func newRoot(stdio Stdio) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newUp(stdio), newKubectl(), newVersion())
+	// Upstream's packages register --version for every program that links them.
+	if foreign := pflag.CommandLine.Lookup("version"); foreign != nil {
+		foreign.Hidden = true
+	}
+	root.AddCommand(newUp(stdio), newTest(stdio), newEnvtest(stdio), newKubectl(), newVersion())
 	return root
 }
 

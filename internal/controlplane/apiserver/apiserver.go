@@ -56,6 +56,7 @@ type Config struct {
 // Server is an assembled kube-apiserver.
 type Server struct {
 	aggregator *aggregatorapiserver.APIAggregator
+	self       *inProcess
 }
 
 // A FlagError is what kube-apiserver says against Config.Flags.
@@ -76,7 +77,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 }
 
 func assemble(opts options.CompletedOptions, ownStore bool, userAgent string) (*Server, error) {
-	cfg, err := newConfig(opts, userAgent)
+	cfg, self, err := newConfig(opts, userAgent)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
@@ -84,7 +85,7 @@ func assemble(opts options.CompletedOptions, ownStore bool, userAgent string) (*
 	if err != nil {
 		return nil, fmt.Errorf("assembling kube-apiserver: %w", err)
 	}
-	return &Server{aggregator: aggregator}, nil
+	return &Server{aggregator, self}, nil
 }
 
 // LoopbackConfig is a client with all rights, authenticated by a token that
@@ -99,6 +100,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing kube-apiserver: %w", err)
 	}
+	s.self.serve(s.aggregator.GenericAPIServer.Handler)
 	return prepared.Run(ctx)
 }
 
@@ -141,31 +143,31 @@ func complete(ctx context.Context, opts *options.ServerRunOptions) (options.Comp
 
 // newConfig is upstream's app.NewConfig with the generic part from generic.go,
 // and with OpenAPI arranged to be built late.
-func newConfig(opts options.CompletedOptions, userAgent string) (*app.Config, error) {
+func newConfig(opts options.CompletedOptions, userAgent string) (*app.Config, *inProcess, error) {
 	g, err := newGeneric(opts, userAgent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kube, resolver, initializers, err := app.CreateKubeAPIServerConfig(opts, g.Config, g.informers, g.storage)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	controlPlane := &kube.ControlPlane
 	authentication := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlPlane.ProxyTransport, g.EgressSelector, g.LoopbackClientConfig, g.TracerProvider)
 	crds, err := controlplaneapiserver.CreateAPIExtensionsConfig(*g.Config, g.informers, initializers, opts.CompletedOptions, opts.MasterCount, resolver, authentication)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*g.Config, opts.CompletedOptions, g.informers, resolver, controlPlane.ProxyTransport, controlPlane.Extra.PeerProxy, initializers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Each of these serves one group; the definitions of all the others would
 	// be computed only to be thrown away.
 	describeOnly(&crds.GenericConfig.Config, apiextensionsopenapi.GetOpenAPIDefinitions)
 	describeOnly(&aggregator.GenericConfig.Config, aggregatoropenapi.GetOpenAPIDefinitions)
 	crds.GenericConfig.AdmissionControl = keepTransitions{crds.GenericConfig.AdmissionControl}
-	return &app.Config{Options: opts, KubeAPIs: kube, ApiExtensions: crds, Aggregator: aggregator}, nil
+	return &app.Config{Options: opts, KubeAPIs: kube, ApiExtensions: crds, Aggregator: aggregator}, g.self, nil
 }
 
 func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) {

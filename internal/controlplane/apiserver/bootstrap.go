@@ -59,25 +59,20 @@ func retried(ensure func(context.Context, kubernetes.Interface) error) genericap
 
 // ensurePolicy creates or completes the default RBAC policy. A store that only
 // this program wrote to cannot hold roles of the releases that upstream's hook
-// migrates from, so there are only objects to reconcile. In a new store there is
-// nothing to read first.
+// migrates from, so there are only objects to reconcile.
 func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	var group errgroup.Group // upstream's reconciliation takes no context
 	group.SetLimit(bootstrapWriters)
 	role := func(owner reconciliation.RuleOwner, modifier reconciliation.RuleOwnerModifier) {
 		group.Go(func() error {
-			return createdFirst(func(absent bool) error {
-				_, err := (&reconciliation.ReconcileRoleOptions{Role: owner, Client: roleModifier{modifier, absent}, Confirm: true}).Run()
-				return err
-			})
+			_, err := (&reconciliation.ReconcileRoleOptions{Role: owner, Client: &newRole{modifier, false}, Confirm: true}).Run()
+			return err
 		})
 	}
 	binding := func(b reconciliation.RoleBinding, modifier reconciliation.RoleBindingModifier) {
 		group.Go(func() error {
-			return createdFirst(func(absent bool) error {
-				_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: b, Client: bindingModifier{modifier, absent}, Confirm: true}).Run()
-				return err
-			})
+			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: b, Client: &newBinding{modifier, false}, Confirm: true}).Run()
+			return err
 		})
 	}
 	rbac, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
@@ -100,38 +95,34 @@ func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	return group.Wait()
 }
 
-// createdFirst reconciles as if the object were absent, and reads it only when
-// it turns out to exist.
-func createdFirst(reconcile func(absent bool) error) error {
-	err := reconcile(true)
-	if apierrors.IsAlreadyExists(err) {
-		return reconcile(false)
-	}
-	return err
-}
-
-type roleModifier struct {
+// newRole says at first that there is no such role: in a new store that saves
+// the reading, and otherwise the creation fails, upstream reconciles again, and
+// reads.
+type newRole struct {
 	reconciliation.RuleOwnerModifier
-	absent bool
+	asked bool
 }
 
-func (m roleModifier) Get(namespace, name string) (reconciliation.RuleOwner, error) {
-	if m.absent {
+func (r *newRole) Get(namespace, name string) (reconciliation.RuleOwner, error) {
+	if !r.asked {
+		r.asked = true
 		return nil, apierrors.NewNotFound(rbacv1.Resource("roles"), name)
 	}
-	return m.RuleOwnerModifier.Get(namespace, name)
+	return r.RuleOwnerModifier.Get(namespace, name)
 }
 
-type bindingModifier struct {
+// newBinding is the same for bindings.
+type newBinding struct {
 	reconciliation.RoleBindingModifier
-	absent bool
+	asked bool
 }
 
-func (m bindingModifier) Get(namespace, name string) (reconciliation.RoleBinding, error) {
-	if m.absent {
+func (b *newBinding) Get(namespace, name string) (reconciliation.RoleBinding, error) {
+	if !b.asked {
+		b.asked = true
 		return nil, apierrors.NewNotFound(rbacv1.Resource("rolebindings"), name)
 	}
-	return m.RoleBindingModifier.Get(namespace, name)
+	return b.RoleBindingModifier.Get(namespace, name)
 }
 
 // ensurePriorityClasses creates what is missing; what is there stays as it is.

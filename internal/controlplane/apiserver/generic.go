@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,6 +48,7 @@ type generic struct {
 	*genericapiserver.Config
 	informers informers.SharedInformerFactory
 	storage   *serverstorage.DefaultStorageFactory
+	self      *inProcess
 }
 
 // newGeneric applies the options in the order of upstream's BuildGenericConfig
@@ -135,6 +137,12 @@ func (g *generic) loopback(userAgent string) error {
 	if err != nil {
 		return fmt.Errorf("configuring the loopback client: %w", err)
 	}
+	address, err := url.Parse(g.LoopbackClientConfig.Host)
+	if err != nil {
+		return err
+	}
+	g.self = &inProcess{host: address.Host}
+	g.LoopbackClientConfig.WrapTransport = g.self.wrap
 	g.LoopbackClientConfig.UserAgent = userAgent
 	g.LoopbackClientConfig.ContentType = runtime.ContentTypeProtobuf
 	g.LoopbackClientConfig.DisableCompression = true

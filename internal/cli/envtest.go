@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/envtest/assets"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+)
+
+func newEnvtest(stdio Stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "envtest",
+		Short: "Put this program where envtest looks for etcd and kube-apiserver",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newEnvtestPath(), newEnvtestInstall(stdio))
+	return cmd
+}
+
+func newEnvtestPath() *cobra.Command {
+	return &cobra.Command{
+		Use:   "path",
+		Short: "Print a folder for KUBEBUILDER_ASSETS",
+		Long: `Print a folder with etcd, kube-apiserver and kubectl for KUBEBUILDER_ASSETS. All
+three are links to this program, in your cache folder.`,
+		Example: `  export KUBEBUILDER_ASSETS="$(koboshi envtest path)"
+  ENVTEST_USE_ENV=true KUBEBUILDER_ASSETS="$(koboshi envtest path)" make test`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			folder, err := assets.Folder()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), folder)
+			return err
+		},
+	}
+}
+
+// installFlags are the flags of koboshi envtest install as they were given.
+type installFlags struct {
+	binDir string
+	store  bool
+	force  bool
+	output string
+}
+
+func newEnvtestInstall(stdio Stdio) *cobra.Command {
+	var f installFlags
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install this program into a project, or for setup-envtest",
+		Long: `Install this program under the names etcd, kube-apiserver and kubectl where the
+Makefile of a kubebuilder project and its suites in an IDE look for them:
+bin/k8s/` + platformFolder() + ` of the project that the current folder is in.
+With --store it is where setup-envtest keeps what it downloads, for all
+projects. Either way there are three regular files, which share their space
+where the file system can. To undo it, remove the folder.`,
+		Example: `  koboshi envtest install
+  koboshi envtest install --store
+  make test ENVTEST_K8S_VERSION=` + kubeversion.Version,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.output != "" && f.output != "json" {
+				return usageError{fmt.Errorf("unknown output %q; the only one is -o json", f.output)}
+			}
+			dir, err := f.dir()
+			if err != nil {
+				return err
+			}
+			return installAssets(dir, f, cmd.OutOrStdout(), stdio.Err)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.binDir, "bin-dir", "", "as in setup-envtest (default: bin in the project)")
+	fs.BoolVar(&f.store, "store", false, "install for all projects that use setup-envtest")
+	fs.BoolVar(&f.force, "force", false, "replace files of other programs too")
+	fs.StringVarP(&f.output, "output", "o", "", "json, for a script")
+	return cmd
+}
+
+// dir is the folder to install into.
+func (f installFlags) dir() (string, error) {
+	root := f.binDir
+	switch {
+	case f.binDir != "" && f.store:
+		return "", usageError{errors.New("--store is one folder and --bin-dir another; leave out either")}
+	case f.store:
+		var err error
+		if root, err = storeFolder(); err != nil {
+			return "", err
+		}
+	case f.binDir == "":
+		project, err := projectFolder()
+		if err != nil {
+			return "", err
+		}
+		root = filepath.Join(project, "bin")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", fmt.Errorf("resolving --bin-dir: %w", err)
+	}
+	return filepath.Join(root, "k8s", platformFolder()), nil
+}
+
+// platformFolder is a name that setup-envtest understands.
+func platformFolder() string {
+	return fmt.Sprintf("%s-%s-%s", kubeversion.Version, runtime.GOOS, runtime.GOARCH)
+}
+
+// storeFolder is where setup-envtest keeps its downloads; see defaultStore in
+// its package store.
+func storeFolder() (string, error) {
+	if runtime.GOOS != "darwin" {
+		if data := os.Getenv("XDG_DATA_HOME"); data != "" {
+			return filepath.Join(data, "kubebuilder-envtest"), nil
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", usageError{errors.New("--store is below your home folder, and HOME is not set; set it, or name a folder with --bin-dir")}
+	}
+	if runtime.GOOS == "darwin" {
+		return filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest"), nil
+	}
+	return filepath.Join(home, ".local", "share", "kubebuilder-envtest"), nil
+}
+
+// projectFolder is the nearest one, from the current folder up, that is a
+// kubebuilder project or a Go module.
+func projectFolder() (string, error) {
+	current, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the project: %w", err)
+	}
+	for dir := current; ; dir = filepath.Dir(dir) {
+		for _, mark := range []string{"PROJECT", "go.mod"} {
+			if info, err := os.Stat(filepath.Join(dir, mark)); err == nil && info.Mode().IsRegular() {
+				return dir, nil
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return "", usageError{fmt.Errorf("there is no PROJECT or go.mod in %s or above it; change to your project, or use --bin-dir or --store", current)}
+		}
+	}
+}
+
+func installAssets(dir string, f installFlags, out, notes io.Writer) error {
+	done, err := assets.Install(dir, f.force)
+	var foreign *assets.ForeignError
+	if errors.As(err, &foreign) {
+		return usageError{fmt.Errorf("%w; use --force to replace them, or choose another --bin-dir", foreign)}
+	}
+	if err != nil {
+		return fmt.Errorf("%w; choose another folder with --bin-dir", err)
+	}
+	if first := firstInstalled(filepath.Dir(dir)); first != filepath.Base(dir) {
+		_, _ = fmt.Fprintf(notes, "koboshi: %s is there too, and a suite run without make takes it, as it sorts first; remove it to use koboshi\n",
+			filepath.Join(filepath.Dir(dir), first))
+	}
+	if f.output == "json" {
+		return json.NewEncoder(out).Encode(done)
+	}
+	_, err = fmt.Fprintf(out, "installed %s in\n%s\nfor make test ENVTEST_K8S_VERSION=%s\n",
+		strings.Join(done.Files, ", "), done.Dir, kubeversion.Version)
+	return err
+}
+
+// firstInstalled is the version that suites which kubebuilder made take when
+// KUBEBUILDER_ASSETS is not set: the first folder.
+func firstInstalled(dir string) string {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			return entry.Name()
+		}
+	}
+	return ""
+}

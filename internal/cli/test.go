@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/envtest"
+	"github.com/koboshi-dev/koboshi/internal/envtest/assets"
+	"github.com/koboshi-dev/koboshi/internal/envtest/gotest"
+)
+
+// controllersVar has the meaning of --controllers for suites that are run
+// without koboshi test.
+const controllersVar = envtest.ControllersVariable
+
+func newTest(stdio Stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "test [--controllers NAME,...] [go test flags and packages]",
+		Short: "Run go test with real Kubernetes behind envtest",
+		Long: `Run go test with this program in the place of the etcd and kube-apiserver that
+envtest starts. A suite needs no change, and nothing is downloaded.
+
+All flags and packages are go test's own and reach it unchanged; without a
+package it is ./... and not the current folder. The exit code is go test's.
+Flags for the test binary, such as -ginkgo.focus, stand after the packages.
+
+No controllers run, as in any envtest, unless they are named: exactly those,
+and what they cannot work without. A name is upstream's, as in
+kube-controller-manager --controllers, with or without "-controller"; gc is the
+garbage collector; workloads and full stand for the profiles of koboshi up.
+With kube-scheduler comes a simulated node, so that Pods become Ready.
+
+` + controllersVar + ` says the same where --controllers is not given.`,
+		Example: `  koboshi test
+  koboshi test -run TestReconcile -v ./internal/...
+  koboshi test --controllers=gc,namespace,deployment
+  koboshi test ./internal/controller -ginkgo.focus 'when it is deleted'`,
+		// Most flags are not ours to parse.
+		DisableFlagParsing:    true,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			line, err := gotest.Read(args, "controllers")
+			if err != nil {
+				return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+			}
+			if line.Help {
+				return cmd.Help()
+			}
+			return test(line, stdio)
+		},
+	}
+	// For --help alone; see gotest.
+	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
+	return cmd
+}
+
+func test(line gotest.CommandLine, stdio Stdio) error {
+	environ := os.Environ()
+	if given, ok := line.Own["controllers"]; ok {
+		environ = with(environ, controllersVar, strings.Join(given, ","))
+	}
+	notes, err := suiteNotes(environ, line.Own["controllers"] != nil)
+	if err != nil {
+		return err
+	}
+	gocmd, err := exec.LookPath("go")
+	if err != nil {
+		return errors.New("koboshi test runs go test, and there is no go command on the PATH; install Go from https://go.dev/dl")
+	}
+	folder, err := assets.Folder()
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		_, _ = fmt.Fprintf(stdio.Err, "koboshi: %s\n", note)
+	}
+	cmd := exec.Command(gocmd, append([]string{"test"}, line.Args...)...)
+	cmd.Env = withAssets(environ, folder)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
+	return follow(cmd)
+}
+
+// suiteNotes checks what the environment asks of Koboshi and returns what a
+// person should know of it.
+func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
+	profile, err := controllers.Parse(value(environ, controllersVar))
+	if err != nil {
+		if !byFlag {
+			err = fmt.Errorf("%s: %w", controllersVar, err)
+		}
+		return nil, usageError{err}
+	}
+	var brought []string
+	for _, b := range profile.Brought {
+		brought = append(brought, b.String())
+	}
+	if len(brought) > 0 {
+		notes = append(notes, strings.Join(brought, "; "))
+	}
+	// As envtest reads it.
+	if strings.EqualFold(value(environ, "USE_EXISTING_CLUSTER"), "true") {
+		notes = append(notes, "USE_EXISTING_CLUSTER is true, so the suite uses the cluster of your kubeconfig; unset it to use koboshi")
+	}
+	return notes, nil
+}
+
+// withAssets makes envtest find the executables in folder. A variable that
+// names a single executable would win over the folder, so it is led there too.
+func withAssets(environ []string, folder string) []string {
+	for _, name := range assets.Names() {
+		variable := "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if value(environ, variable) != "" {
+			environ = with(environ, variable, filepath.Join(folder, name))
+		}
+	}
+	return with(environ, "KUBEBUILDER_ASSETS", folder)
+}
+
+// value is that of a variable, or "". As in exec.Cmd, the last one counts.
+func value(environ []string, name string) string {
+	for _, assignment := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(assignment, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// with returns the environment with the variable set.
+func with(environ []string, name, value string) []string {
+	others := slices.DeleteFunc(slices.Clone(environ), func(assignment string) bool {
+		return strings.HasPrefix(assignment, name+"=")
+	})
+	return append(others, name+"="+value)
+}
+
+// An exitStatus is that of a program whose result is ours. What there was to
+// say about it, the program has said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// follow runs cmd to its end, whatever signals arrive: cmd gets them and
+// decides. A Ctrl-C at a terminal has reached the whole process group already.
+// go test counts one interrupt only, so it still waits for its tests to end.
+func follow(cmd *exec.Cmd) error {
+	arriving := make(chan os.Signal, 8)
+	signal.Notify(arriving, followed()...)
+	defer signal.Stop(arriving)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", cmd.Path, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-arriving:
+			_ = cmd.Process.Signal(s) // or it has just ended
+		case err := <-ended:
+			return status(err)
+		}
+	}
+}
+
+// followed lists the signals that a person or a CI ends a run with. SIGHUP
+// stays ignored under nohup.
+func followed() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// status turns the end of a program into an exitStatus, by a signal as shells
+// number it.
+func status(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if wait, ok := exit.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
+		return exitStatus(128 + int(wait.Signal()))
+	}
+	return exitStatus(exit.ExitCode())
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// These variables would lead a suite elsewhere, or this test.
+var suiteVariables = []string{"KUBEBUILDER_ASSETS", "TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER", controllersVar}
+
+// The module's test says how it was started, in JSON, so that what koboshi
+// test arranges is seen from where it matters.
+const speakingTest = `package m
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+)
+
+func TestSpeak(t *testing.T) {
+	said := map[string]string{}
+	for _, name := range []string{"KUBEBUILDER_ASSETS", "TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "KOBOSHI_CONTROLLERS", "OTHER"} {
+		if value, ok := os.LookupEnv(name); ok {
+			said[name] = value
+		}
+	}
+	said["argument"] = flag.Arg(0)
+	line, err := json.Marshal(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stdout.WriteString("\nsaid:" + string(line) + "\n")
+}
+
+func TestFail(t *testing.T) { t.Skip() }
+`
+
+func TestSuitesFindThisProgram(t *testing.T) {
+	cacheFolder(t)
+	_, out, _ := run(t, "envtest", "path")
+	folder := strings.TrimSpace(out)
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		want map[string]string
+		says string
+	}{
+		"nothing set": {nil, nil, map[string]string{"KUBEBUILDER_ASSETS": folder}, ""},
+		"stock binaries set": {
+			map[string]string{"KUBEBUILDER_ASSETS": "stock", "TEST_ASSET_ETCD": "stock/etcd", "TEST_ASSET_KUBE_APISERVER": "stock/a", "OTHER": "kept"}, nil,
+			map[string]string{"KUBEBUILDER_ASSETS": folder, "TEST_ASSET_ETCD": folder + "/etcd", "TEST_ASSET_KUBE_APISERVER": folder + "/kube-apiserver", "OTHER": "kept"}, "",
+		},
+		"controllers by flag": {
+			map[string]string{controllersVar: "nothing known"}, []string{"--controllers=gc,namespace"},
+			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: "gc,namespace"}, "",
+		},
+		"controllers by several flags": {
+			nil, []string{"--controllers", "gc", "-count=1", "--controllers=deployment", "--", "x"},
+			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: "gc,deployment", "argument": "x"},
+			"koboshi: deployment brings replicaset, kube-scheduler, node-lifecycle, a simulated node\n",
+		},
+		"controllers by variable": {
+			map[string]string{controllersVar: "cronjob"}, nil,
+			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: "cronjob"},
+			"koboshi: cronjob brings job, kube-scheduler, node-lifecycle, a simulated node\n",
+		},
+		"controllers taken back": {
+			map[string]string{controllersVar: "cronjob"}, []string{"--controllers="},
+			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: ""}, "",
+		},
+		"a cluster of one's own": {
+			map[string]string{"USE_EXISTING_CLUSTER": "True"}, nil, map[string]string{"KUBEBUILDER_ASSETS": folder},
+			"koboshi: USE_EXISTING_CLUSTER is true, so the suite uses the cluster of your kubeconfig; unset it to use koboshi\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			speakingModule(t, speakingTest)
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			code, out, stderr := run(t, append([]string{"test", "-run", "TestSpeak", "-v"}, test.args...)...)
+			if code != exitOK || stderr != test.says {
+				t.Errorf("exit code %d, %q on standard error, want %q\n%s", code, stderr, test.says, out)
+			}
+			if _, ok := test.want["argument"]; !ok {
+				test.want["argument"] = ""
+			}
+			if diff := cmp.Diff(test.want, said(t, out)); diff != "" {
+				t.Errorf("what the suite sees (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheExitCodeIsGoTests(t *testing.T) {
+	cacheFolder(t)
+	for source, want := range map[string]int{
+		speakingTest: 0,
+		strings.Replace(speakingTest, "t.Skip()", "t.Fail()", 1):                              1,
+		strings.Replace(speakingTest, "t.Skip()", "does not compile", 1):                      1,
+		strings.Replace(speakingTest, "t.Skip()", "os.Stdout.Close(); panic(\"crashed\")", 1): 1,
+	} {
+		speakingModule(t, source)
+		if code, out, stderr := run(t, "test"); code != want || strings.Contains(stderr, "koboshi:") {
+			t.Errorf("exit code %d, want %d, and nothing of ours to say\n%s%s", code, want, out, stderr)
+		}
+	}
+	if code, _, stderr := run(t, "test", "-timeout", "soon"); code != 2 || strings.Contains(stderr, "koboshi:") {
+		t.Errorf("go test refuses -timeout soon with 2; here it is %d\n%s", code, stderr)
+	}
+}
+
+func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
+	for _, test := range []struct {
+		args, variable, says string
+	}{
+		{"--controllers=gc,deploymnt", "", `koboshi: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
+		{"--controllers=workload", "", `koboshi: unknown controller "workload"; did you mean "workloads"?`},
+		{"--controllers certificatesigningrequest -v ./...", "gc", `koboshi: unknown controller "certificatesigningrequest"; ` +
+			`did you mean "certificatesigningrequest-cleaner-controller" or "certificatesigningrequest-signing-controller"?`},
+		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be taken away, as only those that are named run; leave it out`},
+		{"", "deploymnt", `koboshi: KOBOSHI_CONTROLLERS: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
+		{"--controllers", "", "koboshi: flag needs an argument: --controllers; see koboshi test --help"},
+	} {
+		cacheFolder(t)
+		speakingModule(t, speakingTest)
+		t.Setenv(controllersVar, test.variable)
+		code, out, stderr := run(t, append([]string{"test"}, strings.Fields(test.args)...)...)
+		if code != exitUsage || out != "" || stderr != test.says+"\n" {
+			t.Errorf("test %s: exit code %d, want %d\ngot  %swant %s\n%s", test.args, code, exitUsage, stderr, test.says, out)
+		}
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(cache, "koboshi")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("test %s: the folder was made (%v), so go test was about to run", test.args, err)
+		}
+	}
+}
+
+func TestWithoutGoOneLineSaysWhatToInstall(t *testing.T) {
+	cacheFolder(t)
+	speakingModule(t, speakingTest)
+	t.Setenv("PATH", t.TempDir())
+	code, out, stderr := run(t, "test")
+	if want := "koboshi: koboshi test runs go test, and there is no go command on the PATH; install Go from https://go.dev/dl\n"; code != exitError || out != "" || stderr != want {
+		t.Errorf("exit code %d: %s%s, want %s", code, out, stderr, want)
+	}
+}
+
+func TestHelpOfTheDropInFitsATerminal(t *testing.T) {
+	for _, args := range []string{"test -h", "test -v ./... --help", "help test", "envtest", "envtest --help", "envtest path --help", "envtest install --help"} {
+		code, out, stderr := run(t, strings.Fields(args)...)
+		if code != exitOK || stderr != "" || !strings.Contains(out, "Usage:") {
+			t.Errorf("koboshi %s: exit code %d: %s%s", args, code, out, stderr)
+		}
+		for line := range strings.Lines(out) {
+			if len(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("koboshi %s: more than 80 columns: %s", args, line)
+			}
+		}
+	}
+}
+
+func TestSignalsAreForGoTestToObey(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		// It has its own way with each signal, as go test has with Ctrl-C.
+		shell := exec.CommandContext(t.Context(), "sh", "-c", `trap 'echo obeyed; exit 7' INT TERM HUP QUIT; echo ready; while :; do sleep 0.01; done`)
+		heard := &whenReady{tell: func() {
+			if err := syscall.Kill(os.Getpid(), s); err != nil {
+				t.Error(err)
+			}
+		}}
+		shell.Stdout = heard
+		err := follow(shell)
+		var got exitStatus
+		if !errors.As(err, &got) || got != 7 || !strings.HasSuffix(heard.written.String(), "obeyed\n") {
+			t.Errorf("%v: %v and %q, want exit status 7 and that it obeyed", s, err, heard.written.String())
+		}
+	}
+}
+
+func TestAProgramKilledBySignalHasTheStatusThatShellsGiveIt(t *testing.T) {
+	var got exitStatus
+	if err := follow(exec.Command("sh", "-c", "kill -KILL $$")); !errors.As(err, &got) || got != 137 {
+		t.Errorf("%v, want exit status 137", err)
+	}
+	if err := follow(exec.Command("true")); err != nil {
+		t.Error(err)
+	}
+	if err := follow(exec.Command(filepath.Join(t.TempDir(), "missing"))); err == nil || errors.As(err, &got) {
+		t.Errorf("%v, want that it could not be started", err)
+	}
+}
+
+func TestTheLastAssignmentOfAVariableCounts(t *testing.T) {
+	t.Parallel()
+	environ := []string{"A=1", "AB=2", "A=3", "C"}
+	if got := value(environ, "A"); got != "3" {
+		t.Errorf("A is %q", got)
+	}
+	got := with(environ, "A", "4")
+	if want := []string{"AB=2", "C", "A=4"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if want := []string{"A=1", "AB=2", "A=3", "C"}; !slices.Equal(environ, want) {
+		t.Errorf("the environment itself is now %q", environ)
+	}
+}
+
+// whenReady calls tell once the program has written something.
+type whenReady struct {
+	written bytes.Buffer
+	tell    func()
+}
+
+func (w *whenReady) Write(p []byte) (int, error) {
+	if w.written.Len() == 0 {
+		w.tell()
+	}
+	return w.written.Write(p)
+}
+
+// speakingModule makes a module of that test and enters it.
+func speakingModule(t *testing.T, source string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"go.mod": "module example.com/m\n\ngo 1.26\n", "sub/m_test.go": source} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range suiteVariables {
+		t.Setenv(name, "") // so that it is put back
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	t.Chdir(dir)
+}
+
+func said(t *testing.T, out string) map[string]string {
+	t.Helper()
+	_, after, found := strings.Cut(out, "said:")
+	line, _, _ := strings.Cut(after, "\n")
+	var got map[string]string
+	if err := json.Unmarshal([]byte(line), &got); !found || err != nil {
+		t.Fatalf("the suite said nothing (%v):\n%s", err, out)
+	}
+	return got
+}

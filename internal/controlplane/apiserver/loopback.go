@@ -1,0 +1,161 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// inProcess lets the server's clients of itself call it without a connection:
+// hundreds of requests while it starts, and its informers ever after. They pass
+// the same filters, as the same user. A request elsewhere, or before there is a
+// handler, goes by the network.
+type inProcess struct {
+	host    string // host:port of the server's own address
+	handler atomic.Pointer[http.Handler]
+}
+
+func (p *inProcess) serve(h http.Handler) { p.handler.Store(&h) }
+
+// wrap is for rest.Config.WrapTransport.
+func (p *inProcess) wrap(network http.RoundTripper) http.RoundTripper {
+	return inProcessTransport{p, network}
+}
+
+type inProcessTransport struct {
+	*inProcess
+	network http.RoundTripper
+}
+
+func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	h := t.handler.Load()
+	if h == nil || r.URL.Host != t.host {
+		return t.network.RoundTrip(r)
+	}
+	// A server knows nothing of its client's context but that it has ended.
+	ctx, cancel := context.WithCancel(context.Background())
+	unlink := context.AfterFunc(r.Context(), cancel)
+	body, written := io.Pipe()
+	w := &inProcessWriter{ctx: ctx, header: http.Header{}, body: written, answered: make(chan struct{})}
+	go func() {
+		defer cancel()
+		defer unlink()
+		err := w.run(*h, arriving(ctx, r))
+		w.end(err)
+		_ = written.CloseWithError(err)
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+	}()
+	select {
+	case <-w.answered:
+	case <-r.Context().Done():
+		_ = body.CloseWithError(r.Context().Err())
+		return nil, r.Context().Err()
+	}
+	if w.failed != nil {
+		return nil, w.failed
+	}
+	return &http.Response{
+		Status:        http.StatusText(w.status),
+		StatusCode:    w.status,
+		Proto:         "HTTP/2.0",
+		ProtoMajor:    2,
+		Header:        w.sent,
+		Body:          &inProcessBody{PipeReader: body, cancel: cancel},
+		ContentLength: -1,
+		Request:       r,
+	}, nil
+}
+
+// arriving is the request as a server reads it from a connection.
+func arriving(ctx context.Context, r *http.Request) *http.Request {
+	in := r.Clone(ctx)
+	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
+	in.RequestURI = r.URL.RequestURI()
+	in.RemoteAddr = "127.0.0.1:0"
+	in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}
+	if in.Host == "" {
+		in.Host = r.URL.Host
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	return in
+}
+
+// inProcessBody ends the request when its reader has enough.
+type inProcessBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (b *inProcessBody) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
+}
+
+// inProcessWriter is what a handler answers through.
+type inProcessWriter struct {
+	ctx    context.Context
+	header http.Header
+	body   *io.PipeWriter
+
+	once     sync.Once
+	answered chan struct{} // closed when these are set
+	status   int
+	sent     http.Header
+	failed   error
+}
+
+// end answers for a handler that has returned without an answer.
+func (w *inProcessWriter) end(err error) {
+	w.once.Do(func() {
+		w.status, w.sent, w.failed = http.StatusOK, w.header.Clone(), err
+		close(w.answered)
+	})
+}
+
+// run returns how the answer ends: a handler that gives up by a panic has left
+// it unfinished.
+func (w *inProcessWriter) run(h http.Handler, r *http.Request) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errUnfinished
+		}
+	}()
+	h.ServeHTTP(w, r)
+	return nil
+}
+
+var errUnfinished = errors.New("the server gave up its answer")
+
+func (w *inProcessWriter) Header() http.Header { return w.header }
+
+func (w *inProcessWriter) WriteHeader(status int) {
+	if status < http.StatusOK {
+		return // of a provisional answer nobody takes notice
+	}
+	w.once.Do(func() {
+		w.status, w.sent = status, w.header.Clone()
+		close(w.answered)
+	})
+}
+
+func (w *inProcessWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+func (w *inProcessWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// CloseNotify is what upstream recognises a connection by.
+func (w *inProcessWriter) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(w.ctx, func() { gone <- true })
+	return gone
+}

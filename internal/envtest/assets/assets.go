@@ -1,0 +1,148 @@
+// Package assets makes folders with the executables that envtest looks for:
+// etcd, kube-apiserver and kubectl. All three are this program, which acts on
+// the name it is called by.
+package assets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Names lists the executables, as envtest calls them.
+func Names() []string { return []string{"etcd", "kube-apiserver", "kubectl"} }
+
+// copyName is the program itself, in a folder that cannot point to it.
+const copyName = "koboshi"
+
+// keepFor is how long a copy stays after its last use.
+const keepFor = 7 * 24 * time.Hour
+
+// Folder returns a folder for KUBEBUILDER_ASSETS that leads to the running
+// executable. It makes the folder, or mends it, and may be called by many
+// processes at once. It is the same as long as the executable stays in place.
+func Folder() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the running executable: %w", err)
+	}
+	root, err := os.UserCacheDir()
+	if err == nil {
+		var dir string
+		if dir, err = folder(filepath.Join(root, "koboshi", "envtest"), exe); err == nil {
+			return dir, nil
+		}
+	}
+	// No HOME, or one that cannot be written, as in some build sandboxes.
+	temp, tempErr := private(os.TempDir())
+	if tempErr == nil {
+		var dir string
+		if dir, tempErr = folder(filepath.Join(temp, "envtest"), exe); tempErr == nil {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("making a folder for envtest: %w, and %w; set XDG_CACHE_HOME or TMPDIR to a folder that can be written", err, tempErr)
+}
+
+// folder makes the folder for exe below root.
+func folder(root, exe string) (string, error) {
+	sum := sha256.Sum256([]byte(exe))
+	dir := filepath.Join(root, hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	target := exe
+	if passing(exe) {
+		target = filepath.Join(dir, copyName)
+		if err := keep(exe, target); err != nil {
+			return "", err
+		}
+		removeUnused(root, time.Now().Add(-keepFor))
+	}
+	for _, name := range Names() {
+		if err := point(filepath.Join(dir, name), target); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// passing reports whether the go command made exe for itself and will remove
+// it: go run builds in a temporary folder and, like go tool, runs from its
+// cache. Both have such a name in their path.
+func passing(exe string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(filepath.Dir(exe)), "/"), func(dir string) bool {
+		return strings.HasPrefix(dir, "go-build")
+	})
+}
+
+// keep copies exe, unless that has been done, and notes that it was used.
+func keep(exe, target string) error {
+	source, err := os.Stat(exe)
+	if err != nil {
+		return err
+	}
+	kept, err := os.Stat(target)
+	if err != nil || kept.Size() != source.Size() || !kept.ModTime().Equal(source.ModTime()) {
+		removeLeftovers(filepath.Dir(target))
+		if err := replace(target, func(temp string) error { return copyFile(exe, temp) }); err != nil {
+			return err
+		}
+		if err := os.Chtimes(target, time.Time{}, source.ModTime()); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	return os.Chtimes(filepath.Dir(target), now, now)
+}
+
+// removeUnused removes folders below root that hold a copy and were last used
+// before that time. Each is as large as the program, and go run makes one per
+// build. One that cannot be removed now is removed later.
+func removeUnused(root string, before time.Time) {
+	entries, _ := os.ReadDir(root)
+	for _, entry := range entries {
+		dir := filepath.Join(root, entry.Name())
+		if _, err := os.Stat(filepath.Join(dir, copyName)); err != nil {
+			continue
+		}
+		if info, err := os.Stat(dir); err == nil && info.ModTime().Before(before) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// point makes name a symbolic link to target.
+func point(name, target string) error {
+	if now, err := os.Readlink(name); err == nil && now == target {
+		return nil
+	}
+	return replace(name, func(temp string) error { return os.Symlink(target, temp) })
+}
+
+// private makes a folder of this user's own in one that all users share.
+// Somebody else who made it first could run programs as this user.
+func private(shared string) (string, error) {
+	uid := os.Getuid()
+	dir := filepath.Join(shared, "koboshi-"+strconv.Itoa(uid))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(owner.Uid) != uid || info.Mode().Perm()&0o022 != 0 {
+		return "", fmt.Errorf("%s is not a folder that only this user can write", dir)
+	}
+	return dir, nil
+}

@@ -1,0 +1,63 @@
+package assets
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// tempPrefix begins the names of files that are not ready yet.
+const tempPrefix = ".koboshi-"
+
+// stale is the age at which such a file is surely left by a killed process. No
+// copy takes as long.
+const stale = time.Hour
+
+func tempName(dir string) string { return filepath.Join(dir, tempPrefix+rand.Text()) }
+
+// replace puts what fill makes in the place of name in one step.
+func replace(name string, fill func(temp string) error) error {
+	temp := tempName(filepath.Dir(name))
+	err := fill(temp)
+	if err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+	}
+	return err
+}
+
+// removeLeftovers removes what killed processes left in dir.
+func removeLeftovers(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), tempPrefix) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > stale {
+			_ = os.Remove(filepath.Join(dir, entry.Name()))
+		}
+	}
+}
+
+// copyFile makes a new executable file with the content of from.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	// The mode without the umask: a store may be shared. And on the disk before
+	// it is renamed, or a power cut could leave an empty file of that name.
+	return errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close())
+}

@@ -1,0 +1,178 @@
+// Package gotest reads a command line as go test reads it, for a program that
+// runs go test with flags of its own among go's.
+//
+// It follows cmd/go/internal/test of Go 1.26: a package list in one run, go's
+// flags before and after it, and flags for the test binary, of which nobody
+// knows whether the next argument is their value.
+package gotest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// everything is what go test is told to test if nothing else is named.
+const everything = "./..."
+
+// Go's flags that take no value, or take one only with "=".
+var (
+	plainBuild = names("a asan buildvcs c cover json linkshared modcacherw msan n race trimpath work x")
+	plainTest  = names("artifacts benchmem failfast fullpath short v")
+)
+
+// Go's flags that take a value. Those of the test binary have a second name,
+// with "test." before it.
+var (
+	valuedBuild = names("C asmflags buildmode compiler covermode coverpkg debug-actiongraph debug-runtime-trace " +
+		"debug-trace exec gccgoflags gcflags installsuffix ldflags mod modfile o overlay p pgo pkgdir tags toolexec vet")
+	valuedTest = names("bench benchtime blockprofile blockprofilerate count coverprofile cpu cpuprofile fuzz " +
+		"fuzzminimizetime fuzztime list memprofile memprofilerate mutexprofile mutexprofilefraction outputdir " +
+		"parallel run shuffle skip timeout trace")
+)
+
+func names(list string) []string { return strings.Fields(list) }
+
+// A CommandLine is what was found in one.
+type CommandLine struct {
+	// Args is for go test: what was given, in order and without our own flags,
+	// and ./... if no package is named.
+	Args []string
+	// Own has the values of our own flags, in order.
+	Own map[string][]string
+	// Help is true if help was asked for. Then the rest is not read.
+	Help bool
+}
+
+// Read reads a command line. The flags named own are written with two dashes
+// and take a value; they may stand anywhere but among the arguments of the
+// test binary. A "--" before everything of go's ends them; any other is go's.
+func Read(args []string, own ...string) (CommandLine, error) {
+	r := reader{args: args, own: own, line: CommandLine{Own: map[string][]string{}}}
+	for len(r.args) > 0 && !r.line.Help {
+		if err := r.next(); err != nil {
+			return CommandLine{}, err
+		}
+	}
+	if !r.named {
+		// At the front it is a package list, whatever else follows; only -C must
+		// stand before it.
+		r.line.Args = slices.Insert(r.line.Args, chdir(r.line.Args), everything)
+	}
+	return r.line, nil
+}
+
+// A reader is the state of reading.
+type reader struct {
+	args []string // yet to be read
+	own  []string
+	line CommandLine
+
+	named     bool // a package was named
+	inList    bool // the last argument was a package
+	listEnded bool // by a flag, or because a flag unknown to go came first
+	maybe     bool // the last argument was a flag that the next may be a value of
+	goOnly    bool // "--" ended our own flags
+}
+
+// next reads one argument, with its value if it has one.
+func (r *reader) next() error {
+	arg := r.args[0]
+	name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	switch {
+	case arg == "--" && !r.goOnly && len(r.line.Args) == 0:
+		r.goOnly = true
+		r.args = r.args[1:]
+	case arg == "--", arg == "-args", arg == "--args":
+		r.pass(len(r.args))
+	case !r.goOnly && strings.HasPrefix(arg, "--") && slices.Contains(r.own, name):
+		return r.ours(name)
+	case !r.goOnly && slices.Contains([]string{"-h", "--h", "-help", "--help", "-?", "--?"}, arg):
+		r.line.Help = true
+	case !isFlag(arg):
+		r.word()
+	default:
+		r.flag(name, hasValue)
+	}
+	return nil
+}
+
+// pass hands the next n arguments to go test.
+func (r *reader) pass(n int) {
+	n = min(n, len(r.args))
+	r.line.Args = append(r.line.Args, r.args[:n]...)
+	r.args = r.args[n:]
+}
+
+// ours reads one of our own flags. It may even stand among the packages.
+func (r *reader) ours(name string) error {
+	_, value, hasValue := strings.Cut(r.args[0], "=")
+	r.args = r.args[1:]
+	if !hasValue {
+		if len(r.args) == 0 {
+			return fmt.Errorf("flag needs an argument: --%s", name)
+		}
+		value, r.args = r.args[0], r.args[1:]
+	}
+	r.line.Own[name] = append(r.line.Own[name], value)
+	return nil
+}
+
+// word reads what is no flag: a package, or something for the test binary.
+func (r *reader) word() {
+	switch {
+	case !r.listEnded:
+		r.named, r.inList = true, true
+		r.pass(1)
+	case r.maybe:
+		r.maybe = false
+		r.pass(1)
+	default:
+		// It cannot be a value, so go reads no further.
+		r.pass(len(r.args))
+	}
+}
+
+func (r *reader) flag(name string, hasValue bool) {
+	r.listEnded = r.listEnded || r.inList
+	r.inList, r.maybe = false, false
+	switch {
+	case takesValue(name) && !hasValue:
+		r.pass(2)
+	case takesValue(name) || isPlain(name):
+		r.pass(1)
+	default:
+		// Not go's: from here on words may be values of it and of its like.
+		r.listEnded, r.maybe = true, !hasValue
+		r.pass(1)
+	}
+}
+
+func takesValue(name string) bool {
+	return slices.Contains(valuedBuild, name) || slices.Contains(valuedTest, strings.TrimPrefix(name, "test."))
+}
+
+func isPlain(name string) bool {
+	return slices.Contains(plainBuild, name) || slices.Contains(plainTest, strings.TrimPrefix(name, "test."))
+}
+
+// isFlag is package flag's idea of one.
+func isFlag(arg string) bool {
+	arg, found := strings.CutPrefix(arg, "-")
+	arg = strings.TrimPrefix(arg, "-")
+	return found && arg != "" && arg[0] != '-' && arg[0] != '='
+}
+
+// chdir returns how many arguments -C takes up at the front.
+func chdir(args []string) int {
+	if len(args) == 0 {
+		return 0
+	}
+	switch name, _, hasValue := strings.Cut(strings.TrimPrefix(args[0], "-"), "="); {
+	case name != "C" && name != "-C" || !isFlag(args[0]):
+		return 0
+	case hasValue:
+		return 1
+	}
+	return min(2, len(args))
+}
