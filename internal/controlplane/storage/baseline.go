@@ -106,6 +106,21 @@ func (b *Baseline) Differences(ctx context.Context) ([]Difference, error) {
 	return found, nil
 }
 
+// Present lists what the store has below a prefix, different or not, for Delete
+// to take away. What the baseline has of it is then missing, and a difference.
+func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, error) {
+	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("reading %s from etcd: %w", prefix, err)
+	}
+	var found []Difference
+	for _, kv := range got.Kvs {
+		key := string(kv.Key)
+		found = append(found, Difference{Key: key, Now: kv.Value, Then: b.entries[key].value, Recreated: true, seen: kv.ModRevision})
+	}
+	return found, nil
+}
+
 // Delete removes the keys, each in a transaction of its own: the revision of a
 // transaction is the version of each object in it, and in a real cluster no two
 // objects share one. It returns these revisions by key; a key that changed

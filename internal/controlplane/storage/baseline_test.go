@@ -201,6 +201,30 @@ func TestKeyThatChangedMeanwhileIsLeftAloneAndDiffersAgain(t *testing.T) {
 	}
 }
 
+func TestPresentKeysCanBeTakenAwayAndComeBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put("/a/same", "original")
+	b.put("/b", "original")
+	baseline := b.baseline()
+	want, _ := b.contents()
+	b.put("/a/new", "new")
+	present, err := baseline.Present(t.Context(), "/a/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := baseline.Delete(t.Context(), present); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := b.contents(); !cmp.Equal(all, map[string]string{"/b": "original"}) {
+		t.Errorf("left are %v, want only what lies elsewhere", all)
+	}
+	b.restore(baseline, b.differences(baseline))
+	if all, _ := b.contents(); !cmp.Equal(want, all) {
+		t.Errorf("the store (-want +got):\n%s", cmp.Diff(want, all))
+	}
+}
+
 func TestKeyReturnsWithItsLeaseAndNotAfterIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -150,11 +150,11 @@ func Port(urls string) int {
 	if !strings.HasPrefix(first, "http://") {
 		return 0
 	}
-	port, err := strconv.Atoi(strings.TrimRight(first[strings.LastIndex(first, ":")+1:], "/"))
+	port, err := strconv.ParseUint(strings.TrimRight(first[strings.LastIndex(first, ":")+1:], "/"), 10, 16)
 	if err != nil {
 		return 0
 	}
-	return port
+	return int(port)
 }
 
 func request(name string) ([]byte, error) {

@@ -1,0 +1,301 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	// Upstream's programs import this for the metrics of informers; without it
+	// nobody could tell how far an informer has come.
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+)
+
+// How a reset knows that everything in the plane has noticed what it undid:
+// by asking the API server, and by the metrics of the controllers.
+
+// askers is how many questions the API server is asked at once.
+const askers = 8
+
+// settled tells what does not show the baseline yet.
+func (r *round) settled(ctx context.Context) error {
+	if err := r.readable(ctx); err != nil {
+		return err
+	}
+	if err := r.served(ctx); err != nil {
+		return err
+	}
+	return idle(r.reached)
+}
+
+// readable makes sure that the API server's watch caches have come to what was
+// undone, so that a read of any consistency shows it.
+func (r *round) readable(ctx context.Context) error {
+	var stale []schema.GroupKind
+	for kind := range r.reached {
+		if !r.fresh[kind] {
+			stale = append(stale, kind)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(askers)
+	for _, kind := range stale {
+		group.Go(func() error {
+			if err := r.readFrom(ctx, kind, r.reached[kind]); err != nil {
+				return fmt.Errorf("reading %s: %w", kind, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, kind := range stale {
+		r.fresh[kind] = true
+	}
+	return nil
+}
+
+// readFrom returns when the watch cache of a kind has come to the revision. A
+// kind that is not served has no cache to wait for.
+func (r *round) readFrom(ctx context.Context, kind schema.GroupKind, revision int64) error {
+	for _, again := range []bool{true, false} {
+		mapping, err := r.resetting.mapper.RESTMapping(kind)
+		if err == nil {
+			err = r.list(ctx, mapping.Resource, revision)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+			return err
+		case again:
+			r.resetting.mapper.Reset() // what is known of discovery may be old
+		}
+	}
+	return nil
+}
+
+func (p *Plane) list(ctx context.Context, resource schema.GroupVersionResource, revision int64) error {
+	request := p.resetting.client.RESTClient().Get().AbsPath(pathTo(resource)).Param("limit", "1").MaxRetries(0)
+	if revision > 0 {
+		request = request.Param("resourceVersion", fmt.Sprint(revision)).
+			Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+	}
+	return request.Do(ctx).Error()
+}
+
+func pathTo(resource schema.GroupVersionResource) string {
+	if resource.Group == "" {
+		return path.Join("/api", resource.Version, resource.Resource)
+	}
+	return path.Join("/apis", resource.Group, resource.Version, resource.Resource)
+}
+
+// A definition is what is read of a stored CustomResourceDefinition.
+type definition struct {
+	Spec struct {
+		Group string `json:"group"`
+		Names struct {
+			Plural string `json:"plural"`
+		} `json:"names"`
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		} `json:"versions"`
+	} `json:"spec"`
+	wanted bool // by the baseline
+}
+
+func newDefinition(difference storage.Difference) (d definition, ok bool) {
+	value := difference.Then
+	if value == nil {
+		value = difference.Now
+	}
+	d.wanted = difference.Then != nil
+	return d, json.Unmarshal(value, &d) == nil
+}
+
+// resources lists what the definition serves, in all its versions.
+func (d definition) resources() (served []schema.GroupVersionResource) {
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			served = append(served, schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Spec.Names.Plural})
+		}
+	}
+	return served
+}
+
+// served makes sure that custom resources are served, and told of by discovery,
+// if and only if the baseline defines them.
+func (r *round) served(ctx context.Context) error {
+	if len(r.groups) == 0 {
+		return nil
+	}
+	if err := r.versionsListed(ctx); err != nil {
+		return err
+	}
+	listed, err := r.resourcesListed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range r.definitions {
+		for _, resource := range d.resources() {
+			if listed[resource] != d.wanted {
+				return fmt.Errorf("discovery lists %s: %t", resource, listed[resource])
+			}
+			if err := r.list(ctx, resource, 0); apierrors.IsNotFound(err) == d.wanted {
+				return fmt.Errorf("%s is served: %t", resource, !d.wanted)
+			}
+		}
+	}
+	return nil
+}
+
+// versionsListed compares the group list of discovery with the baseline's
+// APIServices.
+func (r *round) versionsListed(ctx context.Context) error {
+	raw, err := r.resetting.client.RESTClient().Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	var list metav1.APIGroupList
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fmt.Errorf("reading discovery: %w", err)
+	}
+	listed := map[string]bool{}
+	for _, group := range list.Groups {
+		for _, v := range group.Versions {
+			listed[v.Version+"."+group.Name] = r.groups[group.Name]
+		}
+	}
+	const services = "apiregistration.k8s.io/apiservices/"
+	for key := range r.resetting.baseline.Keys {
+		service, ok := strings.CutPrefix(key, r.storePrefix()+services)
+		_, group, _ := strings.Cut(service, ".")
+		if !ok || !r.groups[group] {
+			continue
+		}
+		if !listed[service] {
+			return fmt.Errorf("discovery does not list %s yet", service)
+		}
+		delete(listed, service)
+	}
+	for service, extra := range listed {
+		if extra {
+			return fmt.Errorf("discovery still lists %s", service)
+		}
+	}
+	return nil
+}
+
+func (r *round) resourcesListed(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
+	raw, err := r.resetting.client.RESTClient().Get().AbsPath("/apis").
+		SetHeader("Accept", runtime.ContentTypeJSON+";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var groups apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(raw, &groups); err != nil {
+		return nil, fmt.Errorf("reading discovery: %w", err)
+	}
+	listed := map[schema.GroupVersionResource]bool{}
+	for _, group := range groups.Items {
+		for _, version := range group.Versions {
+			for _, resource := range version.Resources {
+				listed[schema.GroupVersionResource{Group: group.Name, Version: version.Version, Resource: resource.Resource}] = true
+			}
+		}
+	}
+	return listed, nil
+}
+
+// idle tells which of the plane's informers has not come to what was undone, or
+// which of its controllers has work to do. All of them run in this process, and
+// upstream's metrics say it of each.
+func idle(reached map[schema.GroupKind]int64) error {
+	now, err := observe()
+	if err != nil {
+		return err
+	}
+	due := map[string]float64{}
+	for kind, revision := range reached {
+		// Upstream names the resource of an informer so, right or wrong.
+		due[kind.Group+"/"+strings.ToLower(kind.Kind)+"s"] = float64(revision)
+	}
+	for i, revision := range now.informers {
+		if revision < due[i.resource] && !partial(i) {
+			return fmt.Errorf("%s has not seen all of %s", i.component, i.resource)
+		}
+	}
+	for i, items := range now.queued {
+		if items > 0 {
+			return fmt.Errorf("%s has not taken up its events of %s", i.component, i.resource)
+		}
+	}
+	for queue, items := range now.unfinished {
+		if items != 0 {
+			return fmt.Errorf("%s has %v items to work on", queue, items)
+		}
+	}
+	return nil
+}
+
+// An informer is one of a component that gives its informers a name.
+type informer struct{ component, resource string }
+
+// activity is what the controllers in this process are at.
+type activity struct {
+	informers  map[informer]float64 // the version that each has come to
+	queued     map[informer]float64 // events that it has not taken up
+	unfinished map[string]float64   // items that wait or are worked on, by queue
+}
+
+func observe() (activity, error) {
+	now := activity{informers: map[informer]float64{}, queued: map[informer]float64{}, unfinished: map[string]float64{}}
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		return now, fmt.Errorf("reading the metrics of this process: %w", err)
+	}
+	for _, family := range families {
+		name := family.GetName()
+		if !strings.HasPrefix(name, "workqueue_") && !strings.HasPrefix(name, "informer_") {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range metric.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			i := informer{labels["name"], labels["group"] + "/" + labels["resource"]}
+			switch name {
+			case "informer_store_resource_version":
+				now.informers[i] = metric.GetGauge().GetValue()
+			case "informer_queued_items":
+				now.queued[i] = metric.GetGauge().GetValue()
+			// The depth of a queue leaves out what is being worked on.
+			case "workqueue_adds_total":
+				now.unfinished[labels["name"]] += metric.GetCounter().GetValue()
+			case "workqueue_work_duration_seconds":
+				now.unfinished[labels["name"]] -= float64(metric.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return now, nil
+}
+
+// partial is true for the informer that does not see all objects of its kind,
+// so that it need not come to the last: the scheduler's leaves out finished Pods.
+func partial(i informer) bool { return i == informer{schedulerName, "/pods"} }
