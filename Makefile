@@ -48,7 +48,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 ##@ Prove
 
 .PHONY: test
-test: compiler test-unit test-conformance test-operator ## Run the whole test suite
+test: compiler test-unit test-bench test-conformance test-operator ## Run the whole test suite
 
 .PHONY: compiler
 compiler:
@@ -73,6 +73,10 @@ test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
 	$(MAKE) -C $(OPERATOR) test KOBOSHI="$(CURDIR)/bin/koboshi"
 
+.PHONY: test-bench
+test-bench: ## Test the benchmark itself
+	cd bench && $(STATIC) go vet ./... && go test -race ./...
+
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
 	KOBOSHI_TAKEOUT=1 go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
@@ -80,6 +84,7 @@ takeout: build ## Show that each conformance test fails when its part is taken o
 .PHONY: lint
 lint: $(LINT) ## Lint all modules
 	$(STATIC) $(LINT) run ./...
+	cd bench && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 	cd $(OPERATOR) && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 	cd $(OPERATOR)/test/s3server && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 
@@ -87,8 +92,10 @@ $(LINT): tools/go.mod tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bench
-bench: build ## Measure start and memory against stock etcd and kube-apiserver
-	go run ./bench
+bench: build ## Measure Koboshi against stock, behind envtest, and draw the chart
+	@mkdir -p docs/bench
+	cd bench && $(STATIC) go run . -o ../docs/bench/bench.json
+	cd bench && $(STATIC) go run . -chart ../docs/bench/bench.json
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state

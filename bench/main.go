@@ -1,139 +1,148 @@
-// Command bench measures how long a plane takes to answer /readyz and how much
-// memory it holds, against stock etcd and kube-apiserver built from the same
-// modules and started by hand, in alternation on the same machine.
+// Command bench measures Koboshi against stock etcd and kube-apiserver, both
+// behind controller-runtime's envtest, in alternation on the same machine.
 //
-//	go run ./bench -rounds 7
+//	cd bench && go run . -rounds 7 -o ../docs/bench/bench.json
+//	cd bench && go run . -chart ../docs/bench/bench.json
 //
 // A figure of one run means little on a shared machine; the ratios, taken round
-// by round, are what to quote.
+// by round, are what to quote. It needs Linux.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"strings"
+	"syscall"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/chart"
+	"github.com/koboshi-dev/koboshi/bench/internal/result"
+	"github.com/koboshi-dev/koboshi/bench/internal/worker"
 )
 
-// settle is how long a plane is left alone before its memory is read.
-const settle = 3 * time.Second
-
-// Sample is one start of one contestant.
-type Sample struct {
-	Ready time.Duration `json:"readyNanoseconds"` // from exec to the first 200 of /readyz
-	RSS   int64         `json:"rssBytes"`         // of all its processes, settled
-	Peak  int64         `json:"peakBytes"`        // the sum of their highest RSS
-	PSS   int64         `json:"pssBytes"`         // RSS with shared pages divided
-}
-
-// A Contestant starts a control plane and tells its processes.
-type Contestant struct {
-	Name  string
-	Start func(ctx context.Context, dir string) (*Running, error)
-}
-
 func main() {
-	rounds := flag.Int("rounds", 7, "how often each contestant is started, after one warm-up")
-	binary := flag.String("koboshi", "bin/koboshi", "the binary to measure")
-	stock := flag.String("stock", "", "folder with stock etcd and kube-apiserver (default: build them)")
-	output := flag.String("o", "", "json, for a script")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *rounds, *binary, *stock, *output)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
 	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, binary, stock, output string) error {
-	if rounds < 1 {
-		return errors.New("-rounds must be at least 1")
+func run(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == worker.Argument {
+		return worker.Main(ctx, args[1], os.Stdin, os.Stdout)
 	}
-	work, err := os.MkdirTemp("", "koboshi-bench-")
+	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(work) }()
-	if binary, err = filepath.Abs(binary); err != nil {
+	if o.chart != "" {
+		return draw(o.chart)
+	}
+	report, err := tournament(ctx, o)
+	if err != nil {
 		return err
 	}
-	if stock == "" {
-		stock = filepath.Join(work, "stock")
-		if err := buildStock(ctx, stock); err != nil {
+	if o.output != "" {
+		if err := report.Write(o.output); err != nil {
 			return err
 		}
 	}
-	contestants := []Contestant{
-		{"stock", func(ctx context.Context, dir string) (*Running, error) { return startStock(ctx, stock, dir) }},
-		{"koboshi api", koboshi(binary, "--profile=api", "--ephemeral")},
-		{"koboshi full", koboshi(binary, "--profile=full", "--ephemeral")},
+	if err := report.Table(os.Stdout); err != nil {
+		return err
 	}
-	samples := map[string][]Sample{}
-	for round := range rounds + 1 {
-		for _, c := range contestants {
-			s, err := measure(ctx, c, filepath.Join(work, fmt.Sprint(round), c.Name))
-			if err != nil {
-				return fmt.Errorf("%s, round %d: %w", c.Name, round, err)
-			}
-			if round > 0 { // the first fills the page cache
-				samples[c.Name] = append(samples[c.Name], s)
-			}
-		}
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", round, rounds)
-	}
-	if output == "json" {
-		return json.NewEncoder(os.Stdout).Encode(samples)
-	}
-	report(contestants, samples)
-	return nil
+	return missing(report)
 }
 
-func measure(ctx context.Context, c Contestant, dir string) (s Sample, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return s, err
+// options are the flags.
+type options struct {
+	rounds              int
+	only                []string
+	koboshi, stock      string // folders of assets; empty means to find or build them
+	standby, verbose    bool
+	binary, root        string
+	output, date, chart string
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	only := ""
+	f.IntVar(&o.rounds, "rounds", 7, "how often each measure is taken, after one warm-up that does not count")
+	f.StringVar(&only, "only", "", "measures to take, with commas: start (and stop), roundtrip, memory,\ncreates, watch, ten, reset, up (default: all)")
+	f.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's etcd, kube-apiserver and kubectl\n(default: what koboshi envtest path prints)")
+	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: build them into bin/stock of the root module)")
+	f.BoolVar(&o.standby, "standby", false, "measure Koboshi with a plane standing by, too")
+	f.StringVar(&o.binary, "binary", "", "the koboshi program (default: bin/koboshi of the root module)")
+	f.StringVar(&o.root, "root", "..", "folder of the root module")
+	f.StringVar(&o.output, "o", "", "file to write all samples to, as JSON")
+	f.StringVar(&o.date, "date", time.Now().UTC().Format(time.DateOnly), "date to write into the JSON")
+	f.StringVar(&o.chart, "chart", "", "draw the chart of this JSON beside it, as SVG, and measure nothing")
+	f.BoolVar(&o.verbose, "v", false, "show the components' logs")
+	if err := f.Parse(args); err != nil {
+		return o, err
 	}
-	began := time.Now()
-	r, err := c.Start(ctx, dir)
-	if r != nil {
-		defer r.Stop()
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q; see -help", f.Arg(0))
 	}
+	if o.rounds < 1 {
+		return o, errors.New("-rounds must be at least 1")
+	}
+	if only != "" {
+		o.only = strings.Split(only, ",")
+	}
+	if o.root, err = filepath.Abs(o.root); err != nil {
+		return o, err
+	}
+	if o.binary == "" {
+		o.binary = filepath.Join(o.root, "bin", "koboshi")
+	}
+	for _, path := range []*string{&o.koboshi, &o.stock, &o.binary} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// draw writes the chart beside its figures.
+func draw(path string) error {
+	report, err := result.Read(path)
 	if err != nil {
-		return s, err
+		return err
 	}
-	s.Ready = time.Since(began)
-	time.Sleep(settle)
-	s.RSS, s.Peak, s.PSS, err = r.Memory()
-	return s, err
+	svg, err := chart.Draw(report)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".svg", svg, 0o644)
 }
 
-func report(contestants []Contestant, samples map[string][]Sample) {
-	base := samples[contestants[0].Name]
-	row := "%-14s %-9s %9s %9s %9s   %s\n"
-	fmt.Printf(row, "", "", "min", "median", "max", "median of ratios to "+contestants[0].Name)
-	figure := func(name, unit string, scale float64, get func(Sample) float64) {
-		for _, c := range contestants {
-			var values, ratios []float64
-			for i, s := range samples[c.Name] {
-				values = append(values, get(s)/scale)
-				ratios = append(ratios, get(s)/get(base[i]))
+// missing makes a run that lacks a figure fail, so that a script notices. A
+// reset that this Koboshi cannot do is not asked of it.
+func missing(r result.Report) error {
+	var names []string
+	for _, f := range r.Figures {
+		for contestant, n := range f.Failed {
+			if n > 0 && f.Values(contestant).N == 0 {
+				names = append(names, contestant+": "+f.Label)
 			}
-			slices.Sort(values)
-			slices.Sort(ratios)
-			fmt.Printf(row, c.Name, name, fmt.Sprintf("%.2f", values[0]), fmt.Sprintf("%.2f", values[len(values)/2]),
-				fmt.Sprintf("%.2f", values[len(values)-1])+unit,
-				fmt.Sprintf("%.2f (%.2f to %.2f)", ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1]))
 		}
 	}
-	figure("/readyz", " s", float64(time.Second), func(s Sample) float64 { return float64(s.Ready) })
-	figure("RSS", " MB", 1e6, func(s Sample) float64 { return float64(s.RSS) })
-	figure("peak RSS", " MB", 1e6, func(s Sample) float64 { return float64(s.Peak) })
-	figure("PSS", " MB", 1e6, func(s Sample) float64 { return float64(s.PSS) })
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no figure for %s; the reasons are above, and -v shows the components' logs", strings.Join(names, "; "))
 }

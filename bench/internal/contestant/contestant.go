@@ -1,0 +1,124 @@
+// Package contestant knows who is measured: folders that hold an etcd, a
+// kube-apiserver and a kubectl, and where to get them.
+package contestant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// The names, as they appear in tables, charts and JSON.
+const (
+	Stock   = "stock"
+	Koboshi = "koboshi"
+	Standby = "standby"
+)
+
+// A Contestant is one way of running a control plane behind envtest's contract.
+type Contestant struct {
+	Name string
+	// Assets is the folder with the three programs.
+	Assets string
+	// Env is added to the environment of the test process, as NAME=value. What
+	// envtest starts inherits it.
+	Env []string
+	// Resident is whether processes may outlive an environment on purpose.
+	Resident bool
+}
+
+// programs are what envtest looks for in a folder of assets.
+var programs = []string{"etcd", "kube-apiserver", "kubectl"}
+
+// Check tells what is missing in the contestant's folder.
+func (c Contestant) Check() error {
+	for _, name := range programs {
+		path := filepath.Join(c.Assets, name)
+		if _, err := exec.LookPath(path); err != nil {
+			return fmt.Errorf("%s cannot take part: %w; name a folder that has it with -%s DIR", c.Name, err, c.Name)
+		}
+	}
+	return nil
+}
+
+// FromBinary asks a built koboshi where its folder is.
+func FromBinary(ctx context.Context, binary string) (string, error) {
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, binary, "envtest", "path")
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("asking %s envtest path: %w: %s; run make build, or name a folder with -koboshi DIR",
+			binary, err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// BuildStock builds upstream's programs, unchanged, from the versions that the
+// module in root requires, and returns the folder. It takes minutes the first
+// time and is then only checked.
+func BuildStock(ctx context.Context, root string, progress io.Writer) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(root, "bin", "stock"))
+	if err != nil {
+		return "", err
+	}
+	kubernetes, err := ModuleVersion(ctx, root, "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	// Without cgo, without symbols and with their version, as upstream's
+	// releases are built.
+	flags := "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + kubernetes
+	for _, p := range []struct{ name, pkg string }{
+		{"etcd", "go.etcd.io/etcd/server/v3"},
+		{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+	} {
+		fmt.Fprintln(progress, "building stock", p.name)
+		cmd := exec.CommandContext(ctx, "go", "build", flags, "-o", filepath.Join(dir, p.name), p.pkg)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building stock %s: %w\n%s", p.name, err, out)
+		}
+	}
+	return dir, nil
+}
+
+// BuildReset builds the tests of the package that holds Koboshi's reset, in
+// dir. It returns an empty path where there is no such benchmark yet.
+func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error) {
+	path := filepath.Join(dir, "reset.test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", path, "./internal/controlplane")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the benchmark of reset: %w\n%s", err, out)
+	}
+	out, err := exec.CommandContext(ctx, path, "-test.list", "^"+benchmark+"$").Output()
+	if err != nil {
+		return "", fmt.Errorf("listing the benchmarks of reset: %w", err)
+	}
+	if !strings.Contains(string(out), benchmark) {
+		return "", nil
+	}
+	return path, nil
+}
+
+// ModuleVersion is the version that the module in root requires of another.
+func ModuleVersion(ctx context.Context, root, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return "", fmt.Errorf("asking for the version of %s: %w: %s", module, err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return "", err
+	}
+	return strings.TrimSpace(string(out)), nil
+}

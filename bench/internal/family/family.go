@@ -1,0 +1,203 @@
+// Package family finds all processes that a run has led to, however they got
+// away from it: children of children, those whose parent has ended, and those
+// that made themselves a session of their own.
+//
+// It reads /proc and so works on Linux only.
+package family
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Process is one row of /proc.
+type Process struct {
+	PID, Parent, Group, Session int
+	State                       byte
+	// Ticks is the time it has run, in hundredths of a second on Linux.
+	Ticks int64
+	// Marked is whether its environment holds the run's mark.
+	Marked bool
+}
+
+// A Family is told by the process it begins with and by a mark.
+type Family struct {
+	// Root is the process that leads the session in which all others begin. It
+	// may have ended. Zero means that there is none.
+	Root int
+	// Mark is an entry of the environment, NAME=value, that Root was given and
+	// that no process outside the family has.
+	Mark string
+}
+
+// Members lists the family without its root and without the dead.
+func (f Family) Members() ([]Process, error) {
+	all, err := list(f.Mark)
+	if err != nil {
+		return nil, err
+	}
+	var living []Process
+	for _, p := range f.in(all) {
+		if p.PID != f.Root && p.State != 'Z' && p.State != 'X' {
+			living = append(living, p)
+		}
+	}
+	return living, nil
+}
+
+// in takes out of all processes those that belong to the family. A process
+// belongs to it if it is marked, or if its parent, the leader of its group or
+// the leader of its session does.
+func (f Family) in(all []Process) []Process {
+	member := map[int]bool{}
+	if f.Root != 0 {
+		member[f.Root] = true
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if !member[p.PID] && (p.Marked || member[p.Parent] || member[p.Group] || member[p.Session]) {
+				member[p.PID], grown = true, true
+			}
+		}
+	}
+	var found []Process
+	for _, p := range all {
+		if member[p.PID] {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// End asks every member to end, and kills those that have not within grace.
+// It returns how many there were.
+func (f Family) End(grace time.Duration) (int, error) {
+	first, err := f.signal(syscall.SIGTERM)
+	if err != nil || first == 0 {
+		return first, err
+	}
+	for _, step := range []struct {
+		signal syscall.Signal
+		within time.Duration
+	}{{0, grace}, {syscall.SIGKILL, 10 * time.Second}} {
+		for deadline := time.Now().Add(step.within); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			// Again each time: a dying process may have started another.
+			if left, err := f.signal(step.signal); err != nil || left == 0 {
+				return first, err
+			}
+		}
+	}
+	return first, fmt.Errorf("processes of %s outlive SIGKILL", f.Mark)
+}
+
+func (f Family) signal(s syscall.Signal) (int, error) {
+	members, err := f.Members()
+	for _, p := range members {
+		_ = syscall.Kill(p.PID, s) // it may have ended by itself
+	}
+	return len(members), err
+}
+
+// Quiet waits until the family uses less than a twentieth of one core, so that
+// what it does in the background is not charged to whoever is measured next.
+// It gives up after the limit, in silence: some families never rest.
+func (f Family) Quiet(ctx context.Context, limit time.Duration) error {
+	const window, most = 400 * time.Millisecond, 2 // ticks of 10 ms
+	before := map[int]int64{}
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		members, err := f.Members()
+		if err != nil || len(members) == 0 {
+			return err
+		}
+		var used int64
+		now := map[int]int64{}
+		for _, p := range members {
+			now[p.PID] = p.Ticks
+			used += p.Ticks - before[p.PID]
+		}
+		if len(before) > 0 && used <= most {
+			return nil
+		}
+		before = now
+		select {
+		case <-time.After(window):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// list reads all processes. One that ends meanwhile is left out.
+func list(mark string) ([]Process, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	if len(dirs) == 0 {
+		return nil, fmt.Errorf("reading /proc: no process in it; the benchmark needs Linux")
+	}
+	var all []Process
+	for _, dir := range dirs {
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		p, err := parseStat(string(stat))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s/stat: %w", dir, err)
+		}
+		// Other people's environment cannot be read, and is not ours.
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		p.Marked = marked(environ, mark)
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func marked(environ []byte, mark string) bool {
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if mark != "" && string(entry) == mark {
+			return true
+		}
+	}
+	return false
+}
+
+// parseStat reads a line of /proc/PID/stat; see proc_pid_stat(5).
+func parseStat(line string) (p Process, err error) {
+	// The program's name is in parentheses and may hold any character.
+	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
+	if open < 0 || end < open {
+		return p, fmt.Errorf("no name in %q", line)
+	}
+	fields := strings.Fields(line[end+1:])
+	if len(fields) < 13 || len(fields[0]) != 1 {
+		return p, fmt.Errorf("too short: %q", line)
+	}
+	p.State = fields[0][0]
+	if p.PID, err = strconv.Atoi(strings.TrimSpace(line[:open])); err != nil {
+		return p, err
+	}
+	for i, to := range []*int{&p.Parent, &p.Group, &p.Session} {
+		if *to, err = strconv.Atoi(fields[1+i]); err != nil {
+			return p, err
+		}
+	}
+	for _, spent := range fields[11:13] { // as a program, and in the kernel for it
+		ticks, err := strconv.ParseInt(spent, 10, 64)
+		if err != nil {
+			return p, err
+		}
+		p.Ticks += ticks
+	}
+	return p, nil
+}

@@ -1,0 +1,166 @@
+// Package measure holds what is measured. Each measure is a list of figures
+// and one procedure that yields a value for each of them, run in a process of
+// its own, as a package's tests would be.
+package measure
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
+	"github.com/koboshi-dev/koboshi/bench/internal/family"
+	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
+)
+
+// startTimeout bounds each start and each stop of one process. envtest's own
+// 20 s would turn a slow machine's figures into failures.
+const startTimeout = 60 * time.Second
+
+// settle is how long a control plane is left alone before its memory is read.
+const settle = 3 * time.Second
+
+// A Figure is one quantity that a measure yields.
+type Figure struct {
+	Name, Label, Unit string
+	More              bool
+	Note              string
+}
+
+// A Measure yields its figures from one run.
+type Measure struct {
+	Name    string // for -only
+	Figures []Figure
+	// Standby is whether a plane that stands by makes a difference to it.
+	Standby bool
+	// Timeout bounds one run.
+	Timeout time.Duration
+
+	run func(context.Context, Bout) (Values, error)
+}
+
+// Values are by the figure's name, in its unit.
+type Values map[string]float64
+
+// A Bout is one run of one measure by one contestant: all that the process
+// which runs it is told.
+type Bout struct {
+	Measure    string
+	Contestant string
+	Assets     string // the folder with etcd, kube-apiserver and kubectl
+	Mark       string // tells the run's processes; see family.Family
+	Work       string // the run's folder, for whoever has to clear up
+	Verbose    bool   // whether the components' logs go to stderr
+	// Binary, Root and ResetTest are Koboshi's program, its module's folder and
+	// its built benchmark of Reset. Only the measures that are about more than
+	// envtest need them.
+	Binary, Root, ResetTest string
+}
+
+// All is every measure, in the order of the table.
+var All = []Measure{start, roundtrip, memory, creates, latency, tenAtOnce, reset, up}
+
+// Lookup finds a measure by name.
+func Lookup(name string) (Measure, error) {
+	i := slices.IndexFunc(All, func(m Measure) bool { return m.Name == name })
+	if i < 0 {
+		var names []string
+		for _, m := range All {
+			names = append(names, m.Name)
+		}
+		return Measure{}, fmt.Errorf("no measure is named %q; there are %v", name, names)
+	}
+	return All[i], nil
+}
+
+// Run runs the bout's measure in this process.
+func Run(ctx context.Context, b Bout) (Values, error) {
+	if b.Measure == packageName {
+		return Values{}, onePackage(ctx, b)
+	}
+	m, err := Lookup(b.Measure)
+	if err != nil {
+		return nil, err
+	}
+	return m.run(ctx, b)
+}
+
+func (b Bout) stock() bool { return b.Contestant == contestant.Stock }
+
+// An environment is envtest's, as a user would have it.
+type environment struct{ *envtest.Environment }
+
+func (b Bout) environment() environment {
+	env := &envtest.Environment{
+		BinaryAssetsDirectory:    b.Assets,
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  startTimeout,
+	}
+	if b.Verbose {
+		env.ControlPlane.Etcd = &envtest.Etcd{Out: os.Stderr, Err: os.Stderr}
+		server := env.ControlPlane.GetAPIServer()
+		server.Out, server.Err = os.Stderr, os.Stderr
+	}
+	return environment{env}
+}
+
+// started is an environment that has started. Its configuration has no limit
+// of its own on the rate of requests.
+func (b Bout) started() (environment, *rest.Config, error) {
+	env := b.environment()
+	config, err := env.Start()
+	if err != nil {
+		return env, nil, fmt.Errorf("starting the environment: %w", err)
+	}
+	return env, unlimited(config), nil
+}
+
+func unlimited(config *rest.Config) *rest.Config {
+	free := rest.CopyConfig(config)
+	free.QPS, free.RateLimiter = -1, nil
+	return free
+}
+
+// stop ends the environment and keeps its error beside the first one.
+func (e environment) stop(first *error) {
+	if err := e.Stop(); err != nil && *first == nil {
+		*first = fmt.Errorf("stopping the environment: %w", err)
+	}
+}
+
+// settled reads the memory of all that this run has led to, after a pause.
+func (b Bout) settled(ctx context.Context, before footprint.Files) (footprint.Memory, error) {
+	if err := pause(ctx, settle); err != nil {
+		return footprint.Memory{}, err
+	}
+	members, err := family.Family{Root: os.Getpid(), Mark: b.Mark}.Members()
+	if err != nil {
+		return footprint.Memory{}, err
+	}
+	var pids []int
+	for _, p := range members {
+		pids = append(pids, p.PID)
+	}
+	if len(pids) == 0 {
+		return footprint.Memory{}, fmt.Errorf("reading memory: the environment runs and no process of it is found")
+	}
+	return footprint.Take(before, pids)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func seconds(d time.Duration) float64      { return d.Seconds() }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func megabytes(n int64) float64            { return float64(n) / 1e6 }

@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
+)
+
+// memory is what the processes hold, and what a thousand objects add to it.
+var memory = Measure{
+	Name:    "memory",
+	Standby: true,
+	Timeout: 5 * time.Minute,
+	Figures: []Figure{
+		{Name: "rss", Label: "memory, RSS", Unit: "MB", Note: "Memory: of all processes that the start has led to, and of the files they keep in" +
+			" memory-backed file systems, 3 s after the last request. RSS counts a page that processes share once for each, PSS once."},
+		{Name: "pss", Label: "memory, PSS", Unit: "MB"},
+		{Name: "rss-1000", Label: "1000 objects, RSS", Unit: "MB"},
+		{Name: "pss-1000", Label: "1000 objects, PSS", Unit: "MB"},
+	},
+	run: func(ctx context.Context, b Bout) (v Values, err error) {
+		before, err := footprint.InMemory()
+		if err != nil {
+			return nil, err
+		}
+		env, config, err := b.started()
+		if err != nil {
+			return nil, err
+		}
+		defer env.stop(&err)
+		empty, err := b.settled(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		if err := fill(ctx, config, 1000); err != nil {
+			return nil, err
+		}
+		full, err := b.settled(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		return Values{
+			"rss": megabytes(empty.RSS), "pss": megabytes(empty.PSS),
+			"rss-1000": megabytes(full.RSS), "pss-1000": megabytes(full.PSS),
+		}, nil
+	},
+}
+
+// fill installs the CRD and creates so many objects of it.
+func fill(ctx context.Context, config *rest.Config, objects int) error {
+	if err := installWidgets(config); err != nil {
+		return err
+	}
+	s, err := openShelf(config)
+	if err != nil {
+		return err
+	}
+	for i := range objects {
+		if err := s.put(ctx, fmt.Sprintf("widget-%d", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/gobench"
+)
+
+// ResetBenchmark is the name of the benchmark in Koboshi's own tests.
+const ResetBenchmark = "BenchmarkReset"
+
+// reset is how long a clean cluster takes to come back.
+var reset = Measure{
+	Name:    "reset",
+	Timeout: 10 * time.Minute,
+	Figures: []Figure{
+		{Name: "reset-10", Label: "reset, 10 objects", Unit: "ms", Note: "Reset: Koboshi brings a running plane back to its baseline, called in its own process. Stock" +
+			" has no such call, so there it is what its user must do instead: stop, start, install the CRD."},
+		{Name: "reset-100", Label: "reset, 100 objects", Unit: "ms"},
+		{Name: "reset-1000", Label: "reset, 1000 objects", Unit: "ms"},
+	},
+	run: func(ctx context.Context, b Bout) (Values, error) {
+		if b.stock() {
+			return b.restart()
+		}
+		return b.benchmarkReset(ctx)
+	},
+}
+
+// restart is stock's way back to a clean cluster. How many objects there were
+// makes no difference to it.
+func (b Bout) restart() (v Values, err error) {
+	used := b.environment()
+	used.CRDs = []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}
+	if _, err := used.Start(); err != nil {
+		return nil, fmt.Errorf("starting the environment: %w", err)
+	}
+	began := time.Now()
+	if err := used.Stop(); err != nil {
+		return nil, fmt.Errorf("stopping the environment: %w", err)
+	}
+	clean := b.environment()
+	clean.CRDs = []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}
+	if _, err := clean.Start(); err != nil {
+		return nil, fmt.Errorf("starting the environment again: %w", err)
+	}
+	took := milliseconds(time.Since(began))
+	defer clean.stop(&err)
+	return Values{"reset-10": took, "reset-100": took, "reset-1000": took}, nil
+}
+
+func (b Bout) benchmarkReset(ctx context.Context) (Values, error) {
+	if b.ResetTest == "" {
+		return nil, errors.New("this Koboshi has no " + ResetBenchmark + " to run")
+	}
+	cmd := exec.CommandContext(ctx, b.ResetTest, "-test.run=^$", "-test.bench=^"+ResetBenchmark+"$", "-test.benchtime=10x", "-test.timeout=9m")
+	cmd.Dir = filepath.Join(b.Root, "internal", "controlplane")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("running %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
+	}
+	ops, err := gobench.Parse(bytes.NewReader(out))
+	if err != nil {
+		return nil, err
+	}
+	v := Values{}
+	for _, op := range ops {
+		if objects, ok := strings.CutPrefix(op.Name, ResetBenchmark+"/objects="); ok {
+			v["reset-"+objects] = milliseconds(op.Time)
+		}
+	}
+	if len(v) == 0 {
+		return nil, fmt.Errorf("running %s: no figure in what it printed:\n%s", ResetBenchmark, out)
+	}
+	return v, nil
+}

@@ -1,0 +1,88 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// packageName is the bout that each of ten processes runs. It is no measure.
+const packageName = "package"
+
+const together, cores = 10, 2
+
+// tenAtOnce is `go test ./...` where ten packages have a suite, on a small
+// machine.
+var tenAtOnce = Measure{
+	Name:    "ten",
+	Timeout: 12 * time.Minute,
+	Figures: []Figure{
+		{Name: "ten", Label: "ten at once", Unit: "s", Note: "Ten at once: ten processes make a round trip each, on two cores; until the last is done, where none failed."},
+		{Name: "ten-failed", Label: "ten at once, failed"},
+	},
+	run: func(ctx context.Context, b Bout) (Values, error) {
+		// What this thread starts inherits its cores. It ends with the process.
+		runtime.LockOSThread()
+		if err := pin(cores); err != nil {
+			return nil, fmt.Errorf("pinning to %d cores: %w", cores, err)
+		}
+		began := time.Now()
+		failed, err := b.packages(ctx)
+		took := time.Since(began)
+		if err != nil {
+			return nil, err
+		}
+		v := Values{"ten-failed": float64(len(failed))}
+		if len(failed) == 0 { // one that failed may have been quick
+			v["ten"] = seconds(took)
+		}
+		for _, reason := range failed {
+			fmt.Fprintln(os.Stderr, "one of ten failed:", reason)
+		}
+		return v, nil
+	},
+}
+
+// packages runs all at once and returns why some failed. All are started from
+// the calling thread.
+func (b Bout) packages(ctx context.Context) (failed []string, err error) {
+	b.Measure = packageName
+	told, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range together {
+		var stderr bytes.Buffer
+		cmd := exec.CommandContext(ctx, os.Args[0], os.Args[1], string(told))
+		cmd.Stderr, cmd.WaitDelay = &stderr, 2*time.Second
+		// It takes the end of its input for the end of this process.
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		wg.Go(func() {
+			err := cmd.Wait()
+			_ = stdin.Close()
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, fmt.Sprintf("%v: %s", err, strings.TrimSpace(stderr.String())))
+			}
+		})
+	}
+	wg.Wait()
+	return failed, ctx.Err()
+}

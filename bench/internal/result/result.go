@@ -1,0 +1,120 @@
+// Package result holds what a run of the benchmark found: the samples of every
+// round, and where they were taken. Tables and charts are drawn from it alone.
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/stats"
+)
+
+// Baseline is the contestant that the others are compared with.
+const Baseline = "stock"
+
+// A Report is one run. It names neither the machine nor a person.
+type Report struct {
+	// Comment says what a reader must know before believing a figure.
+	Comment     string            `json:"comment,omitempty"`
+	Date        string            `json:"date"`
+	Machine     Machine           `json:"machine"`
+	Versions    map[string]string `json:"versions"`
+	Rounds      int               `json:"rounds"`
+	Contestants []string          `json:"contestants"`
+	Figures     []Figure          `json:"figures"`
+}
+
+// Machine is what the figures depend on.
+type Machine struct {
+	OS     string `json:"os"`
+	Arch   string `json:"arch"`
+	Kernel string `json:"kernel"`
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Memory int64  `json:"memoryBytes"`
+	Go     string `json:"go"`
+	// Load is the average over the minute before the run. Above Cores, somebody
+	// else was using the machine.
+	Load float64 `json:"loadBefore"`
+}
+
+// A Figure is one quantity and all that was measured of it.
+type Figure struct {
+	Name  string `json:"name"` // for -only, scripts and the chart
+	Label string `json:"label"`
+	Unit  string `json:"unit"`
+	// More is whether a larger value is the better one.
+	More bool `json:"moreIsBetter,omitempty"`
+	// Note is what the label is too short for.
+	Note string `json:"note,omitempty"`
+	// Rounds hold a value per contestant. One that failed, or does not take
+	// part, is not in it.
+	Rounds []map[string]float64 `json:"rounds"`
+	// Failed counts the rounds that gave no value, per contestant.
+	Failed map[string]int `json:"failed,omitempty"`
+}
+
+// Values are the contestant's, in the order of the rounds.
+func (f Figure) Values(contestant string) stats.Spread {
+	var values []float64
+	for _, round := range f.Rounds {
+		if v, ok := round[contestant]; ok {
+			values = append(values, v)
+		}
+	}
+	return stats.Of(values)
+}
+
+// Ratio compares the contestant with the baseline, round by round: both sides
+// of each quotient were measured within the same minutes.
+func (f Figure) Ratio(contestant string) stats.Spread {
+	var ratios []float64
+	for _, round := range f.Rounds {
+		value, ok := round[contestant]
+		if base := round[Baseline]; ok && base > 0 {
+			ratios = append(ratios, value/base)
+		}
+	}
+	return stats.Of(ratios)
+}
+
+// Worse is whether the contestant does worse than the baseline, as far as two
+// decimals tell.
+func (f Figure) Worse(contestant string) bool {
+	r := f.Ratio(contestant)
+	if r.N == 0 { // the baseline is nought, as a count of failures should be
+		value, base := f.Values(contestant), f.Values(Baseline)
+		return value.N > 0 && base.N > 0 && (value.Max > base.Max) != f.More && value.Max != base.Max
+	}
+	if f.More {
+		return r.Median < 0.995
+	}
+	return r.Median >= 1.005
+}
+
+// Read takes a report from a file.
+func Read(path string) (r Report, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return r, fmt.Errorf("reading a report: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("reading a report: %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// Write puts the report into a file, by renaming, so that an interrupted run
+// leaves the old one whole.
+func (r Report) Write(path string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return os.Rename(next, path)
+}

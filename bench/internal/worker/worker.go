@@ -1,0 +1,163 @@
+// Package worker runs each bout in a process of its own, with an environment
+// that nothing leaks into, and leaves no process behind.
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
+	"github.com/koboshi-dev/koboshi/bench/internal/family"
+	"github.com/koboshi-dev/koboshi/bench/internal/measure"
+)
+
+const (
+	// grace is how long what should have ended already may take to do so, and
+	// how long it is then given before it is killed.
+	grace = 5 * time.Second
+	// rest is how long a plane that stands by may take to make itself ready.
+	rest = time.Minute
+)
+
+// A Corner starts one contestant's bouts, one after the other.
+type Corner struct {
+	Contestant contestant.Contestant
+
+	mark string // in the environment of all that it starts
+	work string
+	tmp  string // their TMPDIR
+}
+
+// NewCorner prepares a contestant. The folder work is for the caller to remove
+// after Close; if the caller is killed, a bout removes it.
+func NewCorner(c contestant.Contestant, work string) (*Corner, error) {
+	// The same folder in all rounds: a plane that stands by outlives a round.
+	tmp, err := os.MkdirTemp(work, c.Name+"-")
+	if err != nil {
+		return nil, err
+	}
+	return &Corner{Contestant: c, mark: "KOBOSHI_BENCH_RUN=" + rand.Text(), work: work, tmp: tmp}, nil
+}
+
+// Run runs one bout to its end. That something was left running on the quiet
+// is an error, for it would disturb whoever comes next.
+func (c *Corner) Run(ctx context.Context, m measure.Measure, b measure.Bout) (measure.Values, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, fmt.Errorf("not done within %s", m.Timeout))
+	defer cancel()
+	b.Measure, b.Mark, b.Work = m.Name, c.mark, c.work
+	b.Contestant, b.Assets = c.Contestant.Name, c.Contestant.Assets
+	values, root, err := c.process(ctx, b)
+	relatives := family.Family{Root: root, Mark: c.mark}
+	if err == nil && c.Contestant.Resident {
+		return values, relatives.Quiet(ctx, rest)
+	}
+	if err == nil {
+		err = gone(ctx, relatives)
+	}
+	_, ended := relatives.End(grace)
+	return values, errors.Join(err, ended)
+}
+
+// process runs the bout and returns what it said and its number.
+func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, int, error) {
+	told, err := json.Marshal(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, 0, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, self, Argument, string(told))
+	cmd.Env = append(clean(os.Environ()), append(c.Contestant.Env, c.mark, "TMPDIR="+c.tmp)...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if b.Verbose {
+		cmd.Stderr = io.MultiWriter(&stderr, os.Stderr)
+	}
+	// A session of its own: Ctrl-C reaches this process only, which then ends
+	// all of them in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = 2 * time.Second // those who hold its output may live on
+	// Never written to. Its end tells the bout that this process has ended.
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = stdin.Close() }()
+	if err := cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	root := cmd.Process.Pid
+	if err := cmd.Wait(); ctx.Err() != nil {
+		return nil, root, context.Cause(ctx)
+	} else if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return nil, root, fmt.Errorf("%w: %s", err, tail(stderr.String()))
+	}
+	if b.Measure == "ten" && stderr.Len() > 0 && !b.Verbose {
+		_, _ = os.Stderr.Write(stderr.Bytes())
+	}
+	var values measure.Values
+	if err := json.Unmarshal(stdout.Bytes(), &values); err != nil {
+		return nil, root, fmt.Errorf("reading what the bout said: %w: %s", err, tail(stdout.String()))
+	}
+	return values, root, nil
+}
+
+// Close ends what is resident.
+func (c *Corner) Close() error {
+	_, err := family.Family{Mark: c.mark}.End(grace)
+	return err
+}
+
+// gone waits until the whole family has ended.
+func gone(ctx context.Context, f family.Family) error {
+	deadline := time.Now().Add(grace)
+	for {
+		left, err := f.Members()
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d processes still run %s after the environment has stopped", len(left), grace)
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// clean takes out of an environment what would change what envtest or a
+// contestant does.
+func clean(environ []string) (kept []string) {
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case name == "USE_EXISTING_CLUSTER", name == "KUBECONFIG", name == "TMPDIR",
+			strings.HasPrefix(name, "TEST_ASSET_"), strings.HasPrefix(name, "KUBEBUILDER_"),
+			strings.HasPrefix(name, "ENVTEST_"), strings.HasPrefix(name, "KOBOSHI_"):
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// tail is the end of an output, where the reason is.
+func tail(output string) string {
+	const most = 2000
+	output = strings.TrimSpace(output)
+	return output[max(0, len(output)-most):]
+}
