@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
 const defaultDataDir = ".koboshi"
@@ -193,7 +193,7 @@ func writableFile(flag, path string) (string, error) {
 
 func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Stdio) error {
 	started := time.Now()
-	saveMemory()
+	memory.Starting()
 	if readyFile != "" {
 		_ = os.Remove(readyFile) // of a plane that was killed
 	}
@@ -207,8 +207,7 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	ready := readiness{Server: plane.URL(), Kubeconfig: plane.Kubeconfig(), PID: os.Getpid()}
 	err = ready.announce(stdio, o, time.Since(started), readyFile)
 	if err == nil {
-		// Most of what the start allocated is garbage by now.
-		debug.FreeOSMemory()
+		go memory.Settle(ctx)
 		select {
 		case <-ctx.Done():
 		case <-plane.Failed():

@@ -12,6 +12,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
 const readyPoll = 20 * time.Millisecond
@@ -41,7 +42,7 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 			if err := (beside{profile, args, loopback}).run(ctx); err != nil && ctx.Err() == nil {
 				klog.ErrorS(err, "Controllers cannot run")
 			}
-			settle()
+			memory.Settle(ctx)
 		},
 	}.Run(ctx)
 }

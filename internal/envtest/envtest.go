@@ -15,6 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage/command"
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
+	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
 const (
@@ -33,7 +34,7 @@ func Run(name string, args []string) int {
 			os.Exit(exitError)
 		}()
 	}
-	starting()
+	memory.Starting()
 	if name == shim.APIServer {
 		return runAPIServer(ctx, args, false, nil)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage/command"
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
+	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
 // A host is the servers that its shims stand for. It ends when it has none.
@@ -56,7 +57,7 @@ func Host() int {
 	if err != nil {
 		return failed(err)
 	}
-	starting()
+	memory.Starting()
 	h := &host{first: c.request}
 	h.serveEtcd(c)
 	return exitOK

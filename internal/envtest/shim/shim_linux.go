@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
 // Address is where the host of the etcd on that port listens. An abstract
@@ -62,7 +64,7 @@ func run(name string) {
 			tell()
 		}()
 	}
-	GiveBackPages()
+	go giveBack()
 	code := exitCode(lines)
 	reap(host)
 	select {
@@ -72,6 +74,16 @@ func run(name string) {
 	}
 	os.Exit(code)
 }
+
+// giveBack makes the shim small as soon as its start is over.
+func giveBack() {
+	memory.GiveBackPages()
+	time.Sleep(startOver)
+	memory.GiveBackPages()
+}
+
+// startOver is when what happens once in a process has happened.
+const startOver = time.Second
 
 // reach connects to a host: etcd brings its own, kube-apiserver looks for that
 // of its etcd.
@@ -179,26 +191,6 @@ func AwaitParentsEnd() {
 		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, 0, 0, 0, 0)
 		if errno != syscall.EINTR {
 			return
-		}
-	}
-}
-
-// GiveBackPages lets the kernel take back what only the start of the program
-// needed of its file: a shim is small because it holds nothing. The pages are
-// clean; one that is needed again is read again.
-func GiveBackPages() {
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(maps)) {
-		var from, to uintptr
-		var mode string
-		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); err != nil {
-			continue
-		}
-		if fromFile := strings.Contains(line, "/"); fromFile && mode[0] == 'r' && mode[1] == '-' && mode[3] == 'p' {
-			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, from, to-from, syscall.MADV_DONTNEED)
 		}
 	}
 }

@@ -8,6 +8,3 @@ func run(string) {}
 
 // AwaitParentsEnd returns when the process that started this one has ended.
 func AwaitParentsEnd() { pollParent() }
-
-// GiveBackPages is for Linux only.
-func GiveBackPages() {}

@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// GiveBackPages tells the kernel that no page of the program's file is needed
+// just now. Some 60 MB of a program that has Kubernetes linked in are used only
+// while it starts. The pages are clean: one that is used again is mapped again,
+// from the page cache, in a microsecond.
+func GiveBackPages() {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return
+	}
+	for _, m := range unchanged(maps, program) {
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.from, m.to-m.from, syscall.MADV_DONTNEED)
+	}
+}
+
+type mapping struct{ from, to uintptr }
+
+// unchanged finds in /proc/self/smaps the mappings of the program that hold
+// nothing but what is in its file:
+//
+//	00400000-0390c000 r-xp 00000000 fe:00 1234       /usr/bin/koboshi
+//	…
+//	Anonymous:             0 kB
+//
+// Read-only alone would not do. What a dynamic linker has relocated is
+// protected afterwards, and is in no file.
+func unchanged(smaps []byte, program string) (found []mapping) {
+	var candidate *mapping
+	for line := range bytes.Lines(smaps) {
+		fields := bytes.Fields(line)
+		switch {
+		case len(fields) >= 5 && bytes.IndexByte(fields[0], '-') > 0:
+			candidate = readOnly(fields, program)
+		case candidate != nil && len(fields) == 3 && string(fields[0]) == "Anonymous:":
+			if string(fields[1]) == "0" {
+				found = append(found, *candidate)
+			}
+			candidate = nil
+		}
+	}
+	return found
+}
+
+func readOnly(fields [][]byte, program string) *mapping {
+	mode := string(fields[1])
+	if len(fields) < 6 || string(bytes.Join(fields[5:], []byte(" "))) != program || mode != "r-xp" && mode != "r--p" {
+		return nil
+	}
+	first, last, _ := bytes.Cut(fields[0], []byte("-"))
+	from, err := strconv.ParseUint(string(first), 16, 64)
+	if err != nil {
+		return nil
+	}
+	to, err := strconv.ParseUint(string(last), 16, 64)
+	if err != nil || to <= from {
+		return nil
+	}
+	return &mapping{uintptr(from), uintptr(to)}
+}
