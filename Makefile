@@ -39,6 +39,15 @@ operator: $(COMPILE) ## Build the StorageBucket operator and the S3 server it is
 	@$(STATIC) $(COMPILE) operator $(OPERATOR) -o bin/manager ./cmd
 	@$(STATIC) $(COMPILE) s3server $(OPERATOR)/test/s3server -o ../../bin/s3server .
 
+# Stock programs of the versions in go.mod, to compare with.
+.PHONY: stock
+stock: $(COMPILE) ## Build upstream's etcd, kube-apiserver and kubectl into bin/stock
+	@$(STATIC) $(COMPILE) stock-etcd . -ldflags="$(LDFLAGS)" -o bin/stock/etcd go.etcd.io/etcd/server/v3
+	@for name in kube-apiserver kubectl; do \
+	  $(STATIC) $(COMPILE) stock-$$name . -ldflags="$(LDFLAGS) -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" \
+	    -o bin/stock/$$name k8s.io/kubernetes/cmd/$$name; \
+	done
+
 .PHONY: cross
 cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 	@for os in linux darwin; do for arch in amd64 arm64; do \
@@ -48,7 +57,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 ##@ Prove
 
 .PHONY: test
-test: compiler test-unit test-bench test-conformance test-operator ## Run the whole test suite
+test: compiler test-unit test-bench test-conformance test-dropin test-operator ## Run the whole test suite
 
 .PHONY: compiler
 compiler:
@@ -68,6 +77,16 @@ test-race: ## Test the heavy packages under the race detector too: compiles Kube
 test-conformance: build ## Test the built binary as a black box
 	go test -race -timeout 20m ./conformance
 
+.PHONY: test-dropin
+test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest, in CI's size
+	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test -race -short -timeout 20m ./...
+	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test -race -short -timeout 20m ./contract
+	cd conformance/envtest && $(STATIC) go run . -short -stock ../../bin/stock
+
+.PHONY: suites
+suites: build stock ## Run all of controller-runtime's suites with stock and with Koboshi
+	cd conformance/envtest && $(STATIC) go run . -stock ../../bin/stock
+
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
@@ -85,6 +104,7 @@ takeout: build ## Show that each conformance test fails when its part is taken o
 lint: $(LINT) ## Lint all modules
 	$(STATIC) $(LINT) run ./...
 	cd bench && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
+	cd conformance/envtest && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 	cd $(OPERATOR) && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 	cd $(OPERATOR)/test/s3server && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 
@@ -92,9 +112,9 @@ $(LINT): tools/go.mod tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bench
-bench: build ## Measure Koboshi against stock, behind envtest, and draw the chart
+bench: build stock ## Measure Koboshi against stock, behind envtest, and draw the chart
 	@mkdir -p docs/bench
-	cd bench && $(STATIC) go run . -o ../docs/bench/bench.json
+	cd bench && $(STATIC) go run . -stock ../bin/stock -o ../docs/bench/bench.json
 	cd bench && $(STATIC) go run . -chart ../docs/bench/bench.json
 
 .PHONY: clean

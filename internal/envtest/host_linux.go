@@ -22,7 +22,8 @@ import (
 
 // A host is the servers that its shims stand for. It ends when it has none.
 type host struct {
-	first shim.Request // whose environment and folder are the process's
+	first     shim.Request // whose environment and folder are the process's
+	inherited []*os.File   // standard output and error, which are etcd's
 
 	mu      sync.Mutex
 	running int
@@ -58,7 +59,7 @@ func Host() int {
 		return failed(err)
 	}
 	memory.Starting()
-	h := &host{first: c.request}
+	h := &host{first: c.request, inherited: []*os.File{os.Stdout, os.Stderr}}
 	h.serveEtcd(c)
 	return exitOK
 }
@@ -96,7 +97,7 @@ func (h *host) serveEtcd(c *client) {
 		}
 		code = <-ended
 	}
-	c.exit(code)
+	c.exit(code, h.inherited...)
 	h.end()
 }
 
@@ -236,7 +237,16 @@ func openFiles(rights []byte) ([]*os.File, error) {
 
 func (c *client) say(line string) { _, _ = c.Write([]byte(line + "\n")) }
 
-func (c *client) exit(code int) {
+// exit tells the shim the code to end with. Whoever reads what the server has
+// written must see its end, and this process goes on: it lets go of the files,
+// and what is still logged goes nowhere.
+func (c *client) exit(code int, inherited ...*os.File) {
+	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
+		for _, f := range append(inherited, c.stdout, c.stderr) {
+			_ = syscall.Dup3(int(null.Fd()), int(f.Fd()), syscall.O_CLOEXEC)
+		}
+		_ = null.Close()
+	}
 	c.say(shim.Exit + " " + strconv.Itoa(code))
 	_ = c.Close()
 }

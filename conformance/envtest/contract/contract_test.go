@@ -1,0 +1,146 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/koboshi-dev/koboshi/conformance/envtest/internal/assets"
+)
+
+// The environment of a run:
+//
+//	CONTRACT_ASSETS  the folder to test instead of Koboshi's, such as stock's
+//	KOBOSHI          the binary whose folder is tested (default: bin/koboshi)
+//	CONTRACT_SEED    the seed of the moments at which processes are killed
+//	CONTRACT_ROLE    set by the tests for the processes that they start
+const (
+	assetsVariable = "CONTRACT_ASSETS"
+	roleVariable   = "CONTRACT_ROLE"
+)
+
+const (
+	within       = 30 * time.Second
+	pollInterval = 20 * time.Millisecond
+)
+
+// folder holds the programs under test.
+var folder string
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	if err := setup(); err != nil {
+		fmt.Fprintln(os.Stderr, "contract:", err)
+		os.Exit(1)
+	}
+	if role := os.Getenv(roleVariable); role != "" {
+		if err := play(role); err != nil {
+			fmt.Fprintf(os.Stderr, "contract: as %s: %v\n", role, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// play does what a test has started this binary for.
+func play(role string) error {
+	act, ok := roles[role]
+	if !ok {
+		return fmt.Errorf("no such role; %s is not for use by hand", roleVariable)
+	}
+	return act()
+}
+
+func setup() (err error) {
+	binary := os.Getenv("KOBOSHI")
+	if binary == "" {
+		binary = filepath.Join("..", "..", "..", "bin", "koboshi")
+	}
+	if folder, err = assets.Koboshi(context.Background(), os.Getenv(assetsVariable), binary); err != nil {
+		return err
+	}
+	// What would lead envtest to other programs than those in the folder.
+	for _, name := range []string{"TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER"} {
+		if err := os.Unsetenv(name); err != nil {
+			return err
+		}
+	}
+	return os.Setenv("KUBEBUILDER_ASSETS", folder)
+}
+
+// oursOnly marks a test of what Koboshi promises and stock does not do.
+func oursOnly(t *testing.T) {
+	t.Helper()
+	if os.Getenv(assetsVariable) != "" {
+		t.Skipf("this is a promise of Koboshi's; %s says to test something else", assetsVariable)
+	}
+}
+
+// newEnvironment allows for a machine that is busy with other tests.
+func newEnvironment() *envtest.Environment {
+	return &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute}
+}
+
+// start starts an environment that the test's end stops, without an error.
+func start(t *testing.T, changes ...func(*envtest.Environment)) *envtest.Environment {
+	t.Helper()
+	env := newEnvironment()
+	for _, change := range changes {
+		change(env)
+	}
+	_, err := env.Start()
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	return env
+}
+
+// with sets a flag of kube-apiserver.
+func with(flag string, values ...string) func(*envtest.Environment) {
+	return func(env *envtest.Environment) { env.ControlPlane.GetAPIServer().Configure().Set(flag, values...) }
+}
+
+func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// eventually waits until the condition holds and says what it last lacked.
+func eventually(t *testing.T, what string, condition func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
+		last = condition(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: not within %v: %v", what, within, last)
+	}
+}
+
+// reachable asks for what every cluster has.
+func reachable(ctx context.Context, c kubernetes.Interface) error {
+	_, err := c.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+	return err
+}

@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// envtest asks both programs for their help, and in it for flags at the
+// beginning of a line.
+func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
+	for _, test := range []struct {
+		program, flag string
+		want          bool
+	}{
+		{"etcd", "unsafe-no-fsync", true},
+		{"kube-apiserver", "insecure-port", false},
+		{"kube-apiserver", "secure-port", true},
+	} {
+		help := ask(t, test.program, "--help")
+		if got := regexp.MustCompile(`(?m)^\s*--` + test.flag + `\b`).MatchString(help); got != test.want {
+			t.Errorf("%s --help lists --%s: %v, want %v", test.program, test.flag, got, test.want)
+		}
+	}
+}
+
+func TestVersionIsKubernetesOwn(t *testing.T) {
+	for program, want := range map[string]string{
+		"etcd":           `(?m)^etcd Version: 3\.\d+\.\d+`,
+		"kube-apiserver": `(?m)^Kubernetes v\d+\.\d+\.\d+`,
+	} {
+		if got := ask(t, program, "--version"); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s --version says %q, want a match of %s", program, got, want)
+		}
+	}
+	if got := ask(t, "kubectl", "version", "--client"); !strings.HasPrefix(got, "Client Version: v") {
+		t.Errorf("kubectl version --client says %q", got)
+	}
+}
+
+// ask runs a program, which must exit with 0.
+func ask(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, program), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,166 @@
+package contract
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A process as /proc shows it.
+type process struct {
+	pid  int
+	args []string
+	// held are the open files and the mapped ones, by name. A socket's name is
+	// "socket:[inode]".
+	held []string
+}
+
+func (p process) String() string { return fmt.Sprintf("%d %s", p.pid, strings.Join(p.args, " ")) }
+
+// marked lists the processes that have the variable in their environment.
+// Children inherit it, whoever their parent becomes.
+func marked(variable string) (found []process) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
+		// A process that has ended and was not waited for has no environment.
+		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), variable) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		p := process{pid: pid, args: strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")}
+		fds, _ := os.ReadDir(filepath.Join(dir, "fd"))
+		for _, fd := range fds {
+			if name, err := os.Readlink(filepath.Join(dir, "fd", fd.Name())); err == nil {
+				p.held = append(p.held, name)
+			}
+		}
+		p.held = append(p.held, mapped(dir)...)
+		found = append(found, p)
+	}
+	return found
+}
+
+func mapped(dir string) (names []string) {
+	maps, _ := os.ReadFile(filepath.Join(dir, "maps"))
+	for line := range strings.Lines(string(maps)) {
+		if i := strings.IndexByte(line, '/'); i >= 0 {
+			names = append(names, strings.TrimSpace(line[i:]))
+		}
+	}
+	return names
+}
+
+// footprint is what processes own outside of themselves.
+type footprint struct {
+	sockets []string // inodes of those that listen
+	locks   []string // device and inode of locked files
+	folders []string // under a temporary folder
+}
+
+// look takes the footprint of processes at one moment.
+func look(processes []process, temporary ...string) (f footprint) {
+	listening, locks := listeners(), locked()
+	for _, p := range processes {
+		f.locks = append(f.locks, locks[p.pid]...)
+		for _, name := range append(slices.Clone(p.held), values(p.args)...) {
+			if inode, ok := strings.CutPrefix(name, "socket:["); ok && listening[strings.TrimSuffix(inode, "]")] {
+				f.sockets = append(f.sockets, strings.TrimSuffix(inode, "]"))
+			}
+			for _, root := range temporary {
+				if rest, ok := strings.CutPrefix(name, root+"/"); ok {
+					top, _, _ := strings.Cut(strings.TrimSuffix(rest, " (deleted)"), "/")
+					f.folders = append(f.folders, filepath.Join(root, top))
+				}
+			}
+		}
+	}
+	for _, list := range []*[]string{&f.sockets, &f.locks, &f.folders} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return f
+}
+
+// values are what arguments such as --data-dir=/tmp/x say, since a program may
+// be about to make its folder.
+func values(args []string) (values []string) {
+	for _, arg := range args {
+		if _, value, ok := strings.Cut(arg, "="); ok {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// left reports what of it is still there. Sockets and locks are known by inode,
+// so those that somebody else has made meanwhile are not taken for them.
+func (f footprint) left() error {
+	var errs []error
+	listening := listeners()
+	for _, inode := range f.sockets {
+		if listening[inode] {
+			errs = append(errs, fmt.Errorf("socket %s still listens", inode))
+		}
+	}
+	all := map[string]bool{}
+	for _, files := range locked() {
+		for _, file := range files {
+			all[file] = true
+		}
+	}
+	for _, file := range f.locks {
+		if all[file] {
+			errs = append(errs, fmt.Errorf("file %s is still locked", file))
+		}
+	}
+	for _, folder := range f.folders {
+		if _, err := os.Lstat(folder); !os.IsNotExist(err) {
+			errs = append(errs, fmt.Errorf("%s is still there", folder))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// listeners are the inodes of all sockets that listen, unix and TCP.
+func listeners() map[string]bool {
+	inodes := map[string]bool{}
+	for table, column := range map[string]struct {
+		state, inode int
+		listening    string
+	}{
+		"tcp": {3, 9, "0A"}, "tcp6": {3, 9, "0A"},
+		"unix": {3, 6, "00010000"}, // the flag that listen(2) sets
+	} {
+		data, _ := os.ReadFile("/proc/net/" + table)
+		for line := range bytes.Lines(data) {
+			fields := strings.Fields(string(line))
+			if len(fields) > column.inode && fields[column.state] == column.listening {
+				inodes[fields[column.inode]] = true
+			}
+		}
+	}
+	return inodes
+}
+
+// locked are the files that each process has locked, by device and inode.
+func locked() map[int][]string {
+	locks := map[int][]string{}
+	data, _ := os.ReadFile("/proc/locks")
+	for line := range bytes.Lines(data) {
+		fields := strings.Fields(string(line))
+		if i := slices.Index(fields, "->"); i >= 0 || len(fields) < 6 {
+			continue // waits for a lock, and has none
+		}
+		if pid, err := strconv.Atoi(fields[4]); err == nil {
+			locks[pid] = append(locks[pid], fields[5])
+		}
+	}
+	return locks
+}

@@ -1,0 +1,82 @@
+// Package assets finds and builds folders as envtest wants them: with etcd,
+// kube-apiserver and kubectl in them.
+package assets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// programs are the names that envtest looks for, and the packages that stock
+// ones are built from.
+var programs = []struct{ name, pkg string }{
+	{"etcd", "go.etcd.io/etcd/server/v3"},
+	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+}
+
+// Koboshi returns Koboshi's folder: dir if it is given, and otherwise what the
+// binary says.
+func Koboshi(ctx context.Context, dir, binary string) (string, error) {
+	if dir != "" {
+		return Complete(dir)
+	}
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, binary, "envtest", "path").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s envtest path: %w; run make build in the repository's root", binary, told(err))
+	}
+	return Complete(strings.TrimSpace(string(out)))
+}
+
+// BuildStock builds the stock programs into dir, from the versions that the
+// go.mod in root names. A cold build takes minutes, so it says what it does.
+func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error {
+	for i, p := range programs {
+		began := time.Now()
+		fmt.Fprintf(progress, "stock %d of %d: building %s (minutes if nothing of it was built before)\n", i+1, len(programs), p.name)
+		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, p.name), p.pkg)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building stock %s: %w\n%s", p.name, err, out)
+		}
+		fmt.Fprintf(progress, "stock %d of %d: built in %.0f s\n", i+1, len(programs), time.Since(began).Seconds())
+	}
+	return nil
+}
+
+// Complete returns the folder's absolute path, since suites run elsewhere, or
+// says what is missing in it.
+func Complete(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range programs {
+		if info, err := os.Stat(filepath.Join(dir, p.name)); err != nil {
+			return "", fmt.Errorf("no folder for envtest: %w", err)
+		} else if info.Mode()&0o111 == 0 {
+			return "", fmt.Errorf("no folder for envtest: %s is not executable", filepath.Join(dir, p.name))
+		}
+	}
+	return dir, nil
+}
+
+// told adds what the program wrote before it failed.
+func told(err error) error {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// stopWithin is how long an interrupted suite may take for its AfterSuite,
+// which is what stops its control plane.
+const stopWithin = 45 * time.Second
+
+// A Run says how a suite is run once.
+type Run struct {
+	Assets string // the folder with etcd, kube-apiserver and kubectl
+	Seed   int64
+	Limit  time.Duration
+	Log    string // where the output goes; the folder is created
+}
+
+// A Spec is one test, by either framework.
+type Spec struct {
+	Name    string // unique within the suite
+	Outcome string // passed, failed, skipped, or another word of Ginkgo's
+	Why     string // what was said of the failure; "" if there was none
+	Ginkgo  bool
+}
+
+// Run runs the suite once. That specs fail is no error; an error is that the
+// suite could not be run, or nothing can be said of its specs.
+func (s *Suite) Run(ctx context.Context, r Run) ([]Spec, error) {
+	if err := os.MkdirAll(filepath.Dir(r.Log), 0o755); err != nil {
+		return nil, err
+	}
+	report := r.Log + ".json"
+	out, err := os.Create(r.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	cmd := exec.CommandContext(ctx, s.binary, s.args(r, report)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
+	temporary, err := os.MkdirTemp("", "suite-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(temporary) }()
+	mark := "CONFORMANCE_RUN=" + temporary
+	cmd.Env = append(environment(os.Environ(), r.Assets), mark, "TMPDIR="+temporary)
+	defer killMarked(mark)
+	// Its own process group, so that Ctrl-C reaches it once and through Cancel.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopWithin
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return nil, fmt.Errorf("running %s: %w", s.Name, err)
+	}
+	return specs(report, r.Log)
+}
+
+func (s *Suite) args(r Run, report string) []string {
+	args := []string{"-test.v=test2json", "-test.timeout=" + r.Limit.String()}
+	if s.ginkgo {
+		args = append(args, "--ginkgo.json-report="+report, "--ginkgo.no-color",
+			"--ginkgo.seed="+strconv.FormatInt(r.Seed, 10), "--ginkgo.timeout="+r.Limit.String())
+	}
+	return args
+}
+
+// environment is the user's without what would lead a suite to other programs
+// than those in assets.
+func environment(env []string, assets string) (kept []string) {
+	for _, e := range env {
+		switch name, _, _ := strings.Cut(e, "="); {
+		case strings.HasPrefix(name, "TEST_ASSET_"), strings.HasPrefix(name, "KOBOSHI"),
+			name == "KUBEBUILDER_ASSETS", name == "USE_EXISTING_CLUSTER", name == "KUBECONFIG":
+		default:
+			kept = append(kept, e)
+		}
+	}
+	return append(kept, "KUBEBUILDER_ASSETS="+assets)
+}
+
+// specs reads what a run left behind. A suite that crashed leaves no report;
+// then the Go tests that ended are all there is, and the difference shows.
+func specs(report, log string) ([]Spec, error) {
+	output, err := os.ReadFile(log)
+	if err != nil {
+		return nil, err
+	}
+	found := goTests(string(output))
+	data, err := os.ReadFile(report)
+	if errors.Is(err, fs.ErrNotExist) {
+		return number(found), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ginkgo, err := ginkgoSpecs(data)
+	return number(append(found, ginkgo...)), err
+}
+
+// ended is how a test's end looks with -test.v=test2json: the mark before it
+// tells it from whatever the test prints.
+var ended = regexp.MustCompile(`\x16 *--- (PASS|FAIL|SKIP): (\S+) \(`)
+
+func goTests(output string) (found []Spec) {
+	outcome := map[string]string{"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
+	for _, m := range ended.FindAllStringSubmatch(output, -1) {
+		found = append(found, Spec{Name: m[2], Outcome: outcome[m[1]]})
+	}
+	return found
+}
+
+func ginkgoSpecs(report []byte) (found []Spec, err error) {
+	var suites []types.Report
+	if err := json.Unmarshal(report, &suites); err != nil {
+		return nil, fmt.Errorf("reading Ginkgo's report: %w", err)
+	}
+	for _, suite := range suites {
+		for _, r := range suite.SpecReports {
+			name := r.FullText()
+			if r.LeafNodeType != types.NodeTypeIt {
+				name = strings.TrimSpace("[" + r.LeafNodeType.String() + "] " + name)
+			}
+			found = append(found, Spec{Name: name, Outcome: r.State.String(), Why: why(r), Ginkgo: true})
+		}
+	}
+	return found, nil
+}
+
+func why(r types.SpecReport) string {
+	if !r.State.Is(types.SpecStateFailureStates) {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d\n%s\n%s", filepath.Base(r.FailureLocation().FileName), r.FailureLocation().LineNumber,
+		r.FailureMessage(), r.CombinedOutput())
+}
+
+// number tells apart specs with the same name. With the same seed they come in
+// the same order on both sides.
+func number(specs []Spec) []Spec {
+	seen := map[string]int{}
+	for i, s := range specs {
+		if seen[s.Name]++; seen[s.Name] > 1 {
+			specs[i].Name += fmt.Sprintf(" (%d)", seen[s.Name])
+		}
+	}
+	return specs
+}

@@ -1,0 +1,154 @@
+// Package suite runs the test suites of controller-runtime against a folder of
+// control plane programs and reads what became of every spec.
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	module = "sigs.k8s.io/controller-runtime"
+	// What a test binary links tells what it is: only a package that links
+	// this starts a control plane, and only with this are there specs.
+	startsControlPlane = module + "/pkg/internal/testing/controlplane"
+	hasSpecs           = "github.com/onsi/ginkgo/v2"
+)
+
+// Short names the suites that CI has time for: they hold the contract itself
+// and a client of every kind.
+var Short = []string{"pkg/client", "pkg/client/apiutil", "pkg/controller", "pkg/envtest", "pkg/internal/testing/controlplane", "pkg/webhook"}
+
+// A Source is a writable copy of controller-runtime: the module cache is
+// read-only, and within its own module the suites are built with the
+// dependencies that upstream tests them with.
+type Source struct {
+	Version string
+	dir     string
+}
+
+// A Suite is the tests of one package.
+type Suite struct {
+	Name string // within controller-runtime, such as pkg/client
+
+	dir, binary string
+	ginkgo      bool
+}
+
+// Checkout copies into dir the release of controller-runtime that the module in
+// the working folder requires.
+func Checkout(ctx context.Context, dir string) (*Source, error) {
+	out, err := goCommand(ctx, ".", "mod", "download", "-json", module)
+	if err != nil {
+		return nil, err
+	}
+	var m struct{ Dir, Version string }
+	if err := json.Unmarshal(out, &m); err != nil {
+		return nil, fmt.Errorf("reading where %s is: %w", module, err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(m.Dir)); err != nil {
+		return nil, fmt.Errorf("copying %s out of the module cache: %w", module, err)
+	}
+	return &Source{Version: m.Version, dir: dir}, executable(dir)
+}
+
+// executable gives scripts the bit that a module's archive does not keep: some
+// suites run them in the place of a server.
+func executable(dir string) error {
+	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".sh" || !entry.Type().IsRegular() {
+			return err
+		}
+		return os.Chmod(name, 0o755)
+	})
+}
+
+// Suites lists the packages whose tests start a control plane, by name. A name
+// that is asked for and is none of them is refused.
+func (s *Source) Suites(ctx context.Context, names []string) ([]*Suite, error) {
+	out, err := goCommand(ctx, s.dir, "list", "-test", "-json=ImportPath,Deps", "./pkg/...")
+	if err != nil {
+		return nil, err
+	}
+	var all []*Suite
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p struct {
+			ImportPath string
+			Deps       []string
+		}
+		if err := d.Decode(&p); err != nil {
+			return nil, fmt.Errorf("reading the list of suites: %w", err)
+		}
+		importPath, test := strings.CutSuffix(p.ImportPath, ".test")
+		if name := strings.TrimPrefix(importPath, module+"/"); test && links(p.Deps, startsControlPlane) {
+			all = append(all, &Suite{
+				Name:   name,
+				dir:    filepath.Join(s.dir, filepath.FromSlash(name)),
+				binary: filepath.Join(s.dir, "bin", strings.ReplaceAll(name, "/", "_")+".test"),
+				ginkgo: links(p.Deps, hasSpecs),
+			})
+		}
+	}
+	return choose(all, names)
+}
+
+// links reports whether a package is among the dependencies. One that was
+// compiled for a test is listed as "path [path.test]".
+func links(deps []string, pkg string) bool {
+	return slices.ContainsFunc(deps, func(d string) bool { return d == pkg || strings.HasPrefix(d, pkg+" ") })
+}
+
+// choose keeps the suites with these names, or all if there are none.
+func choose(all []*Suite, names []string) ([]*Suite, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var chosen []*Suite
+	for _, name := range names {
+		name = path.Clean(strings.TrimSpace(name))
+		i := slices.IndexFunc(all, func(s *Suite) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no suite %q starts a control plane; choose among %s", name, strings.Join(Names(all), ","))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// Names of the suites, in their order.
+func Names(suites []*Suite) (names []string) {
+	for _, s := range suites {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Build compiles the suite's test binary, which then runs on every side: what
+// differs cannot come from the build.
+func (s *Suite) Build(ctx context.Context) error {
+	_, err := goCommand(ctx, s.dir, "test", "-c", "-o", s.binary, ".")
+	return err
+}
+
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	// Without cgo the build shares what make build has compiled. A go.work of
+	// the user must not change the dependencies.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out, nil
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+)
+
+// sameFiles reports which of the files in want got has otherwise or not at all.
+func sameFiles(want, got fs.FS) error {
+	var errs []error
+	walked := fs.WalkDir(want, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		wanted, err := fs.ReadFile(want, name)
+		if err != nil {
+			return err
+		}
+		if found, err := fs.ReadFile(got, name); err != nil || !bytes.Equal(found, wanted) {
+			errs = append(errs, errors.New(name))
+		}
+		return nil
+	})
+	return errors.Join(append(errs, walked)...)
+}
