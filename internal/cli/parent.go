@@ -13,7 +13,8 @@ const parentPoll = 100 * time.Millisecond
 
 var errParentDied = errors.New("the parent process ended")
 
-// parent is read before anything else runs, so that one that dies soon is missed.
+// parent is read as early as can be: if it has ended before, another process has
+// its place already, and its end is never noticed.
 var parent = os.Getppid()
 
 // untilParentDies ends the context when another process becomes the parent.

@@ -40,7 +40,8 @@ kube-controller-manager --controllers, with or without "-controller"; gc is the
 garbage collector; workloads and full stand for the profiles of koboshi up.
 With kube-scheduler comes a simulated node, so that Pods become Ready.
 
-` + controllersVar + ` says the same where --controllers is not given.`,
+` + controllersVar + ` says the same where --controllers is not given. With a
+plain go test say -count=1 too: go would not see that it has changed.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
@@ -77,7 +78,7 @@ func test(line gotest.CommandLine, stdio Stdio) error {
 	if err != nil {
 		return errors.New("koboshi test runs go test, and there is no go command on the PATH; install Go from https://go.dev/dl")
 	}
-	folder, err := assets.Folder()
+	folder, err := assets.Variant(value(environ, controllersVar))
 	if err != nil {
 		return err
 	}

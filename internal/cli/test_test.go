@@ -51,7 +51,11 @@ func TestFail(t *testing.T) { t.Skip() }
 func TestSuitesFindThisProgram(t *testing.T) {
 	cacheFolder(t)
 	_, out, _ := run(t, "envtest", "path")
-	folder := strings.TrimSpace(out)
+	program, err := filepath.EvalSymlinks(filepath.Join(strings.TrimSpace(out), "etcd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const folder = "FOLDER" // in the place of one that leads to this program
 	for name, test := range map[string]struct {
 		env  map[string]string
 		args []string
@@ -98,10 +102,36 @@ func TestSuitesFindThisProgram(t *testing.T) {
 			if _, ok := test.want["argument"]; !ok {
 				test.want["argument"] = ""
 			}
-			if diff := cmp.Diff(test.want, said(t, out)); diff != "" {
+			got := said(t, out)
+			assets := got["KUBEBUILDER_ASSETS"]
+			for name, value := range got {
+				got[name] = strings.Replace(value, assets, folder, 1)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("what the suite sees (-want +got):\n%s", diff)
 			}
+			for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+				if leads, err := filepath.EvalSymlinks(filepath.Join(assets, name)); err != nil || leads != program {
+					t.Errorf("%s leads to %s (%v), want %s", name, leads, err, program)
+				}
+			}
 		})
+	}
+}
+
+func TestGoDoesNotAnswerFromItsCacheWhenOtherControllersAreNamed(t *testing.T) {
+	cacheFolder(t)
+	speakingModule(t, speakingTest)
+	for _, test := range []struct {
+		args   []string
+		cached bool
+	}{
+		{nil, false}, {nil, true}, {[]string{"--controllers=gc"}, false}, {[]string{"--controllers=gc"}, true}, {[]string{"--controllers=namespace"}, false},
+	} {
+		_, out, stderr := run(t, append([]string{"test", "-run", "TestSpeak"}, test.args...)...)
+		if got := strings.Contains(out, "(cached)"); got != test.cached {
+			t.Errorf("%v: from the cache: %t, want %t\n%s%s", test.args, got, test.cached, out, stderr)
+		}
 	}
 }
 

@@ -113,11 +113,13 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 		return ErrSecondPlane
 	}
 	p.server, err = apiserver.New(p.tasks.ctx, apiserver.Config{
-		Flags:     p.apiserverFlags(),
-		Listener:  p.listener,
-		OwnStore:  p.etcd != nil,
-		UserAgent: useragent.Of(apiserverName),
-		Shortcut:  p.shortcut(),
+		Surroundings: apiserver.Surroundings{
+			OwnStore:  p.etcd != nil,
+			UserAgent: useragent.Of(apiserverName),
+			Shortcut:  p.shortcut(),
+		},
+		Flags:    p.apiserverFlags(),
+		Listener: p.listener,
 	})
 	var refused *apiserver.FlagError
 	if errors.As(err, &refused) {

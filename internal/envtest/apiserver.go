@@ -30,16 +30,20 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 	if profile.RunsManager() {
 		useragent.Claim(managerName)
 	}
+	b := beside{profile: profile, args: args, tokens: newTokens()}
 	return apiserver.Command{
-		Args:      args,
-		OwnStore:  fresh,
-		Shortcut:  shortcut,
-		UserAgent: useragent.Of(apiserverName),
+		Surroundings: apiserver.Surroundings{
+			OwnStore:  fresh,
+			UserAgent: useragent.Of(apiserverName),
+			Shortcut:  shortcut,
+			Users:     b.users(),
+		},
+		Args: args,
 		Started: func(ctx context.Context, loopback *rest.Config) {
 			if !ready(ctx, loopback) {
 				return
 			}
-			if err := (beside{profile, args, loopback}).run(ctx); err != nil && ctx.Err() == nil {
+			if err := b.run(ctx, loopback); err != nil && ctx.Err() == nil {
 				klog.ErrorS(err, "Controllers cannot run")
 			}
 			memory.Settle(ctx)

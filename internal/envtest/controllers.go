@@ -2,10 +2,12 @@ package envtest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -33,12 +35,40 @@ const (
 type beside struct {
 	profile  controllers.Profile
 	args     []string
+	tokens   map[string]string // by component
 	loopback *rest.Config
 }
 
-// run starts the controllers. They speak to the server as the users they are
-// in a cluster: its own client may take on anybody's name.
-func (b beside) run(ctx context.Context) error {
+// who the components are, as in a cluster.
+var who = map[string]user.DefaultInfo{
+	managerName:   {Name: "system:kube-controller-manager", Groups: []string{user.AllAuthenticated}},
+	schedulerName: {Name: "system:kube-scheduler", Groups: []string{user.AllAuthenticated}},
+	nodesName:     {Name: "koboshi:nodes", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
+}
+
+func newTokens() map[string]string {
+	tokens := map[string]string{}
+	for component := range who {
+		tokens[component] = rand.Text()
+	}
+	return tokens
+}
+
+// users are those that the server is to let in: nobody where nothing runs.
+func (b beside) users() map[string]*user.DefaultInfo {
+	users := map[string]*user.DefaultInfo{}
+	if len(b.profile.Controllers) == 0 {
+		return users
+	}
+	for component, info := range who {
+		users[b.tokens[component]] = &info
+	}
+	return users
+}
+
+// run starts the controllers.
+func (b beside) run(ctx context.Context, loopback *rest.Config) error {
+	b.loopback = loopback
 	if b.profile.RunsManager() {
 		if err := b.runManager(ctx); err != nil {
 			return err
@@ -51,7 +81,7 @@ func (b beside) run(ctx context.Context) error {
 }
 
 func (b beside) runManager(ctx context.Context) error {
-	client, kubeconfig, err := b.identity(managerName, "system:kube-controller-manager")
+	client, kubeconfig, err := b.identity(managerName)
 	if err != nil {
 		return err
 	}
@@ -68,7 +98,7 @@ func (b beside) runManager(ctx context.Context) error {
 
 // runScheduler runs a node beside it, without which there is nothing to schedule to.
 func (b beside) runScheduler(ctx context.Context) error {
-	client, kubeconfig, err := b.identity(schedulerName, "system:kube-scheduler")
+	client, kubeconfig, err := b.identity(schedulerName)
 	if err != nil {
 		return err
 	}
@@ -80,7 +110,7 @@ func (b beside) runScheduler(ctx context.Context) error {
 	if err := nodes.Ensure(ctx, admin, 1, 0); err != nil {
 		return err
 	}
-	engine, kubeconfig, err := b.identity(nodesName, "koboshi:nodes", "system:masters")
+	engine, kubeconfig, err := b.identity(nodesName)
 	if err != nil {
 		return err
 	}
@@ -95,16 +125,16 @@ func (b beside) file(name string) string {
 	return filepath.Join(dir, name)
 }
 
-// identity is the server's own client under another name, also as a file, which
-// lies beside the server's keys and is removed with them.
-func (b beside) identity(component, user string, groups ...string) (*rest.Config, string, error) {
+// identity is a client of the server by the component's token, also as a file,
+// which lies beside the server's keys and is removed with them.
+func (b beside) identity(component string) (*rest.Config, string, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[pki.ClusterName] = &clientcmdapi.Cluster{
 		Server:                   b.loopback.Host,
 		CertificateAuthorityData: b.loopback.CAData,
 		TLSServerName:            b.loopback.ServerName,
 	}
-	c.AuthInfos[pki.ClusterName] = &clientcmdapi.AuthInfo{Token: b.loopback.BearerToken, Impersonate: user, ImpersonateGroups: groups}
+	c.AuthInfos[pki.ClusterName] = &clientcmdapi.AuthInfo{Token: b.tokens[component]}
 	c.Contexts[pki.ClusterName] = &clientcmdapi.Context{Cluster: pki.ClusterName, AuthInfo: pki.ClusterName}
 	c.CurrentContext = pki.ClusterName
 	path := b.file("koboshi-" + component + ".conf")

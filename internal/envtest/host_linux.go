@@ -77,7 +77,7 @@ func (h *host) serveEtcd(c *client) {
 		c.exit(code)
 		return
 	}
-	if port := shim.Port(etcd.ClientURLs()); port != 0 {
+	if port := shim.Port(etcd.URLs()[0]); port != 0 {
 		if l, err := net.ListenUnix("unix", shim.Address(port)); err == nil {
 			go h.admit(l, etcd, etcd.Fresh())
 		}
@@ -118,7 +118,7 @@ func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 				_ = conn.Close()
 				return
 			}
-			if !h.fits(c.request) {
+			if !h.fits(c.request, etcd.URLs()) {
 				c.say(shim.Refused)
 				_ = c.Close()
 				return
@@ -129,11 +129,16 @@ func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	}
 }
 
-// fits reports whether the request can be met here as in a process of its own.
-func (h *host) fits(r shim.Request) bool {
+// fits reports whether the request can be met here as in a process of its own:
+// by an API server of the etcd at one of these URLs.
+func (h *host) fits(r shim.Request, etcd []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.spent || r.Name != shim.APIServer || r.Dir != h.first.Dir || !slices.Equal(relevant(r.Env), relevant(h.first.Env)) {
+	switch {
+	case h.spent, r.Name != shim.APIServer,
+		!slices.Contains(etcd, strings.TrimRight(shim.Flag(r.Args, "etcd-servers"), "/")),
+		r.Dir != h.first.Dir, r.Root != h.first.Root,
+		!slices.Equal(relevant(r.Env), relevant(h.first.Env)):
 		return false
 	}
 	h.spent = true

@@ -21,6 +21,7 @@ import (
 	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
@@ -38,12 +39,8 @@ import (
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 )
 
-// Config says how to build the server.
-type Config struct {
-	// Flags are kube-apiserver's own, such as "--etcd-servers=…".
-	Flags []string
-	// Listener receives the connections. The server closes it.
-	Listener net.Listener
+// Surroundings are what a server cannot be told by its flags.
+type Surroundings struct {
 	// OwnStore is set when only this program ever wrote to the store. Then the
 	// bootstrap may skip the migrations from releases long before ours.
 	OwnStore bool
@@ -51,6 +48,17 @@ type Config struct {
 	UserAgent string
 	// Shortcut leads to an etcd in this process. Nil means by the network.
 	Shortcut *Shortcut
+	// Users are let in by bearer tokens, beside those of the flags.
+	Users map[string]*user.DefaultInfo
+}
+
+// Config says how to build the server.
+type Config struct {
+	Surroundings
+	// Flags are kube-apiserver's own, such as "--etcd-servers=…".
+	Flags []string
+	// Listener receives the connections. The server closes it.
+	Listener net.Listener
 }
 
 // Server is an assembled kube-apiserver.
@@ -72,16 +80,16 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Shortcut.install()
-	return assemble(opts, c.OwnStore, c.UserAgent)
+	return assemble(opts, c.Surroundings)
 }
 
-func assemble(opts options.CompletedOptions, ownStore bool, userAgent string) (*Server, error) {
-	cfg, self, err := newConfig(opts, userAgent)
+func assemble(opts options.CompletedOptions, s Surroundings) (*Server, error) {
+	s.Shortcut.install()
+	cfg, self, err := newConfig(opts, s)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
-	aggregator, err := chain(cfg, ownStore)
+	aggregator, err := chain(cfg, s.OwnStore)
 	if err != nil {
 		return nil, fmt.Errorf("assembling kube-apiserver: %w", err)
 	}
@@ -143,8 +151,8 @@ func complete(ctx context.Context, opts *options.ServerRunOptions) (options.Comp
 
 // newConfig is upstream's app.NewConfig with the generic part from generic.go,
 // and with OpenAPI arranged to be built late.
-func newConfig(opts options.CompletedOptions, userAgent string) (*app.Config, *inProcess, error) {
-	g, err := newGeneric(opts, userAgent)
+func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inProcess, error) {
+	g, err := newGeneric(opts, s)
 	if err != nil {
 		return nil, nil, err
 	}

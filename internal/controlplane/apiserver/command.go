@@ -6,6 +6,14 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
+
+	// What upstream's main imports: time zones where the machine has none, logs
+	// in JSON, and the version among the metrics.
+	_ "time/tzdata"
+
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/version"
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -46,14 +54,9 @@ func Tell(args []string) int {
 // A Command is one run of the program kube-apiserver. Its log, and what it
 // tells, go to os.Stdout and os.Stderr, as upstream's do.
 type Command struct {
+	Surroundings
 	// Args are the command line without the program's name.
 	Args []string
-	// OwnStore is as in Config.
-	OwnStore bool
-	// Shortcut is as in Config.
-	Shortcut *Shortcut
-	// UserAgent is as in Config.
-	UserAgent string
 	// Started is given the server's client of itself when it begins to serve. It
 	// runs beside the server.
 	Started func(ctx context.Context, loopback *rest.Config)
@@ -69,7 +72,7 @@ func (c Command) Run(ctx context.Context) int {
 		return exitError
 	}
 	if err := c.serve(ctx, opts, fs); err != nil {
-		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		klog.ErrorS(err, "command failed")
 		return exitError
 	}
 	return exitOK
@@ -112,6 +115,7 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 	}
 	cliflag.PrintFlags(fs)
 	klog.Infof("Version: %+v", utilversion.Get())
+	klog.InfoS("Golang settings", "GOGC", os.Getenv("GOGC"), "GOMAXPROCS", os.Getenv("GOMAXPROCS"), "GOTRACEBACK", os.Getenv("GOTRACEBACK"))
 	advertise(opts, fs)
 	completed, err := complete(ctx, opts)
 	if err != nil {
@@ -127,8 +131,7 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 		return err
 	}
 	defer cut.all()
-	c.Shortcut.install()
-	server, err := assemble(completed, c.OwnStore, c.UserAgent)
+	server, err := assemble(completed, c.Surroundings)
 	if err != nil {
 		return err
 	}
@@ -139,7 +142,29 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
+		cut.all()
+		server.flushAudit()
 		return nil
+	}
+}
+
+// flushTimeout bounds the wait for whoever receives audit events.
+const flushTimeout = 2 * time.Second
+
+// flushAudit delivers the audit events that are kept back to be sent together.
+func (s *Server) flushAudit() {
+	backend := s.aggregator.GenericAPIServer.AuditBackend
+	if backend == nil {
+		return
+	}
+	flushed := make(chan struct{})
+	go func() {
+		backend.Shutdown()
+		close(flushed)
+	}()
+	select {
+	case <-flushed:
+	case <-time.After(flushTimeout):
 	}
 }
 

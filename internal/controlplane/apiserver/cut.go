@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net"
 	"sync"
+	"time"
 )
 
 // A cutListener can end itself and all its connections at once.
@@ -29,6 +30,9 @@ func (l *cutListener) Accept() (net.Conn, error) {
 		l.conns = map[net.Conn]struct{}{}
 	}
 	tracked := &cutConn{TCPConn: c.(*net.TCPConn), listener: l}
+	// Upstream does so with each connection that it sees to be TCP.
+	_ = tracked.SetKeepAlive(true)
+	_ = tracked.SetKeepAlivePeriod(keepAlive)
 	l.conns[tracked] = struct{}{}
 	return tracked, nil
 }
@@ -48,8 +52,9 @@ func (l *cutListener) all() {
 	}
 }
 
-// A cutConn is known to its listener until it is closed. It stays a TCP
-// connection to those who look for one.
+const keepAlive = 3 * time.Minute // as upstream (secure_serving.go)
+
+// A cutConn is known to its listener until it is closed.
 type cutConn struct {
 	*net.TCPConn
 	listener *cutListener

@@ -18,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/features"
@@ -56,7 +59,7 @@ type generic struct {
 // to another version). It is written out here for one difference: upstream
 // makes two RSA keys for the certificate with which the server meets itself,
 // which takes up to half a second; ours is ECDSA (see loopback).
-func newGeneric(opts options.CompletedOptions, userAgent string) (*generic, error) {
+func newGeneric(opts options.CompletedOptions, s Surroundings) (*generic, error) {
 	codecs := legacyscheme.Codecs
 	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {
 		codecs = serializer.NewCodecFactory(legacyscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
@@ -70,7 +73,7 @@ func newGeneric(opts options.CompletedOptions, userAgent string) (*generic, erro
 	if err := opts.SecureServing.SecureServingOptions.ApplyTo(&g.SecureServing); err != nil {
 		return nil, err
 	}
-	if err := g.loopback(userAgent); err != nil {
+	if err := g.loopback(s.UserAgent); err != nil {
 		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(g.LoopbackClientConfig)
@@ -88,7 +91,7 @@ func newGeneric(opts options.CompletedOptions, userAgent string) (*generic, erro
 		func() error { return opts.Traces.ApplyTo(g.EgressSelector, g.Config) },
 		func() error { g.describe(); return nil },
 		func() error { return g.store(opts) },
-		func() error { return g.admit(opts, client) },
+		func() error { return g.admit(opts, client, s.Users) },
 		func() error { return opts.Audit.ApplyTo(g.Config) },
 	} {
 		if err := apply(); err != nil {
@@ -188,11 +191,15 @@ func (g *generic) store(opts options.CompletedOptions) (err error) {
 }
 
 // admit configures who is let in, and to do what.
-func (g *generic) admit(opts options.CompletedOptions, client kubernetes.Interface) error {
+func (g *generic) admit(opts options.CompletedOptions, client kubernetes.Interface, users map[string]*user.DefaultInfo) error {
 	ctx := wait.ContextForChannel(g.DrainedNotify())
 	err := opts.Authentication.ApplyTo(ctx, &g.Authentication, g.SecureServing, g.EgressSelector, g.OpenAPIConfig, g.OpenAPIV3Config, client, g.informers, g.APIServerID)
 	if err != nil {
 		return err
+	}
+	if len(users) > 0 {
+		tokens := authenticatorfactory.NewFromTokens(users, g.Authentication.APIAudiences)
+		g.Authentication.Authenticator = union.New(tokens, g.Authentication.Authenticator)
 	}
 	var rbac bool
 	g.Authorization.Authorizer, g.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(ctx, opts.CompletedOptions, g.EgressSelector, g.APIServerID, g.informers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -45,6 +46,9 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer cancel()
 		defer unlink()
 		err := w.run(*h, arriving(ctx, r))
+		if err == nil {
+			err = r.Context().Err() // a stream that its reader has ended is no complete one
+		}
 		w.end(err)
 		_ = written.CloseWithError(err)
 		if r.Body != nil {
@@ -61,7 +65,7 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, w.failed
 	}
 	return &http.Response{
-		Status:        http.StatusText(w.status),
+		Status:        fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)),
 		StatusCode:    w.status,
 		Proto:         "HTTP/2.0",
 		ProtoMajor:    2,

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// parent is read before anything else runs, so that one that dies soon is missed.
+// parent is read as early as can be: if it has ended before, another process has
+// its place already, and its end is never noticed.
 var parent = os.Getppid()
 
 const parentPoll = 100 * time.Millisecond

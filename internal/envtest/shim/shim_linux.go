@@ -48,10 +48,11 @@ func run(name string) {
 		return
 	}
 	tell := func() { _, _ = conn.Write([]byte(Stop + "\n")) }
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	stopped := make(chan os.Signal, 1)
 	go func() {
-		<-signals
+		signals := make(chan os.Signal, 2)
+		signal.Notify(signals, ending()...)
+		stopped <- <-signals
 		tell()
 		<-signals
 		os.Exit(1)
@@ -70,9 +71,39 @@ func run(name string) {
 	select {
 	case <-orphan:
 		RemoveLeftover(name)
+	case by := <-stopped:
+		if name == Etcd {
+			endBy(by.(syscall.Signal))
+		}
 	default:
 	}
 	os.Exit(code)
+}
+
+// ending lists the signals that end a server, less what nohup has taken away.
+func ending() []os.Signal {
+	all := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// endBy ends the process by the signal, as upstream's etcd does when it has
+// stopped (pkg/osutil).
+func endBy(s syscall.Signal) {
+	signal.Reset(s)
+	_ = syscall.Kill(os.Getpid(), s)
+	time.Sleep(reapTimeout) // until it arrives
+}
+
+// root identifies what "/" is to this process: containers of one Pod share the
+// network, and so the sockets, but not the files.
+func root() string {
+	mounts, _ := os.Readlink("/proc/self/ns/mnt")
+	var slash syscall.Stat_t
+	_ = syscall.Stat("/", &slash)
+	return fmt.Sprintf("%s %d %d", mounts, slash.Dev, slash.Ino)
 }
 
 // giveBack makes the shim small as soon as its start is over.

@@ -6,5 +6,7 @@ package shim
 // server is a process of its own.
 func run(string) {}
 
+func root() string { return "" }
+
 // AwaitParentsEnd returns when the process that started this one has ended.
 func AwaitParentsEnd() { pollParent() }

@@ -17,6 +17,7 @@ func TestAFlagIsFoundInEverySpelling(t *testing.T) {
 		{"--data-dir /a", "/a"},
 		{"-data-dir /a", "/a"},
 		{"--v=1 --data-dir=/a --x", "/a"},
+		{"--data-dir=/b --data-dir=/a", "/a"},
 		{"--data-dir-x=/b", ""},
 		{"data-dir=/b", ""},
 		{"--data-dir", ""},

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -72,14 +74,11 @@ func Parse(args []string, stderr io.Writer) (*Command, int) {
 	return c, exitOK
 }
 
-// ClientURLs lists where clients connect, comma-separated.
-func (c *Command) ClientURLs() string {
-	urls := ""
-	for i, u := range c.config.ListenClientUrls {
-		if i > 0 {
-			urls += ","
-		}
-		urls += u.String()
+// URLs lists where clients may connect: where the server listens, at least one,
+// and what it advertises.
+func (c *Command) URLs() (urls []string) {
+	for _, u := range slices.Concat(c.config.ListenClientUrls, c.config.AdvertiseClientUrls) {
+		urls = append(urls, strings.TrimRight(u.String(), "/"))
 	}
 	return urls
 }
@@ -149,8 +148,11 @@ func tune(cfg *embed.Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	encoder := logutil.DefaultZapLoggerConfig.EncoderConfig
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(stderr)), level)
+	encoder := zapcore.NewJSONEncoder(logutil.DefaultZapLoggerConfig.EncoderConfig)
+	if cfg.LogFormat == "console" {
+		encoder = zapcore.NewConsoleEncoder(logutil.DefaultZapLoggerConfig.EncoderConfig)
+	}
+	core := zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(stderr)), level)
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(core, zap.AddCaller()))
 	return nil
 }
@@ -159,8 +161,8 @@ var errUsage = errors.New("wrong flags")
 
 // parse does what upstream's own parse does (etcdmain/config.go of v3.7), which
 // is not exported: flags and ETCD_ variables into an embed.Config.
-func parse(args []string, stderr io.Writer) (*embed.Config, error) {
-	cfg := embed.NewConfig()
+func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
+	cfg = embed.NewConfig()
 	defaultCluster := cfg.InitialCluster
 	fs := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	fs.SetOutput(stderr)
@@ -174,15 +176,22 @@ func parse(args []string, stderr io.Writer) (*embed.Config, error) {
 	if own.file == "" {
 		own.file = os.Getenv(flags.FlagToEnv("ETCD", "config-file"))
 	}
-	if own.file != "" {
-		return embed.ConfigFromFile(own.file)
+	if own.file == "" {
+		err := flags.SetFlagsFromEnv(zap.NewNop(), "ETCD", fs)
+		if err != nil {
+			return nil, err
+		}
+		own.fill(cfg, fs)
+		err = cfg.Validate()
+		if err != nil {
+			return nil, err
+		}
+	} else if cfg, err = embed.ConfigFromFile(own.file); err != nil {
+		return nil, err // other flags are ignored then, as upstream does
 	}
-	if err := flags.SetFlagsFromEnv(zap.NewNop(), "ETCD", fs); err != nil {
-		return nil, err
-	}
-	own.fill(cfg, fs)
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+	cfg.V2Deprecation = config.V2DeprDefault
+	if cfg.WarningUnaryRequestDuration == 0 {
+		cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	}
 	if _, err := cfg.UpdateDefaultClusterFromName(defaultCluster); err != nil && len(cfg.AdvertisePeerUrls) == 0 {
 		return nil, err
@@ -240,10 +249,6 @@ func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.MaxConcurrentStreams = flags.Uint32FromFlag(fs, "max-concurrent-streams")
 	cfg.LogOutputs = flags.UniqueStringsFromFlag(fs, "log-outputs")
 	cfg.ClusterState = own.state.String()
-	cfg.V2Deprecation = config.V2DeprDefault
-	if cfg.WarningUnaryRequestDuration == 0 {
-		cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
-	}
 	if flags.IsSet(fs, "listen-client-urls") && !flags.IsSet(fs, "advertise-client-urls") {
 		cfg.AdvertiseClientUrls = nil // Validate then names the missing flag
 	}

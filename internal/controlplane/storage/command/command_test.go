@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,10 @@ func TestTheListOfFlagsIsThatOfEtcd(t *testing.T) {
 
 func TestFlagsMeanWhatTheyMeanToEtcd(t *testing.T) {
 	dir := t.TempDir()
+	file := filepath.Join(dir, "etcd.yaml")
+	if err := os.WriteFile(file, []byte("name: filed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		args []string
 		want func(*embed.Config) bool
@@ -59,6 +64,7 @@ func TestFlagsMeanWhatTheyMeanToEtcd(t *testing.T) {
 			[]string{"--data-dir", dir, "--heartbeat-interval=200", "--election-timeout=2000"},
 			func(c *embed.Config) bool { return c.TickMs == 200 && c.ElectionMs == 2000 },
 		},
+		"a file":    {[]string{"--config-file=" + file}, func(c *embed.Config) bool { return c.Name == "filed" && c.Dir == "filed.etcd" }},
 		"no folder": {nil, func(c *embed.Config) bool { return c.Dir == "default.etcd" }},
 	} {
 		var told bytes.Buffer
