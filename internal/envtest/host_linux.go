@@ -119,8 +119,7 @@ func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 				return
 			}
 			if !h.fits(c.request, etcd.URLs()) {
-				c.say(shim.Refused)
-				_ = c.Close()
+				c.refuse()
 				return
 			}
 			c.say(shim.Accepted)
@@ -241,6 +240,13 @@ func openFiles(rights []byte) ([]*os.File, error) {
 }
 
 func (c *client) say(line string) { _, _ = c.Write([]byte(line + "\n")) }
+
+// refuse leaves the shim to be the server itself, with its files to itself.
+func (c *client) refuse() {
+	_, _ = c.stdout.Close(), c.stderr.Close()
+	c.say(shim.Refused)
+	_ = c.Close()
+}
 
 // exit tells the shim the code to end with. Whoever reads what the server has
 // written must see its end, and this process goes on: it lets go of the files,
