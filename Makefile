@@ -12,7 +12,7 @@ LDFLAGS   := -s -w
 OPERATOR  := operators/storagebucket
 # What can be tested under the race detector without compiling all of
 # Kubernetes a second time; see docs/design/2026-11-20-tests.md.
-HEAVY     := ./internal/cli ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./cmd/koboshi
+HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./cmd/koboshi
 COMPILE   := bin/compile
 LINT      := bin/golangci-lint
 
