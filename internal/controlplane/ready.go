@@ -84,9 +84,13 @@ func allReady(list []corev1.Node) bool {
 // poll asks until the answer is yes. Errors are expected on the way; the last
 // one is told when ctx ends first, and to whoever waits.
 func (p *Plane) poll(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+	return p.pollEvery(ctx, pollInterval, what, ask)
+}
+
+func (p *Plane) pollEvery(ctx context.Context, interval time.Duration, what string, ask func(context.Context) (bool, error)) error {
 	var last error
 	told := time.Now()
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		var yes bool
 		yes, last = ask(ctx)
 		if p.opts.Waiting != nil && time.Since(told) > tellInterval {

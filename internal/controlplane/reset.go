@@ -48,6 +48,8 @@ const (
 	// quietLooks is how often in a row nothing may be left to do. Between two
 	// looks an event that an informer has already passed on reaches its queue.
 	quietLooks = 2
+	// lookInterval is short, as a reset takes some 20 ms.
+	lookInterval = 2 * time.Millisecond
 )
 
 // errUnsettled is the cause when settleTimeout is over.
@@ -212,7 +214,7 @@ func (p *Plane) reset(ctx context.Context) error {
 	r := newRound(p)
 	quiet := 0
 	var reason error
-	return p.poll(ctx, "the plane to settle", func(ctx context.Context) (bool, error) {
+	return p.pollEvery(ctx, lookInterval, "the plane to settle", func(ctx context.Context) (bool, error) {
 		undone, err := r.undo(ctx)
 		if err == nil {
 			err = r.settled(ctx)

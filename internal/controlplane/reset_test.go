@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
 var (
@@ -630,6 +631,7 @@ func BenchmarkReset(b *testing.B) {
 	l := newLab(b, "api", 0)
 	l.furnish()
 	l.checkpoint()
+	go memory.Settle(b.Context()) // as koboshi up does
 	for _, objects := range []int{10, 100, 1000} {
 		b.Run("objects="+strconv.Itoa(objects), func(b *testing.B) {
 			l.TB = b

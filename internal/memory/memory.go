@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
@@ -23,28 +24,47 @@ const (
 )
 
 const (
-	// What the first requests of a client need once is needed no more then.
-	firstLook = time.Second
-	nextLook  = 10 * time.Second
+	look = time.Second
+	// A plane that nobody uses allocates less than this between two looks.
+	quiet = 4 << 20 // bytes
+	// What was allocated since memory was last given back, to be worth a collection.
+	worth = 32 << 20 // bytes
 )
 
 // Starting is called before a plane starts.
 func Starting() { collectAt(startPercent) }
 
 // Settle is called when a plane has started. It gives back what only the start
-// needed, and goes on giving back pages until ctx ends.
+// needed, and until ctx ends what a time of much use has left behind.
 func Settle(ctx context.Context) {
 	collectAt(servePercent)
-	debug.FreeOSMemory()
-	GiveBackPages()
-	for wait := firstLook; ; wait = nextLook {
+	giveBack()
+	before, given := allocated(), uint64(0) // the first quiet look gives back once more
+	for {
 		select {
-		case <-time.After(wait):
-			GiveBackPages()
+		case <-time.After(look):
 		case <-ctx.Done():
 			return
 		}
+		now := allocated()
+		if now-before < quiet && now-given > worth {
+			giveBack()
+			given = now
+		}
+		before = now
 	}
+}
+
+func giveBack() {
+	debug.FreeOSMemory()
+	GiveBackPages()
+}
+
+// allocated is how many bytes the heap has ever been asked for.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func collectAt(percent int) {
