@@ -58,7 +58,7 @@ func newSide(t *testing.T, folder string) side {
 	}
 	server := env.ControlPlane.GetAPIServer()
 	return side{env, client, strings.NewReplacer(
-		":"+server.SecureServing.Port, ":PORT", ":"+env.ControlPlane.Etcd.URL.Port(), ":ETCD", server.CertDir, "DIR")}
+		":"+server.Port, ":PORT", ":"+env.ControlPlane.Etcd.URL.Port(), ":ETCD", server.CertDir, "DIR")}
 }
 
 // answer is what a client sees of a path, without what differs between any two

@@ -166,7 +166,7 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 	if err != nil {
 		return nil, nil, err
 	}
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*g.Config, opts.CompletedOptions, g.informers, resolver, controlPlane.ProxyTransport, controlPlane.Extra.PeerProxy, initializers)
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*g.Config, opts.CompletedOptions, g.informers, resolver, controlPlane.ProxyTransport, controlPlane.PeerProxy, initializers)
 	if err != nil {
 		return nil, nil, err
 	}

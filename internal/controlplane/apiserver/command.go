@@ -8,11 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	// What upstream's main imports: time zones where the machine has none, logs
-	// in JSON, and the version among the metrics.
+	// Time zones where the machine has none, as upstream's main has them.
 	_ "time/tzdata"
 
+	// Logs in JSON, as upstream's main has them.
 	_ "k8s.io/component-base/logs/json/register"
+	// The version among the metrics, as upstream's main has it.
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
 	"github.com/spf13/pflag"

@@ -14,6 +14,6 @@ const parentPoll = 100 * time.Millisecond
 // pollParent returns when another process has become the parent.
 func pollParent() {
 	for os.Getppid() == parent {
-		time.Sleep(parentPoll)
+		<-time.After(parentPoll)
 	}
 }

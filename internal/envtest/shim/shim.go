@@ -26,6 +26,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,10 +44,10 @@ const (
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
 	// KeepVariable set to any value lets the servers outlive their parent.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
-	// HostVariable tells a spawned host that it is one, and the number of the
-	// open file through which its first shim speaks.
+	// HostVariable tells a spawned host that it is one: it holds HostFile.
 	HostVariable = "KOBOSHI_ENVTEST_HOST"
-	HostFile     = 3
+	// HostFile is the number of the open file through which its first shim speaks.
+	HostFile = 3
 )
 
 // A Request asks a host to be a server. The open standard output and error of
@@ -75,14 +76,14 @@ func Called() string {
 	return ""
 }
 
-func init() {
+func init() { //nolint:gochecknoinits // to run before all others is what this package is for
 	name := Called()
 	if name == "" || os.Getenv(HostVariable) != "" {
 		return
 	}
 	// A person gets upstream's text, which takes a moment longer.
 	if wantsHelp(os.Args[1:]) && !terminal(os.Stdout) {
-		help(name)
+		help(os.Stdout, name)
 		os.Exit(0)
 	}
 	if os.Getenv(PairVariable) == "" && !AsksSomething(os.Args[1:]) {
@@ -118,14 +119,14 @@ var flags embed.FS
 
 // help lists the flags. envtest looks whether there is an --unsafe-no-fsync and
 // no --insecure-port.
-func help(name string) {
+func help(w io.Writer, name string) {
 	list, err := flags.ReadFile(name + ".flags")
 	if err != nil {
 		return
 	}
-	fmt.Printf("Usage: %s [flags]\n\nOn a terminal --help explains each flag. They are upstream's:\n\n", name)
+	_, _ = fmt.Fprintf(w, "Usage: %s [flags]\n\nOn a terminal --help explains each flag. They are upstream's:\n\n", name)
 	for line := range bytes.Lines(list) {
-		fmt.Printf("      --%s", line)
+		_, _ = fmt.Fprintf(w, "      --%s", line)
 	}
 }
 

@@ -94,7 +94,7 @@ func ending() []os.Signal {
 func endBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
-	time.Sleep(reapTimeout) // until it arrives
+	<-time.After(reapTimeout) // it arrives before
 }
 
 // root identifies what "/" is to this process: containers of one Pod share the
@@ -109,7 +109,7 @@ func root() string {
 // giveBack makes the shim small as soon as its start is over.
 func giveBack() {
 	memory.GiveBackPages()
-	time.Sleep(startOver)
+	<-time.After(startOver)
 	memory.GiveBackPages()
 }
 
