@@ -148,7 +148,7 @@ func (h *host) fits(r shim.Request, etcd []string) bool {
 // relevant leaves out of an environment what a shell sets for each command.
 func relevant(env []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, "_=") || strings.HasPrefix(v, shim.HostVariable+"=")
+		return strings.HasPrefix(v, "_=")
 	})
 	slices.Sort(kept)
 	return kept

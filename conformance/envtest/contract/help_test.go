@@ -26,6 +26,22 @@ func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 	}
 }
 
+// The processes that envtest sees start quickly because they do their work
+// before most of the program's packages are initialised.
+func TestHelpIsAnsweredBeforeMostOfTheProgramIsInitialised(t *testing.T) {
+	oursOnly(t)
+	t.Setenv("GODEBUG", "inittrace=1")
+	initialised := func(program string, args ...string) int {
+		return len(regexp.MustCompile(`(?m)^init `).FindAllString(ask(t, program, args...), -1))
+	}
+	all := initialised("kubectl", "version", "--client")
+	for _, program := range []string{"etcd", "kube-apiserver"} {
+		if early := initialised(program, "--help"); early == 0 || early > all/2 {
+			t.Errorf("%s --help comes after %d of %d packages", program, early, all)
+		}
+	}
+}
+
 func TestVersionIsKubernetesOwn(t *testing.T) {
 	for program, want := range map[string]string{
 		"etcd":           `(?m)^etcd Version: 3\.\d+\.\d+`,
