@@ -37,6 +37,7 @@ build: $(COMPILE) ## Build bin/koboshi
 .PHONY: operator
 operator: $(COMPILE) ## Build the StorageBucket operator and the S3 server it is shown with
 	@$(STATIC) $(COMPILE) operator $(OPERATOR) -o bin/manager ./cmd
+	@$(STATIC) $(COMPILE) s3client $(OPERATOR) -o bin/s3client ./test/s3client
 	@$(STATIC) $(COMPILE) s3server $(OPERATOR)/test/s3server -o ../../bin/s3server .
 
 # Stock programs of the versions in go.mod, to compare with.
@@ -116,6 +117,10 @@ bench: build stock ## Measure Koboshi against stock, behind envtest, and draw th
 	@mkdir -p docs/bench
 	cd bench && $(STATIC) go run . -stock ../bin/stock -o ../docs/bench/bench.json
 	cd bench && $(STATIC) go run . -chart ../docs/bench/bench.json
+
+.PHONY: bench-storagebucket
+bench-storagebucket: build ## Measure the StorageBucket operator at scale, beside the tutorial's design
+	$(MAKE) -C $(OPERATOR) bench KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state

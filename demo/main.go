@@ -1,6 +1,7 @@
 // Command demo tells the story of Koboshi with the real parts: a Kubernetes in
 // one process, a Deployment that comes true and stays true, and a resource of
-// our own that watches over a bucket in a real S3 server on loopback.
+// our own that watches over, makes and repairs buckets in a real S3 server on
+// loopback.
 //
 // It uses nothing but the built programs, and stops at the first thing that
 // does not happen in time. On a terminal everything keeps running at the end,
@@ -31,7 +32,10 @@ var story = []chapter{
 	{"You declare, Kubernetes makes it so", (*demo).declare},
 	{"More, fewer, and never one less", (*demo).scaleAndReplace},
 	{"A resource of our own: StorageBucket", (*demo).installOperator},
-	{"The bucket is healthy, then the store goes down, then it is back", (*demo).watchBucket},
+	{"Observe: a bucket is watched over, and left alone", (*demo).observeBucket},
+	{"Manage: a bucket is made, and kept as declared", (*demo).manageBucket},
+	{"Somebody changes it outside, and the store sends word", (*demo).externalEvent},
+	{"The store goes down, and comes back", (*demo).storeOutage},
 	{"Wrong keys are told from a missing store", (*demo).wrongKeys},
 }
 
@@ -80,6 +84,6 @@ func (d *demo) tellHowToGoOn() {
   bin/koboshi kubectl get deployments,pods
   bin/koboshi kubectl scale deployment/nginx --replicas=4
   bin/koboshi kubectl get storagebuckets
-  bin/koboshi kubectl explain storagebucket.spec
+  bin/koboshi kubectl explain storagebucket.spec.probe
 `, stateDir)
 }

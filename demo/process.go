@@ -25,11 +25,15 @@ const (
 
 // demo holds what the story has started.
 type demo struct {
-	dir       string // the state, absolute
-	binary    string // koboshi
-	rootKey   string // the store's one key
-	endpoint  string // the store's URL
-	store     *process
+	dir      string // the state, absolute
+	binary   string // koboshi
+	rootKey  string // the store's one key
+	endpoint string // the store's URL
+	store    *process
+
+	// Where the operator takes word from outside, and from whom.
+	notifyURL, notifyToken string
+
 	processes []*process
 }
 
@@ -166,12 +170,12 @@ func (p *process) tail() string {
 // startStore runs the S3 server and waits until it answers. Its keys go by the
 // environment, which other users cannot read.
 func (d *demo) startStore(ctx context.Context, listen string) (err error) {
-	show("s3server --listen " + listen + " --bucket " + bucketName)
+	show("s3server --listen " + listen + " --bucket " + observedBucket)
 	ready := d.path("store-ready")
 	_ = os.Remove(ready)
 	env := []string{"ROOT_ACCESS_KEY=" + rootUser, "ROOT_SECRET_KEY=" + d.rootKey}
 	d.store, err = d.start("s3server", env, nil, filepath.Join(operatorDir, "bin", "s3server"),
-		"--dir", d.path("store"), "--listen", listen, "--bucket", bucketName, "--ready-file", ready, "--die-with-parent")
+		"--dir", d.path("store"), "--listen", listen, "--bucket", observedBucket, "--ready-file", ready, "--die-with-parent")
 	if err != nil {
 		return err
 	}

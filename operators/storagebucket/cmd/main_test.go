@@ -21,7 +21,7 @@ func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
 		{"[::1]:8080", false, true, false},
 		{"localhost:8080", false, true, false},
 	} {
-		got, err := metricsOptions(options{metricsAddr: tc.address, metricsSecure: tc.secure})
+		got, err := options{metricsAddr: tc.address, metricsSecure: tc.secure}.metricsOptions()
 		if (err == nil) != tc.ok {
 			t.Errorf("%+v: error %v", tc, err)
 		}
@@ -33,7 +33,7 @@ func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
 
 func TestNamespacesAreSplitAtCommas(t *testing.T) {
 	for in, want := range map[string]int{"": 0, "a": 1, "a,b": 2, "a, b,": 2} {
-		if got := splitNamespaces(in); len(got) != want {
+		if got := split(in); len(got) != want {
 			t.Errorf("%q: got %q", in, got)
 		}
 	}

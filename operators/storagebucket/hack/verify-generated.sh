@@ -6,11 +6,14 @@ cd "$(dirname "$0")/.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 gen="go tool -modfile=tools/go.mod controller-gen"
-$gen object paths=./api/... output:object:dir="$out"
-$gen crd paths=./api/... output:crd:dir="$out/crd"
-$gen rbac:roleName=manager-role paths=./internal/... output:rbac:dir="$out/rbac"
 status=0
-diff -u api/v1alpha1/zz_generated.deepcopy.go "$out/zz_generated.deepcopy.go" || status=1
+for committed in $(find api -name zz_generated.deepcopy.go); do
+	package=$(dirname "$committed")
+	$gen object paths="./$package" output:object:dir="$out/$package"
+	diff -u "$committed" "$out/$committed" || status=1
+done
+$gen crd paths=./api/... output:crd:dir="$out/crd"
+$gen rbac:roleName=manager-role paths=./internal/controller paths=./internal/refs paths=./internal/notify output:rbac:dir="$out/rbac"
 diff -ru config/crd/bases "$out/crd" || status=1
 diff -u config/rbac/role.yaml "$out/rbac/role.yaml" || status=1
 if [ "$status" -ne 0 ]; then

@@ -28,7 +28,7 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-"$koboshi" up --profile api --ephemeral --die-with-parent \
+"$koboshi" up --profile "${KOBOSHI_PROFILE:-api}" --ephemeral --die-with-parent \
 	--ready-file "$dir/ready" --kubeconfig "$dir/kubeconfig" >"$dir/log" 2>&1 &
 plane=$!
 

@@ -1,7 +1,10 @@
 package v1alpha1
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
 // Condition types of a StorageBucket.
@@ -24,25 +27,41 @@ const (
 	SecretAccessKeyKey = "AWS_SECRET_ACCESS_KEY"
 )
 
+// AnnotationBucketFromName marks, with the value "true", a bucket whose name is
+// left out in v1, where that means the name of the object. v1alpha1 shows that
+// name, because the field is required here. The conversion makes and removes the
+// annotation; in what is stored, and in v1, it does not occur.
+const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
+
 // StorageBucketSpec declares which bucket is meant, and how to ask for it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storeRef) || has(self.endpoint)",reason=FieldValueRequired,message="endpoint is required without storeRef",fieldPath=.endpoint
+// +kubebuilder:validation:XValidation:rule="has(self.storeRef) || has(self.credentialsSecretRef)",reason=FieldValueRequired,message="credentialsSecretRef is required without storeRef",fieldPath=.credentialsSecretRef
+// +kubebuilder:validation:XValidation:rule="!has(self.storeRef) || !(has(self.endpoint) || has(self.region) || has(self.credentialsSecretRef))",message="storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore says them",fieldPath=.storeRef
+// +kubebuilder:validation:XValidation:rule="has(self.storeRef) == has(oldSelf.storeRef) && (!has(self.storeRef) || self.storeRef == oldSelf.storeRef)",message="storeRef is immutable: create another StorageBucket for a bucket in another store",fieldPath=.storeRef
+// +kubebuilder:validation:XValidation:rule="!has(self.management) || self.management != 'Manage' || has(self.storeRef)",message="management Manage requires storeRef: a bucket of an inline store is only observed",fieldPath=.management
+// +kubebuilder:validation:XValidation:rule="!has(self.forceEmpty) || !self.forceEmpty || (has(self.deletionPolicy) && self.deletionPolicy == 'Delete')",message="forceEmpty requires deletionPolicy Delete",fieldPath=.forceEmpty
+// +kubebuilder:validation:XValidation:rule="!has(self.probe) || !has(self.probe.method) || self.probe.method != 'Canary' || (has(self.management) && self.management == 'Manage')",message="method Canary requires management Manage: it writes to the bucket",fieldPath=.probe.method
+// +kubebuilder:validation:XValidation:rule="!has(self.probe) || !has(self.probe.timeout) || !has(self.probeInterval) || duration(self.probe.timeout) <= duration(self.probeInterval)",message="timeout must not be longer than probeInterval",fieldPath=.probe.timeout
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectLock) || has(self.objectLock)",message="objectLock cannot be removed: a store cannot turn it off again",fieldPath=.objectLock
+// +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="objectLock requires versioning Enabled",fieldPath=.versioning
 type StorageBucketSpec struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
 	// http://127.0.0.1:9000. The bucket is addressed in the path
 	// (endpoint/bucket), never as a host name.
 	// It carries no user, no query and no fragment: credentials belong in the
-	// Secret.
+	// Secret. It is required unless storeRef is there.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
 	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getHostname() != ''",message="must name a host"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must not contain a user or a password: put credentials in the Secret named by credentialsSecretRef"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('?') && !self.contains('#')",message="must not contain a query or a fragment"
-	// +required
-	Endpoint string `json:"endpoint"`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
 
-	// region is the region requests are signed for. Most stores other than AWS
-	// accept the default.
-	// +kubebuilder:default=us-east-1
+	// region is the region requests are signed for; without it, us-east-1, which
+	// most stores other than AWS accept.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
@@ -65,9 +84,16 @@ type StorageBucketSpec struct {
 
 	// credentialsSecretRef names the Secret, in the same namespace, that holds
 	// the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A probe needs only
-	// the permission s3:ListBucket on the bucket.
-	// +required
-	CredentialsSecretRef SecretReference `json:"credentialsSecretRef"`
+	// the permission s3:ListBucket on the bucket. It is required unless storeRef
+	// is there.
+	// +optional
+	CredentialsSecretRef SecretReference `json:"credentialsSecretRef,omitzero"`
+
+	// storeRef names the ObjectStore the bucket is in, instead of endpoint,
+	// region and credentialsSecretRef. It cannot be changed. (ObjectStores are
+	// of version v1.)
+	// +optional
+	StoreRef *storagev1.ObjectStoreReference `json:"storeRef,omitempty"`
 
 	// probeInterval is the time between two probes, as a duration such as 30s
 	// or 5m, at least 1s. A probe is given up after 5 seconds, or after four
@@ -75,10 +101,127 @@ type StorageBucketSpec struct {
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('168h')",message="must be at most 168h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	ProbeInterval metav1.Duration `json:"probeInterval,omitzero"`
+
+	// The fields below are v1's, by v1's rules. They are fields, and not hidden
+	// in an annotation, so that the API server checks them, counts a generation
+	// when they change, and knows who applied each.
+
+	// management is Observe or Manage. Observe, the default, changes nothing in
+	// the store, whatever else is declared here.
+	// +kubebuilder:default=Observe
+	// +optional
+	Management storagev1.ManagementPolicy `json:"management,omitempty"`
+
+	// deletionPolicy is Retain or Delete. With Delete, deleting this object
+	// deletes the bucket, if the operator made it and it is empty.
+	// +kubebuilder:default=Retain
+	// +optional
+	DeletionPolicy storagev1.DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// forceEmpty has all objects, all their versions and all unfinished
+	// multipart uploads deleted before the bucket is.
+	// +optional
+	ForceEmpty bool `json:"forceEmpty,omitempty"`
+
+	// probe says, beside probeInterval, how the bucket's health is checked.
+	// +kubebuilder:default={}
+	// +optional
+	Probe ProbeSpec `json:"probe,omitzero"`
+
+	// driftInterval is the time between two comparisons of a managed bucket's
+	// configuration with what is declared, as a duration such as 10m: 1m to
+	// 168h.
+	// +kubebuilder:default="10m0s"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('1m') && duration(self) <= duration('168h'))",message="must be 1m to 168h"
+	// +kubebuilder:validation:Type=string
+	// +optional
+	DriftInterval metav1.Duration `json:"driftInterval,omitzero"`
+
+	// versioning keeps old versions of objects. Once Enabled it can only be
+	// Suspended; taking the field out suspends it.
+	// +optional
+	Versioning storagev1.VersioningState `json:"versioning,omitempty"`
+
+	// tags of the bucket. Tags that others set are left alone. Keys beginning
+	// with storage.koboshi.dev/ are the operator's own.
+	// +kubebuilder:validation:MaxProperties=44
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
+	// +optional
+	Tags map[string]storagev1.TagValue `json:"tags,omitempty"`
+
+	// lifecycle rules expire objects and clean up.
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Lifecycle []storagev1.LifecycleRule `json:"lifecycle,omitempty"`
+
+	// policy is the bucket policy, written as an object and not as a string.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Policy *apiextensionsv1.JSON `json:"policy,omitempty"`
+
+	// cors rules say which web pages may use the bucket from a browser.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	CORS []storagev1.CORSRule `json:"cors,omitempty"`
+
+	// encryption is how new objects are encrypted by default.
+	// +optional
+	Encryption *storagev1.Encryption `json:"encryption,omitempty"`
+
+	// publicAccessBlock forbids ways of making the bucket public.
+	// +optional
+	PublicAccessBlock *storagev1.PublicAccessBlock `json:"publicAccessBlock,omitempty"`
+
+	// objectLock keeps objects from being deleted or overwritten. It has to be
+	// declared from the start: stores turn it on only when a bucket is made.
+	// +optional
+	ObjectLock *storagev1.ObjectLock `json:"objectLock,omitempty"`
+}
+
+// ProbeSpec says how a bucket's health is checked. The interval is a field of
+// its own in this version.
+type ProbeSpec struct {
+	// method is Head or Canary. Canary writes to the bucket, and therefore
+	// needs management Manage.
+	// +kubebuilder:default=Head
+	// +optional
+	Method storagev1.ProbeMethod `json:"method,omitempty"`
+
+	// timeout is how long one probe may take: a duration of 100ms to 1m. Without
+	// it, 5s, or four fifths of the interval where that is less.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('1m'))",message="must be 100ms to 1m"
+	// +kubebuilder:validation:Type=string
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+
+	// failureThreshold is how many probes in a row must fail before a bucket
+	// that was healthy is called unhealthy.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
+
+	// successThreshold is how many probes in a row must succeed before a bucket
+	// that was unhealthy is called healthy.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	SuccessThreshold int32 `json:"successThreshold,omitempty"`
 }
 
 // SecretReference names a Secret in the namespace of the object that refers to
@@ -133,11 +276,63 @@ type StorageBucketStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LatencyMilliseconds *int64 `json:"latencyMilliseconds,omitempty"`
+
+	// The fields below are v1's.
+
+	// probe is what else the last probe found.
+	// +optional
+	Probe *ProbeOutcome `json:"probe,omitempty"`
+
+	// external is the bucket in the store, as far as the operator made it or was
+	// given it.
+	// +optional
+	External *storagev1.ExternalBucket `json:"external,omitempty"`
+
+	// applied is the configuration the operator has put into the bucket.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Applied []storagev1.AppliedConfiguration `json:"applied,omitempty"`
+
+	// unsupported names the declared configuration that the store cannot hold.
+	// +listType=set
+	// +optional
+	Unsupported []string `json:"unsupported,omitempty"`
+
+	// lastDriftCheckTime is when the bucket's configuration was last compared
+	// with what is declared and found, or made, the same.
+	// +optional
+	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
+
+	// lastHandledReconcileAt repeats the last value of the annotation
+	// storage.koboshi.dev/reconcile-requested-at that was acted on.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+}
+
+// ProbeOutcome is what the last probe found beside its time and latency.
+type ProbeOutcome struct {
+	// reason is the outcome in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// consecutiveFailures counts failed probes since the last good one, up to
+	// the failure threshold.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
+
+	// consecutiveSuccesses counts good probes since the last failed one, up to
+	// the success threshold.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ConsecutiveSuccesses int32 `json:"consecutiveSuccesses,omitempty"`
 }
 
 // StorageBucket declares a bucket in an S3-compatible object store outside the
 // cluster. The controller asks the store for the bucket at regular intervals
-// and reports what it saw in the status. It changes nothing in the store.
+// and reports what it saw in the status. Told to manage the bucket, it also
+// makes it and keeps it as declared. New objects are better written in v1.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

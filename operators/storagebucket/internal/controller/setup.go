@@ -2,133 +2,166 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/refs"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
-// secretNameIndex finds the buckets that refer to a Secret.
-const secretNameIndex = ".spec.credentialsSecretRef.name"
+// Options of the controllers.
+type Options struct {
+	// Stores say how connections are made.
+	Stores stores.Options
+	// MaxConcurrent is how many buckets are reconciled at the same time.
+	MaxConcurrent int
+	// Heartbeat is the least time between two writes of a status in which
+	// nothing but the time of the probe has changed; zero means never.
+	Heartbeat time.Duration
+	// Cluster is this cluster's part of the ownership tags.
+	Cluster string
+	// Clock of everything.
+	Clock clock.Clock
+}
 
-// SetupWithManager adds the controller, and the ticker that wakes it, to a
-// manager. The manager's cache is to be made with CacheOptions.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.plan = schedule.NewPlan(r.Clock)
-	due := make(chan schedule.Event)
-	if err := mgr.Add(&schedule.Ticker{Plan: r.plan, Clock: r.Clock, Events: due}); err != nil {
-		return fmt.Errorf("adding the ticker: %w", err)
+// Setup adds the controllers, and the tickers that wake them, to a manager. The
+// manager's cache is to be made with CacheOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (*Controllers, error) {
+	if err := addIndexes(ctx, mgr); err != nil {
+		return nil, err
 	}
-	err := mgr.GetFieldIndexer().IndexField(ctx, &storagev1alpha1.StorageBucket{}, secretNameIndex, secretNameOf)
+	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("indexing buckets by Secret: %w", err)
+		return nil, fmt.Errorf("making the client of referenced objects: %w", err)
+	}
+	storeWake, bucketWake := &waker{}, &waker{}
+	shared := &stores.Registry{
+		Reader: mgr.GetAPIReader(), Options: o.Stores,
+		Refs: refs.New(objects, func(owners []types.NamespacedName) {
+			storeWake.wake(owners...)
+			bucketWake.wake(bucketsIn(ctx, mgr.GetClient(), owners...)...)
+		}),
+	}
+	inline := &stores.Registry{
+		Reader: mgr.GetAPIReader(), Options: o.Stores,
+		Refs: refs.New(objects, func(owners []types.NamespacedName) { bucketWake.wake(owners...) }),
+	}
+	ofStores := &Stores{
+		Client: mgr.GetClient(), Events: mgr.GetEventRecorder("storagebucket"), Clock: o.Clock, Heartbeat: o.Heartbeat,
+		plan: schedule.NewPlan(o.Clock), registry: shared, gate: newGate(),
+	}
+	ofBuckets := &Buckets{
+		Client: mgr.GetClient(), Events: ofStores.Events, Clock: o.Clock, Cluster: o.Cluster, Heartbeat: o.Heartbeat,
+		plan: schedule.NewPlan(o.Clock), drift: newDriftClock(),
+		sites: &sites{reader: mgr.GetClient(), shared: shared, inline: inline, gate: ofStores.gate, plan: ofStores.plan},
+	}
+	return newControllers(mgr, ofBuckets.plan), errors.Join(
+		mgr.Add(shared.Refs), mgr.Add(inline.Refs),
+		ofStores.setup(mgr, storeWake), ofBuckets.setup(mgr, o.MaxConcurrent, bucketWake))
+}
+
+func (r *Stores) setup(mgr ctrl.Manager, changed source.Source) error {
+	due, err := addTicker(mgr, r.plan, r.Clock)
+	if err != nil {
+		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("storagebucket").
-		For(&storagev1alpha1.StorageBucket{}, builder.WithPredicates(specChanged())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bucketsOfSecret),
-			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Named("objectstore").
+		For(&storagev1.ObjectStore{}, builder.WithPredicates(specChanged())).
+		Watches(&storagev1.StorageBucket{}, toStore(), builder.WithPredicates(managementChanged())).
 		WatchesRawSource(source.Channel(due, enqueueDue())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.MaxConcurrent}).
+		WatchesRawSource(changed).
+		WithOptions(controller.Options{MaxConcurrentReconciles: storesAtOnce}).
 		Complete(r)
 }
 
-// specChanged lets through what may change the plan: a new or a gone object,
-// another spec, a deletion that began. The controller's own status writes are
-// none of these.
-func specChanged() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
-		},
-	})
-}
+// storesAtOnce is how many stores are asked at the same time, so that one that
+// hangs does not hold up the others.
+const storesAtOnce = 16
 
-// enqueueDue turns the ticker's events into requests. They wait behind what
-// people did: a probe can be late by a moment, an edit should be seen at once.
-func enqueueDue() handler.TypedEventHandler[types.NamespacedName, reconcile.Request] {
-	return handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e schedule.Event, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			req := reconcile.Request{NamespacedName: e.Object}
-			if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-				pq.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, req)
-				return
-			}
-			q.Add(req)
-		},
-	}
-}
-
-// bucketsOfSecret are the requests for all buckets that use a Secret.
-func (r *Reconciler) bucketsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	var buckets storagev1alpha1.StorageBucketList
-	err := r.Client.List(ctx, &buckets, client.InNamespace(secret.GetNamespace()),
-		client.MatchingFields{secretNameIndex: secret.GetName()})
+func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Source) error {
+	due, err := addTicker(mgr, r.plan, r.Clock)
 	if err != nil {
-		// Only a cache that is stopping fails here. The next slot reads the
-		// Secret in any case.
-		ctrl.LoggerFrom(ctx).Error(err, "listing the buckets of a Secret")
-		return nil
+		return err
 	}
-	requests := make([]reconcile.Request, 0, len(buckets.Items))
-	for i := range buckets.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&buckets.Items[i])})
-	}
-	return requests
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("storagebucket").
+		For(&storagev1.StorageBucket{}, builder.WithPredicates(specChanged())).
+		Watches(&storagev1.ObjectStore{}, toBuckets(mgr.GetClient()), builder.WithPredicates(standingChanged())).
+		WatchesRawSource(source.Channel(due, enqueueDue())).
+		WatchesRawSource(changed).
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrent}).
+		Complete(r)
 }
 
-func secretNameOf(obj client.Object) []string {
-	bucket, ok := obj.(*storagev1alpha1.StorageBucket)
-	if !ok {
-		return nil
+// addTicker adds the Runnable that announces what a plan says is due.
+func addTicker(mgr ctrl.Manager, plan *schedule.Plan, c clock.Clock) (chan schedule.Event, error) {
+	due := make(chan schedule.Event)
+	if err := mgr.Add(&schedule.Ticker{Plan: plan, Clock: c, Events: due}); err != nil {
+		return nil, fmt.Errorf("adding the ticker: %w", err)
 	}
-	return []string{bucket.Spec.CredentialsSecretRef.Name}
+	return due, nil
 }
 
-// CacheOptions keep the content of Secrets out of the manager's memory. The
-// watch asks for metadata only, but an annotation written by kubectl apply
-// repeats the whole Secret; so of a Secret only its identity and version stay.
-// No namespaces means all.
-func CacheOptions(namespaces ...string) cache.Options {
-	o := cache.Options{
-		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Transform: keepIdentity}},
-	}
-	for _, namespace := range namespaces {
-		if o.DefaultNamespaces == nil {
-			o.DefaultNamespaces = map[string]cache.Config{}
+// Indexes of StorageBuckets in the cache.
+const (
+	// storeIndex finds the buckets in an ObjectStore.
+	storeIndex = ".store"
+	// managedIn finds those of them that are managed.
+	managedIn = ".managedIn"
+	// claimIndex finds the managed objects that mean the same bucket.
+	claimIndex = ".claim"
+)
+
+func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
+	for name, value := range map[string]func(*storagev1.StorageBucket) string{
+		storeIndex: storeOf,
+		managedIn: func(b *storagev1.StorageBucket) string {
+			if !b.Managed() {
+				return ""
+			}
+			return storeOf(b)
+		},
+		claimIndex: claimOf,
+	} {
+		err := mgr.GetFieldIndexer().IndexField(ctx, &storagev1.StorageBucket{}, name, func(o client.Object) []string {
+			if b, ok := o.(*storagev1.StorageBucket); ok && value(b) != "" {
+				return []string{value(b)}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing buckets by %s: %w", name, err)
 		}
-		o.DefaultNamespaces[namespace] = cache.Config{}
 	}
-	return o
+	return nil
 }
 
-// keepIdentity strips an object's metadata down to what the watch is for.
-func keepIdentity(obj any) (any, error) {
-	partial, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil, fmt.Errorf("caching a %T: Secrets are to be watched by metadata only", obj)
+// storeOf is the ObjectStore a bucket is in; empty for an inline store.
+func storeOf(b *storagev1.StorageBucket) string {
+	namespace, name := b.StoreKey()
+	if name == "" {
+		return ""
 	}
-	partial.ObjectMeta = metav1.ObjectMeta{
-		Namespace:       partial.Namespace,
-		Name:            partial.Name,
-		UID:             partial.UID,
-		ResourceVersion: partial.ResourceVersion,
+	return types.NamespacedName{Namespace: namespace, Name: name}.String()
+}
+
+// claimOf names the bucket that an object manages; empty when it manages none.
+func claimOf(b *storagev1.StorageBucket) string {
+	if !b.Managed() {
+		return ""
 	}
-	return partial, nil
+	return storeOf(b) + "/" + b.BucketName()
 }

@@ -7,59 +7,118 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
-	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/probe"
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// Reasons of conditions that do not come from the store.
+// Reasons of conditions that do not come from a store.
 const (
-	// ReasonCredentialsNotFound means that the Secret does not exist or lacks
-	// a key, so that the store was not asked.
-	ReasonCredentialsNotFound probe.Reason = "CredentialsNotFound"
-	// ReasonInvalidEndpoint means that the endpoint passed the CRD's
-	// validation but is not a usable URL, so that nothing was asked.
-	ReasonInvalidEndpoint probe.Reason = "InvalidEndpoint"
-
-	// reasonAvailable is Ready's when all is well.
-	reasonAvailable = "Available"
+	reasonAvailable        = "Available"
+	reasonObserved         = "Observed"
+	reasonInSync           = "InSync"
+	reasonPaused           = "ReconcilePaused"
+	reasonStoreUnavailable = "StoreUnavailable"
+	reasonStoreNotFound    = "StoreNotFound"
+	reasonStoreNotAllowed  = "StoreNotAllowed"
+	reasonDeleting         = "Deleting"
+	reasonProgressing      = "Progressing"
 )
 
-// applyObservation brings a status up to date with what was seen, and tells
-// whether the Healthy condition changed its status. Transition times move only
-// when a condition's status does.
-func applyObservation(status *storagev1alpha1.StorageBucketStatus, generation int64, seen observation) (changed bool) {
-	state := metav1.ConditionFalse
-	if seen.result.Succeeded() {
-		state = metav1.ConditionTrue
-	}
-	previous := meta.FindStatusCondition(status.Conditions, storagev1alpha1.ConditionHealthy)
-	changed = previous == nil || previous.Status != state
+// finding is one condition in the making.
+type finding struct {
+	status  metav1.ConditionStatus
+	reason  string
+	message string
+}
 
-	healthy := metav1.Condition{
-		Type:               storagev1alpha1.ConditionHealthy,
-		Status:             state,
-		Reason:             string(seen.result.Reason),
-		Message:            seen.result.Message,
+func found(reason, message string) finding { return finding{metav1.ConditionTrue, reason, message} }
+
+func failed(e *s3store.Error) finding {
+	return finding{metav1.ConditionFalse, string(e.Reason), e.Message}
+}
+
+func unknown(reason, message string) finding { return finding{metav1.ConditionUnknown, reason, message} }
+
+// set writes a condition, and tells whether its status changed. The transition
+// time moves only then.
+func set(conditions *[]metav1.Condition, kind string, generation int64, at time.Time, f finding) (changed bool) {
+	before := meta.FindStatusCondition(*conditions, kind)
+	changed = before == nil || before.Status != f.status
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type:               kind,
+		Status:             f.status,
+		Reason:             f.reason,
+		Message:            f.message,
 		ObservedGeneration: generation,
-		LastTransitionTime: metav1.NewTime(seen.at),
-	}
-	// Nothing but health stands between a usable spec and readiness yet, and
-	// an unusable spec is never healthy; so Ready follows Healthy.
-	ready := healthy
-	ready.Type = storagev1alpha1.ConditionReady
-	if state == metav1.ConditionTrue {
-		ready.Reason, ready.Message = reasonAvailable, "the bucket can be used as declared"
-	}
-	meta.SetStatusCondition(&status.Conditions, healthy)
-	meta.SetStatusCondition(&status.Conditions, ready)
-
-	status.ObservedGeneration = generation
-	if seen.asked {
-		at := metav1.NewMicroTime(seen.at)
-		status.LastProbeTime = &at
-	}
-	status.LatencyMilliseconds = milliseconds(seen.result.Latency)
+		LastTransitionTime: metav1.NewTime(at),
+	})
 	return changed
+}
+
+// summarise works out Ready from the conditions it sums up: the first that is
+// False, then the first that is not True.
+func summarise(conditions []metav1.Condition, kinds ...string) finding {
+	sum := found(reasonAvailable, "it can be used as declared")
+	for _, kind := range kinds {
+		c := meta.FindStatusCondition(conditions, kind)
+		switch {
+		case c != nil && c.Status == metav1.ConditionFalse:
+			return finding{c.Status, c.Reason, c.Message}
+		case sum.status != metav1.ConditionTrue:
+		case c == nil:
+			sum = unknown(reasonProgressing, kind+" is not known yet")
+		case c.Status == metav1.ConditionUnknown:
+			sum = finding{c.Status, c.Reason, c.Message}
+		}
+	}
+	return sum
+}
+
+// thresholds are how many probes in a row change the verdict.
+type thresholds struct{ failures, successes int32 }
+
+func thresholdsOf(spec storagev1.ProbeSpec) thresholds {
+	return thresholds{failures: max(spec.FailureThreshold, 1), successes: max(spec.SuccessThreshold, 1)}
+}
+
+// noteProbe adds a probe to those before it.
+func noteProbe(before *storagev1.ProbeStatus, result s3store.Result, at time.Time, limit thresholds) *storagev1.ProbeStatus {
+	var failures, successes int32
+	if before != nil {
+		failures, successes = before.ConsecutiveFailures, before.ConsecutiveSuccesses
+	}
+	if result.Succeeded() {
+		failures, successes = 0, min(successes+1, limit.successes)
+	} else {
+		failures, successes = min(failures+1, limit.failures), 0
+	}
+	stamp := metav1.NewMicroTime(at)
+	return &storagev1.ProbeStatus{
+		Reason:               string(result.Reason),
+		LastProbeTime:        &stamp,
+		LatencyMilliseconds:  milliseconds(result.Latency),
+		ConsecutiveFailures:  failures,
+		ConsecutiveSuccesses: successes,
+	}
+}
+
+// health is the verdict after a probe; nil while the thresholds keep the one
+// before.
+func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3store.Result, limit thresholds) *finding {
+	verdict := finding{metav1.ConditionFalse, string(result.Reason), result.Message}
+	if result.Succeeded() {
+		verdict.status = metav1.ConditionTrue
+	}
+	switch {
+	case before == nil, before.Status == metav1.ConditionUnknown, before.Status == verdict.status:
+		return &verdict
+	case result.Succeeded() && probe.ConsecutiveSuccesses < limit.successes:
+		return nil
+	case !result.Succeeded() && probe.ConsecutiveFailures < limit.failures:
+		return nil
+	default:
+		return &verdict
+	}
 }
 
 // milliseconds rounds up, so that an answer never took no time; nil when there
@@ -72,6 +131,29 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-func statusEqual(a, b *storagev1alpha1.StorageBucketStatus) bool {
-	return equality.Semantic.DeepEqual(a, b)
+// worthWriting tells whether a status says anything that the stored one does
+// not, or the heartbeat is due. The time and the latency of a probe alone say
+// nothing.
+func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time.Duration) bool {
+	quiet := current.DeepCopy()
+	quiet.LastDriftCheckTime = stored.LastDriftCheckTime
+	quiet.Probe = quieted(stored.Probe, current.Probe)
+	return !equality.Semantic.DeepEqual(stored, quiet) || heartbeatDue(stored.Probe, current.Probe, heartbeat)
+}
+
+// quieted is a probe with the time and the latency of the one before.
+func quieted(before, after *storagev1.ProbeStatus) *storagev1.ProbeStatus {
+	if before == nil || after == nil {
+		return after
+	}
+	quiet := *after
+	quiet.LastProbeTime, quiet.LatencyMilliseconds = before.LastProbeTime, before.LatencyMilliseconds
+	return &quiet
+}
+
+func heartbeatDue(before, after *storagev1.ProbeStatus, heartbeat time.Duration) bool {
+	if heartbeat <= 0 || before == nil || after == nil || before.LastProbeTime == nil || after.LastProbeTime == nil {
+		return false
+	}
+	return after.LastProbeTime.Sub(before.LastProbeTime.Time) >= heartbeat
 }

@@ -5,21 +5,25 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,33 +33,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/loglevel"
-	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/probe"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
+)
+
+const (
+	keyID     = "SUITEROOTKEY"
+	secretKey = "a-suite-secret-nobody-may-see"
+	cluster   = "suite-cluster"
 )
 
 var (
 	scheme = runtime.NewScheme()
 	cfg    *rest.Config
 	api    client.Client
+	// realStore is versitygw, a process of its own.
+	realStore *url.URL
 )
 
 func TestControllers(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "StorageBucket controller")
+	RunSpecs(t, "StorageBucket controllers")
 }
 
 // The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
 // USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has a
-// namespace of its own, so the suite may run again on the same cluster.
+// namespace and a server in front of the store of its own, so the suite may run
+// again on the same cluster.
 var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(15 * time.Second)
+	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(storagev1alpha1.AddToScheme(scheme)).To(Succeed())
+	Expect(storagev1.AddToScheme(scheme)).To(Succeed())
 	env := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
@@ -66,84 +81,157 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(env.Stop)
 	api, err = client.New(cfg, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	realStore = startRealStore()
 })
 
-// newNamespace makes a namespace for one spec. The cluster may have no
-// controller that empties it, so the buckets are deleted here.
-func newNamespace(ctx context.Context) string {
+// startRealStore starts versitygw; make s3server builds it.
+func startRealStore() *url.URL {
+	GinkgoHelper()
+	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "s3server"))
+	Expect(err).NotTo(HaveOccurred())
+	if path := os.Getenv("S3SERVER"); path != "" {
+		program = path
+	}
+	Expect(program).To(BeARegularFile(), "run make s3server, or set S3SERVER")
+	dir, err := os.MkdirTemp("", "stb-suite-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(os.RemoveAll(dir)).To(Succeed()) })
+	ready := filepath.Join(dir, "ready")
+	cmd := exec.Command(program, "--dir", filepath.Join(dir, "store"), "--ready-file", ready, "--die-with-parent")
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+keyID, "ROOT_SECRET_KEY="+secretKey)
+	cmd.Stdout, cmd.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(cmd.Start()).To(Succeed())
+	DeferCleanup(func() {
+		Expect(cmd.Process.Kill()).To(Succeed())
+		_ = cmd.Wait()
+	})
+	var endpoint []byte
+	Eventually(func() (err error) {
+		endpoint, err = os.ReadFile(ready)
+		return err
+	}).Should(Succeed())
+	u, err := url.Parse(string(endpoint))
+	Expect(err).NotTo(HaveOccurred())
+	return u
+}
+
+// world is what one spec has to itself.
+type world struct {
+	namespace string
+	// server is in front of the real store: it records, and fails when told to.
+	server *faultserver.Server
+	// s3 is somebody else with full rights, who goes past the server.
+	s3 *s3.Client
+}
+
+// newWorld makes a namespace with a Secret and an ObjectStore named "store".
+func newWorld(ctx context.Context, change ...func(*storagev1.ObjectStore)) *world {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stb-"}}
-	Expect(api.Create(ctx, ns)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) {
-		Expect(api.DeleteAllOf(ctx, &storagev1alpha1.StorageBucket{}, client.InNamespace(ns.Name))).To(Succeed())
-		Expect(api.Delete(ctx, ns)).To(Succeed())
+	create(ctx, ns)
+	w := &world{namespace: ns.Name, server: faultserver.Start(GinkgoT(), faultserver.Before(realStore))}
+	w.s3 = s3.New(s3.Options{
+		BaseEndpoint: aws.String(realStore.String()), Region: "us-east-1", UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(keyID, secretKey, ""),
 	})
-	return ns.Name
+	DeferCleanup(func(ctx context.Context) { w.cleanUp(ctx) })
+	create(ctx, newSecret(ns.Name))
+	create(ctx, w.newStore(change...))
+	return w
 }
 
-// scripted is a store that answers as told and remembers being asked.
-type scripted struct {
-	mu     sync.Mutex
-	answer func(context.Context, probe.Target) probe.Result
-	asked  []probe.Target
+// cleanUp empties the namespace; the cluster may have no controller that does.
+func (w *world) cleanUp(ctx context.Context) {
+	GinkgoHelper()
+	for _, list := range []client.ObjectList{&storagev1.StorageBucketList{}, &storagev1.ObjectStoreList{}} {
+		Expect(api.List(ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		switch l := list.(type) {
+		case *storagev1.StorageBucketList:
+			for i := range l.Items {
+				discard(ctx, &l.Items[i])
+			}
+		case *storagev1.ObjectStoreList:
+			for i := range l.Items {
+				discard(ctx, &l.Items[i])
+			}
+		}
+	}
+	Expect(api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
 }
 
-func newScripted(result probe.Result) *scripted {
-	s := &scripted{}
-	s.answers(result)
+// discard deletes an object whatever its finalizers.
+func discard(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Eventually(func() error {
+		err := api.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if client.IgnoreNotFound(err) != nil || err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if len(o.GetFinalizers()) > 0 {
+			o.SetFinalizers(nil)
+			if err := api.Update(ctx, o); err != nil {
+				return err
+			}
+		}
+		return client.IgnoreNotFound(api.Delete(ctx, o))
+	}).Should(Succeed())
+}
+
+func (w *world) newStore(change ...func(*storagev1.ObjectStore)) *storagev1.ObjectStore {
+	s := &storagev1.ObjectStore{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "store"},
+		Spec: storagev1.ObjectStoreSpec{
+			Endpoint:       w.server.URL,
+			Credentials:    storagev1.Credentials{SecretRef: &storagev1.SecretReference{Name: "credentials"}},
+			HealthInterval: metav1.Duration{Duration: time.Hour},
+		},
+	}
+	for _, f := range change {
+		f(s)
+	}
 	return s
 }
 
-func (s *scripted) answers(result probe.Result) {
-	s.behaves(func(context.Context, probe.Target) probe.Result { return result })
+func newSecret(namespace string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"},
+		StringData: map[string]string{storagev1.AccessKeyIDKey: keyID, storagev1.SecretAccessKeyKey: secretKey},
+	}
 }
 
-func (s *scripted) behaves(f func(context.Context, probe.Target) probe.Result) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = f
+// bucketName is a bucket nobody else uses.
+func (w *world) bucketName(name string) string { return w.namespace + "-" + name }
+
+// newBucket is a StorageBucket that is probed once and then not for an hour,
+// unless changed.
+func (w *world) newBucket(name string, change ...func(*storagev1.StorageBucketSpec)) *storagev1.StorageBucket {
+	b := &storagev1.StorageBucket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec: storagev1.StorageBucketSpec{
+			BucketName: w.bucketName(name),
+			StoreRef:   &storagev1.ObjectStoreReference{Name: "store"},
+			Probe:      storagev1.ProbeSpec{Interval: metav1.Duration{Duration: time.Hour}},
+		},
+	}
+	for _, f := range change {
+		f(&b.Spec)
+	}
+	return b
 }
 
-func (s *scripted) Probe(ctx context.Context, t probe.Target) probe.Result {
-	s.mu.Lock()
-	s.asked = append(s.asked, t)
-	answer := s.answer
-	s.mu.Unlock()
-	return answer(ctx, t)
-}
+func everySecond(s *storagev1.StorageBucketSpec) { s.Probe.Interval.Duration = time.Second }
 
-func (s *scripted) probes() int { return len(s.targets()) }
+func managedBucket(s *storagev1.StorageBucketSpec) { s.Management = storagev1.Manage }
 
-func (s *scripted) targets() []probe.Target {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]probe.Target(nil), s.asked...)
-}
+func deletedBucket(s *storagev1.StorageBucketSpec) { s.DeletionPolicy = storagev1.Delete }
 
-var (
-	succeeded   = probe.Result{Reason: probe.ReasonSucceeded, Message: "the store answered for the bucket", Latency: 1500 * time.Microsecond}
-	unreachable = probe.Result{Reason: probe.ReasonEndpointUnreachable, Message: "the endpoint refused the connection"}
-	timedOut    = probe.Result{Reason: probe.ReasonTimeout, Message: "the store did not answer in time"}
-)
+func emptiedBucket(s *storagev1.StorageBucketSpec) { s.ForceEmpty = true }
 
-// recorder counts what it passes on.
-type recorder struct {
-	events.EventRecorder
-	mu      sync.Mutex
-	reasons []string
-}
-
-func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	r.mu.Lock()
-	r.reasons = append(r.reasons, eventType+" "+reason)
-	r.mu.Unlock()
-	r.EventRecorder.Eventf(regarding, related, eventType, reason, action, note, args...)
-}
-
-func (r *recorder) recorded() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]string(nil), r.reasons...)
+func create(ctx context.Context, objs ...client.Object) {
+	GinkgoHelper()
+	for _, obj := range objs {
+		Expect(api.Create(ctx, obj)).To(Succeed())
+	}
 }
 
 // logBuffer keeps all that was logged.
@@ -166,41 +254,54 @@ func (b *logBuffer) String() string {
 
 // running is a manager under test.
 type running struct {
-	events *recorder
-	logs   *logBuffer
+	logs        *logBuffer
+	controllers *Controllers
 	// stop ends the manager and waits for that.
 	stop func()
 }
 
-// startManager runs the controller for one namespace.
-func startManager(namespace string, prober Prober, change ...func(*ctrl.Options)) *running {
+// poke stands for a notification.
+func (r *running) poke(b *storagev1.StorageBucket) {
+	GinkgoHelper()
+	Expect(r.controllers.Poke(context.Background(), client.ObjectKeyFromObject(b))).To(Succeed())
+}
+
+// run starts the controllers for the world's namespace.
+func (w *world) run(change ...func(*Options)) *running {
+	GinkgoHelper()
+	return run([]string{w.namespace}, change...)
+}
+
+// run starts the controllers for some namespaces.
+func run(namespaces []string, change ...func(*Options)) *running {
 	GinkgoHelper()
 	r := &running{logs: &logBuffer{}}
-	options := ctrl.Options{
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  scheme,
-		Cache:   CacheOptions(namespace),
+		Cache:   CacheOptions(namespaces...),
+		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: UncachedObjects()}},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger: zap.New(zap.WriteTo(io.MultiWriter(r.logs, GinkgoWriter)), zap.UseDevMode(true),
 			// As verbose as the manager's flags can make it.
 			zap.Level(loglevel.WithoutBodies(zapcore.Level(-100)))),
 		// The specs start many managers in one process.
 		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	guard, err := egress.New([]string{"127.0.0.1"})
+	Expect(err).NotTo(HaveOccurred())
+	options := Options{
+		Stores:        stores.Options{Guard: guard, RequestsPerSecond: 300, Concurrency: 8},
+		MaxConcurrent: 8,
+		Cluster:       cluster,
+		Clock:         clock.RealClock{},
 	}
 	for _, f := range change {
 		f(&options)
 	}
-	mgr, err := ctrl.NewManager(cfg, options)
-	Expect(err).NotTo(HaveOccurred())
-	r.events = &recorder{EventRecorder: mgr.GetEventRecorder("storagebucket")}
 	ctx, cancel := context.WithCancel(context.Background())
-	Expect((&Reconciler{
-		Client:        mgr.GetClient(),
-		Secrets:       mgr.GetAPIReader(),
-		Prober:        prober,
-		Events:        r.events,
-		Clock:         clock.RealClock{},
-		MaxConcurrent: 4,
-	}).SetupWithManager(ctx, mgr)).To(Succeed())
+	r.controllers, err = Setup(ctx, mgr, options)
+	Expect(err).NotTo(HaveOccurred())
 
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -213,74 +314,59 @@ func startManager(namespace string, prober Prober, change ...func(*ctrl.Options)
 	return r
 }
 
-// newBucket is a valid StorageBucket that is probed once and then not for an
-// hour, unless changed.
-func newBucket(namespace, name string, change ...func(*storagev1alpha1.StorageBucketSpec)) *storagev1alpha1.StorageBucket {
-	b := &storagev1alpha1.StorageBucket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: storagev1alpha1.StorageBucketSpec{
-			Endpoint:             "http://127.0.0.1:9000",
-			Bucket:               "photos",
-			CredentialsSecretRef: storagev1alpha1.SecretReference{Name: "credentials"},
-			ProbeInterval:        metav1.Duration{Duration: time.Hour},
-		},
-	}
-	for _, f := range change {
-		f(&b.Spec)
-	}
-	return b
-}
-
-func everySecond(s *storagev1alpha1.StorageBucketSpec) {
-	s.ProbeInterval = metav1.Duration{Duration: time.Second}
-}
-
-const (
-	keyID     = "AKIDENVTEST"
-	secretKey = "an-envtest-secret-nobody-may-see"
-)
-
-func newSecret(namespace string) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"},
-		StringData: map[string]string{
-			storagev1alpha1.AccessKeyIDKey:     keyID,
-			storagev1alpha1.SecretAccessKeyKey: secretKey,
-		},
-	}
-}
-
-func create(ctx context.Context, objs ...client.Object) {
+// current reads an object's newest state.
+func current[T client.Object](ctx context.Context, o T) T {
 	GinkgoHelper()
-	for _, obj := range objs {
-		Expect(api.Create(ctx, obj)).To(Succeed())
-	}
-}
-
-// current reads a bucket's newest state.
-func current(ctx context.Context, b *storagev1alpha1.StorageBucket) *storagev1alpha1.StorageBucket {
-	GinkgoHelper()
-	var got storagev1alpha1.StorageBucket
-	Expect(api.Get(ctx, client.ObjectKeyFromObject(b), &got)).To(Succeed())
-	return &got
+	got, ok := o.DeepCopyObject().(T)
+	Expect(ok).To(BeTrue())
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(o), got)).To(Succeed())
+	return got
 }
 
 // condition is "Status Reason" of a condition; empty when there is none.
-func condition(b *storagev1alpha1.StorageBucket, conditionType string) string {
-	c := meta.FindStatusCondition(b.Status.Conditions, conditionType)
-	if c == nil {
-		return ""
+func condition(conditions []metav1.Condition, kind string) string {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return fmt.Sprintf("%s %s", c.Status, c.Reason)
+		}
 	}
-	return fmt.Sprintf("%s %s", c.Status, c.Reason)
+	return ""
 }
 
-// eventuallyHealthy waits for the Healthy condition's "Status Reason".
-func eventuallyHealthy(ctx context.Context, b *storagev1alpha1.StorageBucket, want string) *storagev1alpha1.StorageBucket {
+// message is a condition's; empty when there is none.
+func message(conditions []metav1.Condition, kind string) string {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// eventually waits for a bucket's condition to be "Status Reason".
+func eventually(ctx context.Context, b *storagev1.StorageBucket, kind, want string) *storagev1.StorageBucket {
 	GinkgoHelper()
-	var got *storagev1alpha1.StorageBucket
+	var got *storagev1.StorageBucket
 	Eventually(func() string {
 		got = current(ctx, b)
-		return condition(got, storagev1alpha1.ConditionHealthy)
+		return condition(got.Status.Conditions, kind)
 	}).Should(Equal(want))
 	return got
+}
+
+// update changes a bucket's spec.
+func update(ctx context.Context, b *storagev1.StorageBucket, change func(*storagev1.StorageBucket)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		got := current(ctx, b)
+		change(got)
+		return api.Update(ctx, got)
+	}).Should(Succeed())
+}
+
+// eventuallyGone waits until a bucket's object does not exist.
+func eventuallyGone(ctx context.Context, b *storagev1.StorageBucket) {
+	GinkgoHelper()
+	Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(b), &storagev1.StorageBucket{}) }).
+		Should(MatchError(ContainSubstring("not found")))
 }

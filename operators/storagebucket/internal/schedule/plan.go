@@ -1,24 +1,29 @@
-// Package schedule decides when each bucket is probed next, and wakes the
+// Package schedule decides when each object is probed next, and wakes the
 // controller when that time has come.
 //
 // Every object has its own fixed slots on the wall clock, one an interval, at
 // an offset taken from its UID. So objects with the same interval are spread
 // over it, and stay spread when the controller restarts.
 //
-//	          first seen, never probed
-//	                   │
-//	                   ▼
-//	┌─────────────▶  due  ◀───────────── inputs changed
-//	│                  │ Probed
-//	│ its slot comes   ▼
-//	└────────────── waiting ───────────▶ (Forget)
+//	first seen with no result;
+//	inputs changed, unless parked;
+//	poked
+//	 │
+//	 ▼
+//	due ─┬─ Probed ───▶ waiting ────── its slot comes ──▶ due
+//	     ├─ Postpone ─▶ put off ────── the wait is over ─▶ due
+//	     ├─ Backoff ──▶ backing off ── the wait is over ─▶ due
+//	     └─ Park ─────▶ parked ─────── Due asks: it wakes ▶ waiting
+//
+// Park and Forget are possible in every state. An object that wakes is due after
+// a time of its own within 30 seconds, so that those that wake together are
+// spread.
 //
 // A Plan lives in memory only. What must survive a restart is in the objects'
 // status; everything else is worked out again from the UID and the clock.
 package schedule
 
 import (
-	"hash/fnv"
 	"sync"
 	"time"
 
@@ -26,15 +31,54 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// catchUp is the time over which objects whose slot passed while nobody was
-// watching are spread after a start.
-const catchUp = 30 * time.Second
+const (
+	// mergePokes is the least time between two probes of an object because of
+	// pokes: a burst of notifications means one probe a second.
+	mergePokes = time.Second
+
+	// firstBackoff and maxBackoff bound the wait after failures.
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+)
+
+// Cause is why an object is due; empty when it is not.
+type Cause string
+
+// Causes. Where several apply the last one of this list is given.
+const (
+	// Slot means that the object's own time came.
+	Slot Cause = "Slot"
+	// Changed means that the last result is worth nothing: there is none for
+	// the present inputs.
+	Changed Cause = "Changed"
+	// Poked means that somebody asked.
+	Poked Cause = "Poked"
+)
+
+// weight orders the causes.
+var weight = map[Cause]int{Slot: 1, Changed: 2, Poked: 3}
+
+// heavier is the one of two causes that counts.
+func heavier(a, b Cause) Cause {
+	if weight[a] > weight[b] {
+		return a
+	}
+	return b
+}
+
+// Turn says whether an object is due.
+type Turn struct {
+	// Cause is empty when it is not.
+	Cause Cause
+	// Lag is how long it has been due.
+	Lag time.Duration
+}
 
 // Subject is what a Plan has to know of an object.
 type Subject struct {
 	// Key names the object.
 	Key types.NamespacedName
-	// UID sets the object's phase, and tells it from a namesake.
+	// UID sets the object's phase, and tells it from a namesake; not empty.
 	UID types.UID
 	// Interval between two probes; more than zero.
 	Interval time.Duration
@@ -45,8 +89,12 @@ type Subject struct {
 	// present spec. It counts only the first time the object is seen: after
 	// that the plan knows better than a status read from a cache.
 	Fresh bool
-	// LastProbe is when that was; zero when it is not known.
+	// LastProbe is the time of the last probe that was written down; zero when
+	// it is not known.
 	LastProbe time.Time
+	// Heartbeat is how much older than the last probe LastProbe may be, because
+	// not every probe is written down.
+	Heartbeat time.Duration
 }
 
 // Plan holds the next probe time of every object. It is safe for concurrent
@@ -56,21 +104,11 @@ type Plan struct {
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
+	agenda  agenda
 
-	// changed has an element whenever a time to wake up moved closer.
+	// changed has an element whenever the time to wake up may have moved
+	// closer.
 	changed chan struct{}
-}
-
-type entry struct {
-	uid      types.UID
-	interval time.Duration
-	inputs   string
-	// next is when the object becomes due.
-	next time.Time
-	// announce is when somebody has to be told. It is later than next once
-	// that has been done, so that an object is announced once a slot and not
-	// without end while its probe is under way.
-	announce time.Time
 }
 
 // NewPlan returns an empty plan.
@@ -83,18 +121,25 @@ func NewPlan(c clock.PassiveClock) *Plan {
 }
 
 // Due tells whether the object has to be probed now, and takes note of it when
-// it was not known.
-func (p *Plan) Due(s Subject) bool {
+// it was not known. It stays due until Probed, Postpone, Backoff or Park. A
+// parked object wakes: it is due after a time of its own within 30 seconds, or
+// within its interval where that is shorter, and now only when it was poked.
+func (p *Plan) Due(s Subject) Turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	e, known := p.entries[s.Key]
-	if !known || e.uid != s.UID {
-		e = &entry{uid: s.UID, interval: s.Interval, inputs: s.Inputs, next: firstProbe(s, now)}
-		p.entries[s.Key] = e
-		p.setAnnounce(e, e.next)
+	e := p.look(s, now)
+	if e.parked {
+		p.wake(e, now)
 	}
-	return e.inputs != s.Inputs || !now.Before(e.next)
+	if !e.poked.IsZero() && (!now.Before(e.poked) || !now.Before(e.next)) {
+		e.dueNoLaterThan(e.poked, Poked)
+		e.poked = time.Time{}
+	}
+	if now.Before(e.next) {
+		return Turn{}
+	}
+	return Turn{Cause: e.cause, Lag: max(0, now.Sub(e.since))}
 }
 
 // Probed notes that the object was probed just now, and that the result was
@@ -103,41 +148,200 @@ func (p *Plan) Probed(s Subject, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	next := now.Add(retryAfter)
-	next = next.Add(untilSlot(next, s.UID, s.Interval))
-	e := &entry{uid: s.UID, interval: s.Interval, inputs: s.Inputs, next: next}
-	p.entries[s.Key] = e
-	p.setAnnounce(e, next)
+	e := p.entryOf(s, now)
+	e.inputs, e.interval = s.Inputs, s.Interval
+	e.failures, e.parked = 0, false
+	e.next = now.Add(retryAfter)
+	e.next = e.next.Add(untilSlot(e.next, s.UID, s.Interval))
+	e.cause, e.since = Slot, e.next
+	p.list(e)
+}
+
+// Postpone notes that there was no room for the probe. The object is asked
+// about again after the wait, is still due for the same cause, and its lag
+// grows.
+func (p *Plan) Postpone(s Subject, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	e := p.entryOf(s, now)
+	e.parked = false
+	e.since = earlier(e.since, now)
+	e.next = now.Add(max(wait, resolution))
+	p.list(e)
+}
+
+// Backoff notes that work on the object failed. It is due again, for the same
+// cause, after a wait that doubles from 1 second to 5 minutes, but is not longer
+// than the interval and not shorter than floor. Changed inputs and pokes do not
+// wait.
+func (p *Plan) Backoff(s Subject, floor time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	e := p.entryOf(s, now)
+	e.inputs, e.interval = s.Inputs, s.Interval
+	e.parked = false
+	e.failures++
+	e.next = now.Add(max(backoff(e.failures, s.Interval), floor))
+	e.since = e.next
+	p.list(e)
+}
+
+// Park takes the object out of the plan's announcements until it wakes (see
+// Due) or is poked. What it was due for is kept.
+func (p *Plan) Park(s Subject) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entryOf(s, p.clock.Now())
+	e.parked = true
+	if !e.urgent { // a poke that came meanwhile is announced nevertheless
+		p.agenda.drop(e)
+	}
+}
+
+// Poke makes the object due now, also when it is not known yet. Pokes of one
+// object that are less than a second apart are merged: the first is announced
+// at once, the others once, a second after it. An object that does not exist
+// has to be forgotten again.
+func (p *Plan) Poke(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	e, known := p.entries[key]
+	if !known {
+		e = &entry{key: key, index: notListed}
+		p.entries[key] = e
+	}
+	if !e.lastPoke.After(now) {
+		// One that lies ahead serves this poke as well.
+		e.lastPoke = later(now, e.lastPoke.Add(mergePokes))
+	}
+	if e.poked.IsZero() {
+		e.poked = e.lastPoke
+	}
+	e.urgent = true
+	at := e.lastPoke
+	if e.index != notListed {
+		at = earlier(at, e.announce)
+	}
+	p.setAnnounce(e, at)
 }
 
 // Forget drops an object.
 func (p *Plan) Forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.entries, key)
+	if e, known := p.entries[key]; known {
+		p.agenda.drop(e)
+		delete(p.entries, key)
+	}
 }
 
-// announce returns the objects that became due and were not announced yet, and
-// how long to wait for the next one; a negative wait means there is none.
-func (p *Plan) announce() (due []types.NamespacedName, wait time.Duration) {
+// Len is the number of objects in the plan.
+func (p *Plan) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, wait := p.clock.Now(), -1
-	for key, e := range p.entries {
-		if !now.Before(e.announce) {
-			due = append(due, key)
-			e.announce = now.Add(untilSlot(now, e.uid, e.interval))
-		}
-		if d := e.announce.Sub(now); wait < 0 || d < wait {
-			wait = d
-		}
-	}
-	return due, wait
+	return len(p.entries)
 }
 
-// setAnnounce needs p.mu.
+// announce returns the objects that became due and were not announced yet, the
+// urgent ones first, and how long to wait for the next one; a negative wait
+// means there is none.
+func (p *Plan) announce() (due []Announcement, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	var slots []Announcement
+	for len(p.agenda) > 0 && !now.Before(p.agenda[0].announce) {
+		e := p.agenda[0]
+		if e.urgent && !now.Before(e.lastPoke) {
+			due = append(due, Announcement{Object: e.key, Urgent: true})
+			e.urgent = false
+		} else {
+			slots = append(slots, Announcement{Object: e.key})
+		}
+		if again := e.reannounce(now); again.IsZero() {
+			p.agenda.drop(e)
+		} else {
+			p.agenda.set(e, again)
+		}
+	}
+	due = append(due, slots...)
+	if len(p.agenda) == 0 {
+		return due, -1
+	}
+	return due, p.agenda[0].announce.Sub(now)
+}
+
+// look finds the object's entry and compares it with what it is now. It needs
+// p.mu, as do all below.
+func (p *Plan) look(s Subject, now time.Time) *entry {
+	e := p.entryOf(s, now)
+	if e.inputs != s.Inputs {
+		e.inputs = s.Inputs
+		e.failures = 0
+		if e.parked { // somebody mended something; nobody was late before that
+			e.parked, e.since = false, now
+		}
+		e.dueNoLaterThan(now, Changed)
+	}
+	if e.interval != s.Interval {
+		e.interval = s.Interval
+		if e.cause == Slot && e.failures == 0 && !e.parked && now.Before(e.next) {
+			e.dueNoLaterThan(now.Add(untilSlot(now, s.UID, s.Interval)), Slot)
+			p.list(e)
+		}
+	}
+	return e
+}
+
+// entryOf finds the object's entry, or makes one.
+func (p *Plan) entryOf(s Subject, now time.Time) *entry {
+	old, known := p.entries[s.Key]
+	if known && old.uid == s.UID {
+		return old
+	}
+	e := &entry{key: s.Key, uid: s.UID, interval: s.Interval, inputs: s.Inputs, index: notListed}
+	e.next, e.cause = firstProbe(s, now)
+	e.since = e.next
+	if known { // poked before it was seen, or a namesake
+		e.poked, e.lastPoke, e.urgent = old.poked, old.lastPoke, old.urgent
+		p.agenda.drop(old)
+	}
+	p.entries[s.Key] = e
+	p.list(e)
+	return e
+}
+
+// wake ends the parking of an object.
+func (p *Plan) wake(e *entry, now time.Time) {
+	e.parked = false
+	e.failures = 0
+	e.next = now.Add(spread(now, e.uid, e.interval))
+	e.since = e.next
+	if !e.poked.IsZero() {
+		e.poked = later(e.poked, now) // nobody was late while it was parked
+	}
+	p.list(e)
+}
+
+// list sets the announcement of an object that has just been given a new time.
+func (p *Plan) list(e *entry) {
+	at := e.next
+	e.urgent = e.cause == Poked
+	if !e.poked.IsZero() {
+		at = earlier(at, e.poked)
+		e.urgent = true
+	}
+	p.setAnnounce(e, at)
+}
+
 func (p *Plan) setAnnounce(e *entry, at time.Time) {
-	e.announce = at
+	p.agenda.set(e, at)
+	if e.index != 0 {
+		return // another one is sooner: the ticker's time to wake up stands
+	}
 	select {
 	case p.changed <- struct{}{}:
 	default: // a wake-up is already waiting
@@ -147,39 +351,21 @@ func (p *Plan) setAnnounce(e *entry, at time.Time) {
 // firstProbe is when an object is due that this process sees for the first
 // time: at once when there is no result, at its next slot when there is, and
 // within catchUp when a slot was missed.
-func firstProbe(s Subject, now time.Time) time.Time {
+func firstProbe(s Subject, now time.Time) (time.Time, Cause) {
 	if !s.Fresh {
-		return now
+		return now, Changed
 	}
-	wait := untilSlot(now, s.UID, s.Interval)
-	if missed := now.Sub(s.LastProbe) > s.Interval; missed {
-		wait = min(wait, time.Duration(phase(s.UID)%uint64(catchUp)))
+	if missed := now.Sub(s.LastProbe) > s.Interval+s.Heartbeat; missed {
+		return now.Add(spread(now, s.UID, s.Interval)), Slot
 	}
-	return now.Add(wait)
+	return now.Add(untilSlot(now, s.UID, s.Interval)), Slot
 }
 
-// untilSlot is the time from now to the object's next slot, more than zero and
-// at most an interval. It is added to a time that carries Go's monotonic
-// reading, so a step of the wall clock does not stop the probes.
-func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Duration {
-	offset := time.Duration(phase(uid) % uint64(interval))
-	sinceSlot := (now.UnixNano() - int64(offset)) % int64(interval)
-	if sinceSlot < 0 {
-		sinceSlot += int64(interval)
+// backoff is the wait after so many failures in a row.
+func backoff(failures int, interval time.Duration) time.Duration {
+	wait, limit := firstBackoff, min(interval, maxBackoff)
+	for ; failures > 1 && wait < limit; failures-- {
+		wait *= 2
 	}
-	return interval - time.Duration(sinceSlot)
-}
-
-// phase spreads UIDs evenly over 64 bits.
-func phase(uid types.UID) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(uid))
-	return h.Sum64()
-}
-
-// Timeout is how long a probe may take when probes are interval apart: limit,
-// or four fifths of the interval where that is less, so that a store that
-// hangs has been judged before the next slot.
-func Timeout(limit, interval time.Duration) time.Duration {
-	return min(limit, interval/5*4)
+	return min(wait, limit)
 }

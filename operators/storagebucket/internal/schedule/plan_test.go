@@ -2,9 +2,11 @@ package schedule
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -20,6 +22,13 @@ func subject(name string) Subject {
 	}
 }
 
+// settled is a subject with a result from just before the start.
+func settled(name string) Subject {
+	s := subject(name)
+	s.Fresh, s.LastProbe = true, start.Add(-time.Second)
+	return s
+}
+
 func newPlan() (*Plan, *testingclock.FakePassiveClock) {
 	c := testingclock.NewFakePassiveClock(start)
 	return NewPlan(c), c
@@ -28,26 +37,34 @@ func newPlan() (*Plan, *testingclock.FakePassiveClock) {
 // advance moves the clock on.
 func advance(c *testingclock.FakePassiveClock, d time.Duration) { c.SetTime(c.Now().Add(d)) }
 
-func TestNewObjectIsDueAtOnce(t *testing.T) {
-	p, _ := newPlan()
-	if !p.Due(subject("a")) {
-		t.Error("not due")
+// wantTurn checks why the subject is due, and since when.
+func wantTurn(t *testing.T, p *Plan, s Subject, want Turn) {
+	t.Helper()
+	if diff := cmp.Diff(want, p.Due(s)); diff != "" {
+		t.Errorf("turn (-want +got):\n%s", diff)
 	}
 }
 
-func TestObjectStaysDueUntilItsResultIsKept(t *testing.T) {
+// announced is what the plan announces now.
+func announced(p *Plan) []Announcement {
+	due, _ := p.announce()
+	return due
+}
+
+func TestNewObjectIsDueAtOnce(t *testing.T) {
+	p, _ := newPlan()
+	wantTurn(t, p, subject("a"), Turn{Cause: Changed})
+}
+
+func TestObjectStaysDueUntilItsResultIsKeptAndItsLagGrows(t *testing.T) {
 	p, c := newPlan()
 	s := subject("a")
-	for range 3 {
-		if !p.Due(s) {
-			t.Fatal("not due any more, though nothing was kept")
-		}
+	for i := range 3 {
+		wantTurn(t, p, s, Turn{Cause: Changed, Lag: time.Duration(i) * time.Millisecond})
 		advance(c, time.Millisecond)
 	}
 	p.Probed(s, 0)
-	if p.Due(s) {
-		t.Error("due right after a probe")
-	}
+	wantTurn(t, p, s, Turn{})
 }
 
 func TestObjectIsDueOnceAnInterval(t *testing.T) {
@@ -57,7 +74,10 @@ func TestObjectIsDueOnceAnInterval(t *testing.T) {
 	probes := 0
 	for range 10 * 30 * 10 { // ten intervals in steps of 100 ms
 		advance(c, 100*time.Millisecond)
-		if p.Due(s) {
+		if turn := p.Due(s); turn.Cause != "" {
+			if turn.Cause != Slot || turn.Lag >= 100*time.Millisecond {
+				t.Fatalf("turn %+v", turn)
+			}
 			probes++
 			p.Probed(s, 0)
 		}
@@ -67,18 +87,15 @@ func TestObjectIsDueOnceAnInterval(t *testing.T) {
 	}
 }
 
-func TestChangedInputsAreDueAtOnce(t *testing.T) {
-	p, _ := newPlan()
+func TestChangedInputsAreDueAtOnceAndOnce(t *testing.T) {
+	p, c := newPlan()
 	s := subject("a")
 	p.Probed(s, 0)
+	advance(c, time.Second)
 	s.Inputs = "2/a"
-	if !p.Due(s) {
-		t.Error("not due after a change")
-	}
+	wantTurn(t, p, s, Turn{Cause: Changed})
 	p.Probed(s, 0)
-	if p.Due(s) {
-		t.Error("due twice for one change")
-	}
+	wantTurn(t, p, s, Turn{})
 }
 
 func TestStaleStatusDoesNotMakeAProbedObjectDue(t *testing.T) {
@@ -86,9 +103,7 @@ func TestStaleStatusDoesNotMakeAProbedObjectDue(t *testing.T) {
 	s := subject("a") // Fresh is false, as in a cache that lags behind
 	p.Due(s)
 	p.Probed(s, 0)
-	if p.Due(s) {
-		t.Error("due because of a stale read")
-	}
+	wantTurn(t, p, s, Turn{})
 }
 
 func TestNamesakeIsANewObject(t *testing.T) {
@@ -96,8 +111,9 @@ func TestNamesakeIsANewObject(t *testing.T) {
 	s := subject("a")
 	p.Probed(s, 0)
 	s.UID = "another"
-	if !p.Due(s) {
-		t.Error("not due")
+	wantTurn(t, p, s, Turn{Cause: Changed})
+	if p.Len() != 1 || len(p.agenda) != 1 {
+		t.Errorf("%d entries, %d listed", p.Len(), len(p.agenda))
 	}
 }
 
@@ -106,9 +122,13 @@ func TestForgottenObjectIsNotAnnounced(t *testing.T) {
 	s := subject("a")
 	p.Probed(s, 0)
 	p.Forget(s.Key)
+	p.Forget(s.Key)
 	advance(c, time.Hour)
 	if due, wait := p.announce(); len(due) != 0 || wait >= 0 {
 		t.Errorf("announced %v, wait %v", due, wait)
+	}
+	if p.Len() != 0 {
+		t.Errorf("%d entries left", p.Len())
 	}
 }
 
@@ -117,14 +137,14 @@ func TestDueObjectIsAnnouncedOnceASlot(t *testing.T) {
 	s := subject("a")
 	p.Probed(s, 0)
 	advance(c, s.Interval)
-	if due, _ := p.announce(); len(due) != 1 {
+	if due := announced(p); len(due) != 1 || due[0].Urgent {
 		t.Fatalf("announced %v", due)
 	}
 	if due, wait := p.announce(); len(due) != 0 || wait <= 0 || wait > s.Interval {
 		t.Errorf("announced again: %v, wait %v", due, wait)
 	}
 	advance(c, s.Interval)
-	if due, _ := p.announce(); len(due) != 1 {
+	if due := announced(p); len(due) != 1 {
 		t.Error("an object whose probe never ended is not announced in the next slot")
 	}
 }
@@ -134,94 +154,227 @@ func TestRetryAfterDelaysTheNextProbe(t *testing.T) {
 	s := subject("a")
 	p.Probed(s, 2*time.Minute)
 	advance(c, 2*time.Minute)
-	if p.Due(s) {
-		t.Error("due before the store's time is over")
-	}
+	wantTurn(t, p, s, Turn{})
 	advance(c, s.Interval)
-	if !p.Due(s) {
+	if p.Due(s).Cause != Slot {
 		t.Error("not due in the slot after that")
 	}
 }
 
-func TestRestartProbesNothingThatIsFresh(t *testing.T) {
-	p, _ := newPlan()
-	for i := range 100 {
-		s := subject(fmt.Sprint(i))
-		s.Fresh, s.LastProbe = true, start.Add(-time.Second)
-		if p.Due(s) {
-			t.Fatalf("object %d is due at the start", i)
-		}
+func TestShorterIntervalBringsTheSlotForwardWithoutAnExtraProbe(t *testing.T) {
+	p, c := newPlan()
+	s := subject("a")
+	s.Interval = 24 * time.Hour
+	p.Probed(s, 0)
+	s.Interval = 10 * time.Second
+	wantTurn(t, p, s, Turn{})
+	advance(c, s.Interval)
+	if got := p.Due(s).Cause; got != Slot {
+		t.Errorf("cause %q after the new interval", got)
+	}
+	if due := announced(p); len(due) != 1 {
+		t.Errorf("announced %v", due)
 	}
 }
 
-func TestObjectsAreSpreadOverTheInterval(t *testing.T) {
-	for name, lastProbe := range map[string]time.Duration{
-		"after a short restart": -time.Second,
-		"after a long outage":   -24 * time.Hour,
+func TestPostponedObjectKeepsItsCauseAndItsLag(t *testing.T) {
+	p, c := newPlan()
+	s := subject("a")
+	wantTurn(t, p, s, Turn{Cause: Changed})
+	for i := range 5 {
+		p.Postpone(s, time.Second)
+		if due := announced(p); len(due) != 0 {
+			t.Fatalf("announced %v before the wait is over", due)
+		}
+		wantTurn(t, p, s, Turn{})
+		advance(c, time.Second)
+		if due := announced(p); len(due) != 1 {
+			t.Fatalf("announced %v after the wait", due)
+		}
+		wantTurn(t, p, s, Turn{Cause: Changed, Lag: time.Duration(i+1) * time.Second})
+	}
+}
+
+func TestBackoffDoublesIsCappedAndIsResetByAProbe(t *testing.T) {
+	for name, test := range map[string]struct {
+		interval, floor time.Duration
+		want            []time.Duration
+	}{
+		"capped by the interval":    {interval: 10 * time.Second, want: seconds(1, 2, 4, 8, 10, 10)},
+		"capped at five minutes":    {interval: time.Hour, want: seconds(1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300)},
+		"at least the floor":        {interval: 10 * time.Second, floor: 3 * time.Second, want: seconds(3, 3, 4, 8, 10)},
+		"a floor beyond the cap":    {interval: 10 * time.Second, floor: time.Minute, want: seconds(60, 60)},
+		"an interval of one second": {interval: time.Second, want: seconds(1, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, c := newPlan()
-			const objects, parts = 3000, 30
-			for i := range objects {
-				s := subject(fmt.Sprint(i))
-				s.Fresh, s.LastProbe = true, start.Add(lastProbe)
-				p.Due(s)
-			}
-			for second := range parts {
-				advance(c, time.Second)
-				due, _ := p.announce()
-				if n := len(due); n < 60 || n > 150 {
-					t.Errorf("second %d: %d objects of %d, want about %d", second, n, objects, objects/parts)
+			s := subject("a")
+			s.Interval = test.interval
+			p.Due(s)
+			for i, want := range append(test.want, test.want...) {
+				if i == len(test.want) {
+					p.Probed(s, 0)
+				}
+				p.Backoff(s, test.floor)
+				advance(c, want-1)
+				if turn := p.Due(s); turn.Cause != "" {
+					t.Fatalf("failure %d: due before %v", i+1, want)
+				}
+				advance(c, 1)
+				if turn := p.Due(s); turn.Cause == "" || turn.Lag != 0 {
+					t.Fatalf("failure %d: %+v after %v", i+1, turn, want)
 				}
 			}
 		})
 	}
 }
 
-func TestMissedSlotOfALongIntervalIsCaughtUpSoon(t *testing.T) {
+func seconds(list ...int) []time.Duration {
+	out := make([]time.Duration, len(list))
+	for i, n := range list {
+		out[i] = time.Duration(n) * time.Second
+	}
+	return out
+}
+
+func TestBackoffKeepsTheCauseAndGivesWayToChangesAndPokes(t *testing.T) {
 	p, c := newPlan()
-	s := subject("a")
-	s.Interval, s.Fresh, s.LastProbe = 24*time.Hour, true, start.Add(-48*time.Hour)
+	s := settled("a")
 	p.Due(s)
-	advance(c, catchUp)
-	if !p.Due(s) {
-		t.Error("not due after the time for catching up")
-	}
+	p.Poke(s.Key)
+	wantTurn(t, p, s, Turn{Cause: Poked})
+	p.Backoff(s, time.Minute)
+	wantTurn(t, p, s, Turn{})
+	advance(c, time.Minute)
+	wantTurn(t, p, s, Turn{Cause: Poked})
+
+	p.Probed(s, 0)
+	p.Backoff(s, time.Minute)
+	s.Inputs = "2/a"
+	wantTurn(t, p, s, Turn{Cause: Changed})
+
+	p.Backoff(s, time.Minute)
+	p.Poke(s.Key)
+	wantTurn(t, p, s, Turn{Cause: Poked})
 }
 
-func TestSlotsStayWhereTheyAreWhenAProbeIsLate(t *testing.T) {
-	uid, interval := types.UID("x"), time.Minute
-	slot := start.Add(untilSlot(start, uid, interval))
-	for late := time.Duration(0); late < interval; late += 7 * time.Second {
-		now := slot.Add(late)
-		if next := now.Add(untilSlot(now, uid, interval)); !next.Equal(slot.Add(interval)) {
-			t.Errorf("%v late: next slot %v, want %v", late, next, slot.Add(interval))
-		}
-	}
-}
-
-func TestTimeoutIsShorterThanTheInterval(t *testing.T) {
-	for interval, want := range map[time.Duration]time.Duration{
-		time.Second:      800 * time.Millisecond,
-		5 * time.Second:  4 * time.Second,
-		30 * time.Second: 5 * time.Second,
+func TestParkedObjectIsNeverAnnouncedAndWakesSpread(t *testing.T) {
+	for name, interval := range map[string]time.Duration{
+		"over its interval": 8 * time.Second,
+		"over 30 seconds":   24 * time.Hour,
 	} {
-		if got := Timeout(5*time.Second, interval); got != want {
-			t.Errorf("%v: got %v, want %v", interval, got, want)
-		}
-	}
-}
-
-func TestNextSlotIsAheadAndAtMostAnIntervalAway(t *testing.T) {
-	times := []int64{0, -1, 1, start.UnixNano(), -start.UnixNano(), 1 << 62, -(1 << 62)}
-	intervals := []time.Duration{1, 7, time.Second, time.Hour, 1 << 62}
-	for _, nanos := range times {
-		for _, interval := range intervals {
-			for _, uid := range []types.UID{"", "x", "c5f9a3e8-2d1a-4a55-9a53-5a3c1f0d2b11"} {
-				if d := untilSlot(time.Unix(0, nanos), uid, interval); d <= 0 || d > interval {
-					t.Errorf("at %d, interval %v, UID %q: got %v", nanos, interval, uid, d)
+		t.Run(name, func(t *testing.T) {
+			p, c := newPlan()
+			const objects = 2000
+			subjects := make([]Subject, objects)
+			for i := range subjects {
+				subjects[i] = subject(fmt.Sprint(i))
+				subjects[i].Interval = interval
+				if i%2 == 0 { // others are first seen while the store is down
+					p.Probed(subjects[i], 0)
+				}
+				p.Park(subjects[i])
+				p.Park(subjects[i])
+			}
+			advance(c, 72*time.Hour)
+			if due, wait := p.announce(); len(due) != 0 || wait >= 0 {
+				t.Fatalf("%d announced, wait %v", len(due), wait)
+			}
+			for i := range subjects {
+				wantTurn(t, p, subjects[i], Turn{})
+			}
+			window := min(interval, 30*time.Second)
+			mean := objects / int(window/time.Second)
+			for second := range int(window / time.Second) {
+				advance(c, time.Second)
+				due := announced(p)
+				if n := len(due); n < mean/2 || n > mean*2 {
+					t.Errorf("second %d: %d objects, want about %d", second, n, mean)
 				}
 			}
+			for _, s := range subjects {
+				if turn := p.Due(s); turn.Cause == "" || turn.Lag > window {
+					t.Fatalf("%v: %+v", s.Key, turn)
+				}
+			}
+		})
+	}
+}
+
+func TestChangedInputsWakeAParkedObjectAtOnce(t *testing.T) {
+	p, c := newPlan()
+	s := settled("a")
+	p.Probed(s, 0)
+	p.Park(s)
+	advance(c, time.Hour)
+	s.Inputs = "2/a"
+	wantTurn(t, p, s, Turn{Cause: Changed})
+}
+
+func TestParkingAgainAfterWakingIsQuiet(t *testing.T) {
+	p, c := newPlan()
+	s := settled("a")
+	p.Park(s)
+	p.Due(s)
+	p.Park(s)
+	advance(c, time.Hour)
+	if due := announced(p); len(due) != 0 {
+		t.Errorf("announced %v", due)
+	}
+}
+
+func TestPlanIsSafeForConcurrentUse(t *testing.T) {
+	p := NewPlan(testingclock.NewFakePassiveClock(start))
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 500 {
+				s := subject(fmt.Sprint(i % 50))
+				switch (i + worker) % 9 {
+				case 0:
+					p.Probed(s, 0)
+				case 1:
+					p.Postpone(s, time.Second)
+				case 2:
+					p.Backoff(s, 0)
+				case 3:
+					p.Park(s)
+				case 4:
+					p.Poke(s.Key)
+				case 5:
+					p.Forget(s.Key)
+				case 6:
+					p.announce()
+				default:
+					p.Due(s)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i, e := range p.agenda {
+		if e.index != i || p.entries[e.key] != e {
+			t.Fatalf("the agenda holds %v at %d, which says %d", e.key, i, e.index)
 		}
 	}
+	if p.Len() > 50 {
+		t.Errorf("%d entries", p.Len())
+	}
+}
+
+func BenchmarkAnnounceTenThousand(b *testing.B) {
+	c := testingclock.NewFakePassiveClock(start)
+	p := NewPlan(c)
+	for i := range 10_000 {
+		s := settled(fmt.Sprint(i))
+		s.Interval = time.Minute
+		p.Due(s)
+	}
+	b.ReportAllocs()
+	count := 0
+	for b.Loop() {
+		advance(c, resolution)
+		count += len(announced(p))
+	}
+	b.ReportMetric(float64(count)/float64(b.N), "announced/op")
 }

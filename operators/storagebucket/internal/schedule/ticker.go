@@ -14,9 +14,17 @@ import (
 // many objects do not mean very many looks.
 const resolution = 20 * time.Millisecond
 
-// Event says that the object of that name is due. It is a hint: the receiver
-// asks the Plan again.
-type Event = event.TypedGenericEvent[types.NamespacedName]
+// Announcement says that the object of that name is due. It is a hint: the
+// receiver asks the Plan again.
+type Announcement struct {
+	// Object is the name.
+	Object types.NamespacedName
+	// Urgent says that somebody is waiting for the result.
+	Urgent bool
+}
+
+// Event is an Announcement as controller-runtime's sources take it.
+type Event = event.TypedGenericEvent[Announcement]
 
 // Ticker sends an Event for every object that becomes due. It is a Runnable
 // for a controller-runtime manager.
@@ -44,9 +52,9 @@ func (*Ticker) NeedLeaderElection() bool { return true }
 func (t *Ticker) Start(ctx context.Context) error {
 	for {
 		due, wait := t.Plan.announce()
-		for _, key := range due {
+		for _, announcement := range due {
 			select {
-			case t.Events <- Event{Object: key}:
+			case t.Events <- Event{Object: announcement}:
 			case <-ctx.Done():
 				return nil
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 )
 
@@ -81,16 +82,19 @@ func (s *server) stop(t *testing.T, sig os.Signal) time.Duration {
 	return time.Since(begin)
 }
 
-// head asks for a bucket; an error's code comes from the body of a list.
-func (s *server) head(t *testing.T, bucket, id, key string) string {
-	t.Helper()
-	client := s3.New(s3.Options{
+func (s *server) client(id, key string) *s3.Client {
+	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(s.endpoint), Region: "us-east-1", UsePathStyle: true, Retryer: aws.NopRetryer{},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: id, SecretAccessKey: key}, nil
 		}),
 	})
-	_, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})
+}
+
+// head asks for a bucket; an error's code comes from the body of a list.
+func (s *server) head(t *testing.T, bucket, id, key string) string {
+	t.Helper()
+	_, err := s.client(id, key).ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})
 	var api smithy.APIError
 	switch {
 	case err == nil:
@@ -133,6 +137,36 @@ func TestStoreComesBackAtItsAddressWithItsBuckets(t *testing.T) {
 		if got := s.head(t, "photos", "root", "root-secret"); got != "ok" {
 			t.Errorf("after a restart: %s", got)
 		}
+	}
+}
+
+func TestVersionsAreKeptOverARestart(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir, "--bucket", "photos")
+	bucket, key := aws.String("photos"), aws.String("cat")
+	client := s.client("root", "root-secret")
+	if _, err := client.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
+		Bucket:                  bucket,
+		VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"one", "two"} {
+		if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: key, Body: strings.NewReader(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: bucket, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	s.stop(t, syscall.SIGTERM)
+	s = start(t, dir)
+	list, err := s.client("root", "root-secret").ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Versions) != 2 || len(list.DeleteMarkers) != 1 {
+		t.Errorf("%d versions and %d delete markers, want 2 and 1", len(list.Versions), len(list.DeleteMarkers))
 	}
 }
 

@@ -103,10 +103,12 @@ func serve(ctx context.Context, o options, address string) error {
 }
 
 // openBackend opens the directory. Metadata is kept in files beside the data,
-// because not every file system has extended attributes.
+// because not every file system has extended attributes, and old versions of
+// objects in a directory of their own, without which buckets cannot be
+// versioned.
 func openBackend(dir string) (*posix.Posix, error) {
-	data, metadata := filepath.Join(dir, "data"), filepath.Join(dir, "metadata")
-	for _, d := range []string{data, metadata, iamDir(dir)} {
+	data, metadata, versions := filepath.Join(dir, "data"), filepath.Join(dir, "metadata"), filepath.Join(dir, "versions")
+	for _, d := range []string{data, metadata, versions, iamDir(dir)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("making the store's directory: %w", err)
 		}
@@ -115,7 +117,7 @@ func openBackend(dir string) (*posix.Posix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the metadata: %w", err)
 	}
-	backend, err := posix.New(data, sidecar, posix.PosixOpts{ValidateBucketNames: true})
+	backend, err := posix.New(data, sidecar, posix.PosixOpts{ValidateBucketNames: true, VersioningDir: versions})
 	if err != nil {
 		return nil, fmt.Errorf("opening the data: %w", err)
 	}

@@ -1,0 +1,46 @@
+package apitest
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// rule is one thing the schema refuses: the fields of an object that just
+// keeps it, those of one that breaks it, and all the API server says then, line
+// by line.
+type rule struct {
+	name      string
+	good, bad fields
+	want      string
+}
+
+// sameInV1alpha1 tells whether the rule is about a field that has the same name
+// in v1alpha1.
+func (r rule) sameInV1alpha1() bool {
+	for _, path := range []string{"spec: ", "spec.bucketName", "spec.store.", "spec.probe.interval"} {
+		if strings.HasPrefix(r.want, path) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds checks the rules of one kind by dry run.
+func holds(gvk schema.GroupVersionKind, base fields, rules []rule) {
+	var namespace string
+	BeforeAll(func(ctx context.Context) { namespace = newNamespace(ctx) })
+	for _, r := range rules {
+		It("knows "+r.name, func(ctx context.Context) {
+			good := object(gvk, namespace, "photos", base, r.good)
+			Expect(api.Create(ctx, good, client.DryRunAll)).To(Succeed())
+			bad := object(gvk, namespace, "photos", base, r.bad)
+			err := api.Create(ctx, bad, client.DryRunAll)
+			Expect(refusals(err)).To(Equal(r.want))
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// BucketUsage says how much is in the bucket that the StorageBucket of the same
+// name and namespace declares. It is read from the store while the request
+// waits, and kept nowhere: there is nothing to watch, and nothing to write.
+//
+// +kubebuilder:object:root=true
+type BucketUsage struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata has the name, the namespace and the labels of the StorageBucket.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// bucketName is the name of the bucket in the store.
+	BucketName string `json:"bucketName"`
+
+	// store is the ObjectStore the bucket is in, as namespace/name, or "inline"
+	// when the StorageBucket itself says where the store is.
+	Store string `json:"store"`
+
+	// objects is the number of objects in the bucket, old versions not counted.
+	// It is absent when they could not be counted; reason says why.
+	// +optional
+	Objects *int64 `json:"objects,omitempty"`
+
+	// bytes is the sum of the objects' sizes, old versions not counted. It is
+	// absent when objects is.
+	// +optional
+	Bytes *int64 `json:"bytes,omitempty"`
+
+	// truncated means that counting ended at the server's limit of objects: there
+	// are at least as many objects and bytes as said.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+
+	// measuredAt is when counting ended, whether it succeeded or not.
+	MeasuredAt metav1.Time `json:"measuredAt"`
+
+	// reason is one word for why the objects could not be counted; it is absent
+	// when they were.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says the same for people, and what to do about it.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// BucketUsageList is a list of BucketUsages. A bucket that could not be measured
+// is in it all the same, with the reason.
+//
+// +kubebuilder:object:root=true
+type BucketUsageList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata has the token to go on with, when the list was asked for in
+	// pieces.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// items are the BucketUsages.
+	Items []BucketUsage `json:"items"`
+}
+
+// OpenAPIModelName is the name of the type in the published schema.
+func (BucketUsage) OpenAPIModelName() string { return "dev.koboshi.storage.usage.v1.BucketUsage" }
+
+// OpenAPIModelName is the name of the type in the published schema.
+func (BucketUsageList) OpenAPIModelName() string {
+	return "dev.koboshi.storage.usage.v1.BucketUsageList"
+}

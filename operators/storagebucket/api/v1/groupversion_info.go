@@ -1,0 +1,33 @@
+// Package v1 is the API of group storage.koboshi.dev, version v1: where object
+// stores are, and which buckets in them are meant. It is the version that is
+// stored, and the hub all other versions convert through.
+//
+// +kubebuilder:object:generate=true
+// +groupName=storage.koboshi.dev
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	// GroupVersion of the types in this package.
+	GroupVersion = schema.GroupVersion{Group: "storage.koboshi.dev", Version: "v1"}
+
+	// SchemeBuilder registers the types with a scheme.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+	// AddToScheme adds the types to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&ObjectStore{}, &ObjectStoreList{},
+		&StorageBucket{}, &StorageBucketList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

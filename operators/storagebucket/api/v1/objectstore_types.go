@@ -1,0 +1,220 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CredentialsSource says where the keys for a store come from.
+// +kubebuilder:validation:Enum=Secret;Environment
+type CredentialsSource string
+
+// Sources of credentials.
+const (
+	// CredentialsFromSecret reads a static key pair from a Secret.
+	CredentialsFromSecret CredentialsSource = "Secret"
+
+	// CredentialsFromEnvironment uses the identity the operator itself runs
+	// with: environment variables, web identity (IRSA), pod identity, instance
+	// role. It has to be allowed for the namespace on the operator's command
+	// line, because whoever may write an ObjectStore would act as the operator.
+	CredentialsFromEnvironment CredentialsSource = "Environment"
+)
+
+// ObjectStoreSpec says where an object store is, how to speak to it, and who
+// may use it.
+type ObjectStoreSpec struct {
+	// endpoint is the URL of the S3 API, for example https://s3.example.com or
+	// http://127.0.0.1:9000. It carries no user, no query and no fragment:
+	// credentials belong in the Secret. The operator may be set up to refuse
+	// some addresses.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getHostname() != ''",message="must name a host"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must not contain a user or a password: put credentials in the Secret named by credentials.secretRef"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('?') && !self.contains('#')",message="must not contain a query or a fragment"
+	// +required
+	Endpoint string `json:"endpoint"`
+
+	// region is the region requests are signed for. Most stores other than AWS
+	// accept the default.
+	// +kubebuilder:default=us-east-1
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// pathStyle addresses buckets in the path (endpoint/bucket) and not as a
+	// host name (bucket.endpoint). Almost every store other than AWS needs it.
+	// +kubebuilder:default=true
+	// +optional
+	PathStyle *bool `json:"pathStyle,omitempty"`
+
+	// caBundle names the certificates that sign the endpoint's, in PEM. Without
+	// it those of the operator's system are trusted.
+	// +optional
+	CABundle *CABundleReference `json:"caBundle,omitempty"`
+
+	// credentials sign the requests.
+	// +required
+	Credentials Credentials `json:"credentials"`
+
+	// allowedNamespaces are the namespaces whose StorageBuckets may refer to
+	// this store, beside its own; * means all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
+	// +optional
+	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
+
+	// healthInterval is the time between two checks of the store itself, as a
+	// duration such as 30s: 1s to 24h. A store that is down is checked at
+	// least every 5 seconds, so that its return is soon seen.
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="must be 1s to 24h"
+	// +kubebuilder:validation:Type=string
+	// +optional
+	HealthInterval metav1.Duration `json:"healthInterval,omitzero"`
+
+	// limits keep the load on the store within bounds. Each may only lower what
+	// the operator's command line allows.
+	// +optional
+	Limits RequestLimits `json:"limits,omitzero"`
+}
+
+// CABundleReference names a key of a ConfigMap or a Secret in the namespace of
+// the ObjectStore.
+type CABundleReference struct {
+	// kind is ConfigMap or Secret.
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	// +kubebuilder:default=ConfigMap
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// name of the ConfigMap or Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	Name string `json:"name"`
+
+	// key in it that holds the certificates.
+	// +kubebuilder:default=ca.crt
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// Credentials say which keys sign requests to a store.
+// +kubebuilder:validation:XValidation:rule="(has(self.source) && self.source == 'Environment') != has(self.secretRef)",message="secretRef is required for source Secret, and not allowed for source Environment"
+type Credentials struct {
+	// source is Secret or Environment.
+	// +kubebuilder:default=Secret
+	// +optional
+	Source CredentialsSource `json:"source,omitempty"`
+
+	// secretRef names the Secret, in the namespace of the ObjectStore, that
+	// holds the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for
+	// temporary credentials, AWS_SESSION_TOKEN.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// RequestLimits bound the requests sent to one store.
+type RequestLimits struct {
+	// requestsPerSecond is the mean rate of requests, bursts of a quarter of a
+	// second apart.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
+
+	// concurrency is how many requests may be under way at the same time.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	Concurrency int32 `json:"concurrency,omitempty"`
+}
+
+// ObjectStoreStatus is what the operator last saw of the store.
+type ObjectStoreStatus struct {
+	// conditions of the store.
+	//
+	// Healthy is True when the store answered a signed request and accepted the
+	// credentials, and False when it did not; its reason says which. While it is
+	// False the store's buckets are not probed: their Healthy is Unknown with
+	// the reason StoreUnavailable.
+	//
+	// Ready is True when the endpoint is allowed, the credentials and the
+	// certificates are there, and the store is Healthy.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec this status was worked
+	// out from.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// probe is the last check of the store.
+	// +optional
+	Probe *ProbeStatus `json:"probe,omitempty"`
+
+	// tagsOnCreate says whether the store keeps the tags that come with the
+	// request that makes a bucket. It is absent until a bucket has been made.
+	// +optional
+	TagsOnCreate *bool `json:"tagsOnCreate,omitempty"`
+
+	// lastHandledReconcileAt repeats the last value of the annotation
+	// storage.koboshi.dev/reconcile-requested-at that was acted on.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+}
+
+// ObjectStore says where an S3-compatible object store is, with which
+// credentials it is used, and by whom. The operator checks its health at
+// regular intervals.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:shortName=obs,categories=storage
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.endpoint`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Latency",type=integer,priority=1,JSONPath=`.status.probe.latencyMilliseconds`,description="Milliseconds the store took to answer the last check that is written down."
+// +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.spec.region`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ObjectStore struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec says where the store is and how to use it.
+	// +required
+	Spec ObjectStoreSpec `json:"spec"`
+
+	// status is what the operator last saw of the store.
+	// +optional
+	Status ObjectStoreStatus `json:"status,omitzero"`
+}
+
+// ObjectStoreList is a list of ObjectStores.
+//
+// +kubebuilder:object:root=true
+type ObjectStoreList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// Items are the ObjectStores.
+	Items []ObjectStore `json:"items"`
+}

@@ -1,0 +1,441 @@
+package v1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ManagementPolicy says what the operator may do to a bucket.
+// +kubebuilder:validation:Enum=Observe;Manage
+type ManagementPolicy string
+
+// Management policies.
+const (
+	// Observe only looks: nothing in the store is made, changed or deleted.
+	Observe ManagementPolicy = "Observe"
+
+	// Manage makes the bucket when it does not exist, keeps its configuration
+	// as declared, and deletes it when deletionPolicy says so.
+	Manage ManagementPolicy = "Manage"
+)
+
+// DeletionPolicy says what becomes of a managed bucket when its StorageBucket
+// is deleted.
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+// Deletion policies.
+const (
+	// Retain leaves the bucket as it is.
+	Retain DeletionPolicy = "Retain"
+
+	// Delete deletes the bucket, provided the operator made it.
+	Delete DeletionPolicy = "Delete"
+)
+
+// StorageBucketSpec declares which bucket is meant, and what is to be done
+// about it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storeRef) != has(self.store)",message="exactly one of storeRef and store is required"
+// +kubebuilder:validation:XValidation:rule="has(self.storeRef) == has(oldSelf.storeRef) && (!has(self.storeRef) || self.storeRef == oldSelf.storeRef)",message="storeRef is immutable: create another StorageBucket for a bucket in another store",fieldPath=.storeRef
+// +kubebuilder:validation:XValidation:rule="!has(self.management) || self.management != 'Manage' || has(self.storeRef)",message="management Manage requires storeRef: a bucket of an inline store is only observed",fieldPath=.management
+// +kubebuilder:validation:XValidation:rule="!has(self.forceEmpty) || !self.forceEmpty || (has(self.deletionPolicy) && self.deletionPolicy == 'Delete')",message="forceEmpty requires deletionPolicy Delete",fieldPath=.forceEmpty
+// +kubebuilder:validation:XValidation:rule="!has(self.probe) || !has(self.probe.method) || self.probe.method != 'Canary' || (has(self.management) && self.management == 'Manage')",message="method Canary requires management Manage: it writes to the bucket",fieldPath=.probe.method
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectLock) || has(self.objectLock)",message="objectLock cannot be removed: a store cannot turn it off again",fieldPath=.objectLock
+// +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="objectLock requires versioning Enabled",fieldPath=.versioning
+type StorageBucketSpec struct {
+	// bucketName is the name of the bucket; without it, the name of this
+	// object. 3 to 63 lower-case letters, digits, dots and hyphens, beginning
+	// and ending with a letter or a digit, with no two dots in a row, and not in
+	// the form of an IPv4 address (the S3 naming rules for general purpose
+	// buckets). It cannot be changed: another bucket is another StorageBucket.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
+	// +kubebuilder:validation:XValidation:rule="!self.contains('..')",message="must not contain two dots in a row"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+$')",message="must not have the form of an IPv4 address"
+	// +optional
+	BucketName string `json:"bucketName,omitempty"`
+
+	// storeRef names the ObjectStore the bucket is in.
+	// +optional
+	StoreRef *ObjectStoreReference `json:"storeRef,omitempty"`
+
+	// store says where the bucket is without an ObjectStore, for a single bucket
+	// that is only observed.
+	// +optional
+	Store *InlineStore `json:"store,omitempty"`
+
+	// management is Observe or Manage. Observe, the default, changes nothing in
+	// the store, whatever else is declared here.
+	// +kubebuilder:default=Observe
+	// +optional
+	Management ManagementPolicy `json:"management,omitempty"`
+
+	// deletionPolicy is Retain or Delete. With Delete, deleting this object
+	// deletes the bucket, if the operator made it and it is empty.
+	// +kubebuilder:default=Retain
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// forceEmpty has all objects, all their versions and all unfinished
+	// multipart uploads deleted before the bucket is.
+	// +optional
+	ForceEmpty bool `json:"forceEmpty,omitempty"`
+
+	// probe says how the bucket's health is checked.
+	// +kubebuilder:default={}
+	// +optional
+	Probe ProbeSpec `json:"probe,omitzero"`
+
+	// driftInterval is the time between two comparisons of a managed bucket's
+	// configuration with what is declared, as a duration such as 10m: 1m to
+	// 168h. Notifications from the store and the annotation
+	// storage.koboshi.dev/reconcile-requested-at have it compared at once.
+	// +kubebuilder:default="10m0s"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('1m') && duration(self) <= duration('168h'))",message="must be 1m to 168h"
+	// +kubebuilder:validation:Type=string
+	// +optional
+	DriftInterval metav1.Duration `json:"driftInterval,omitzero"`
+
+	// The fields below configure a managed bucket. What is not declared is not
+	// touched; what was declared and is taken out again is removed from the
+	// bucket.
+
+	// versioning keeps old versions of objects. Once Enabled it can only be
+	// Suspended; taking the field out suspends it.
+	// +optional
+	Versioning VersioningState `json:"versioning,omitempty"`
+
+	// tags of the bucket. Tags that others set are left alone. Keys beginning
+	// with storage.koboshi.dev/ are the operator's own.
+	// +kubebuilder:validation:MaxProperties=44
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
+	// +optional
+	Tags map[string]TagValue `json:"tags,omitempty"`
+
+	// lifecycle rules expire objects and clean up.
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Lifecycle []LifecycleRule `json:"lifecycle,omitempty"`
+
+	// policy is the bucket policy, written as an object and not as a string.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Policy *apiextensionsv1.JSON `json:"policy,omitempty"`
+
+	// cors rules say which web pages may use the bucket from a browser.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	CORS []CORSRule `json:"cors,omitempty"`
+
+	// encryption is how new objects are encrypted by default.
+	// +optional
+	Encryption *Encryption `json:"encryption,omitempty"`
+
+	// publicAccessBlock forbids ways of making the bucket public.
+	// +optional
+	PublicAccessBlock *PublicAccessBlock `json:"publicAccessBlock,omitempty"`
+
+	// objectLock keeps objects from being deleted or overwritten. It has to be
+	// declared from the start: stores turn it on only when a bucket is made.
+	// +optional
+	ObjectLock *ObjectLock `json:"objectLock,omitempty"`
+}
+
+// ObjectStoreReference names an ObjectStore.
+type ObjectStoreReference struct {
+	// name of the ObjectStore.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	Name string `json:"name"`
+
+	// namespace of the ObjectStore; without it, that of this object. The
+	// ObjectStore has to allow this object's namespace.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// InlineStore says where a store is, in the StorageBucket itself.
+type InlineStore struct {
+	// endpoint is the URL of the S3 API, for example https://s3.example.com or
+	// http://127.0.0.1:9000. The bucket is addressed in the path
+	// (endpoint/bucket). It carries no user, no query and no fragment.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getHostname() != ''",message="must name a host"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must not contain a user or a password: put credentials in the Secret named by credentialsSecretRef"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('?') && !self.contains('#')",message="must not contain a query or a fragment"
+	// +required
+	Endpoint string `json:"endpoint"`
+
+	// region is the region requests are signed for.
+	// +kubebuilder:default=us-east-1
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// credentialsSecretRef names the Secret, in the same namespace, that holds
+	// the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+	// +required
+	CredentialsSecretRef SecretReference `json:"credentialsSecretRef"`
+}
+
+// ProbeMethod says what a probe does.
+// +kubebuilder:validation:Enum=Head;Canary
+type ProbeMethod string
+
+// Probe methods.
+const (
+	// ProbeHead asks for the bucket with HEAD, which needs the permission
+	// s3:ListBucket and changes nothing.
+	ProbeHead ProbeMethod = "Head"
+
+	// ProbeCanary writes, reads and deletes one small object under the key
+	// .koboshi-canary/UID, and so shows that the bucket can be written.
+	ProbeCanary ProbeMethod = "Canary"
+)
+
+// ProbeSpec says how a bucket's health is checked.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval",fieldPath=.timeout
+type ProbeSpec struct {
+	// method is Head or Canary. Canary writes to the bucket, and therefore
+	// needs management Manage.
+	// +kubebuilder:default=Head
+	// +optional
+	Method ProbeMethod `json:"method,omitempty"`
+
+	// interval is the time between two probes, as a duration such as 30s or 5m:
+	// 1s to 168h.
+	// +kubebuilder:default="1m0s"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('168h'))",message="must be 1s to 168h"
+	// +kubebuilder:validation:Type=string
+	// +optional
+	Interval metav1.Duration `json:"interval,omitzero"`
+
+	// timeout is how long one probe may take: a duration of 100ms to 1m. Without
+	// it, 5s, or four fifths of the interval where that is less.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('1m'))",message="must be 100ms to 1m"
+	// +kubebuilder:validation:Type=string
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+
+	// failureThreshold is how many probes in a row must fail before a bucket
+	// that was healthy is called unhealthy.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
+
+	// successThreshold is how many probes in a row must succeed before a bucket
+	// that was unhealthy is called healthy.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	SuccessThreshold int32 `json:"successThreshold,omitempty"`
+}
+
+// StorageBucketStatus is what the operator last saw of the bucket, and what it
+// did about it.
+type StorageBucketStatus struct {
+	// conditions of the bucket.
+	//
+	// Healthy says whether the last probes succeeded. It is Unknown with the
+	// reason StoreUnavailable while the store itself is down.
+	//
+	// Synced says whether the spec has been carried out. For a bucket that is
+	// only observed that means: it could be looked at.
+	//
+	// Ready is True when the bucket is Synced and Healthy. Otherwise it carries
+	// the reason that stands in the way.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec this status was worked
+	// out from.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// probe is the last probe.
+	// +optional
+	Probe *ProbeStatus `json:"probe,omitempty"`
+
+	// external is the bucket in the store, as far as the operator made it or was
+	// given it.
+	// +optional
+	External *ExternalBucket `json:"external,omitempty"`
+
+	// applied is the configuration the operator has put into the bucket. What is
+	// listed here and no longer declared is removed from the bucket.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Applied []AppliedConfiguration `json:"applied,omitempty"`
+
+	// unsupported names the declared configuration that the store cannot hold.
+	// +listType=set
+	// +optional
+	Unsupported []string `json:"unsupported,omitempty"`
+
+	// lastDriftCheckTime is when the bucket's configuration was last compared
+	// with what is declared and found, or made, the same.
+	// +optional
+	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
+
+	// lastHandledReconcileAt repeats the last value of the annotation
+	// storage.koboshi.dev/reconcile-requested-at that was acted on.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+}
+
+// ExternalState is how far the making of a bucket has come.
+// +kubebuilder:validation:Enum=Pending;Created;Adopted
+type ExternalState string
+
+// External states.
+const (
+	// ExternalPending means that the bucket was seen not to exist, and that the
+	// request to make it may or may not have been sent.
+	ExternalPending ExternalState = "Pending"
+
+	// ExternalCreated means that the operator made the bucket, and that it
+	// carries the operator's tags.
+	ExternalCreated ExternalState = "Created"
+
+	// ExternalAdopted means that the bucket existed and was handed to the
+	// operator, and that it carries the operator's tags.
+	ExternalAdopted ExternalState = "Adopted"
+)
+
+// ExternalBucket is a bucket in a store.
+type ExternalBucket struct {
+	// state is Pending, Created or Adopted.
+	// +required
+	State ExternalState `json:"state"`
+
+	// bucketName is the name of the bucket in the store.
+	// +required
+	BucketName string `json:"bucketName"`
+
+	// endpoint of the store the bucket is in. A store that has moved since is
+	// not asked to make the bucket a second time.
+	// +required
+	Endpoint string `json:"endpoint"`
+
+	// since is when the state was entered: for Pending, by the store's clock.
+	// +required
+	Since metav1.Time `json:"since"`
+}
+
+// AppliedConfiguration is one piece of configuration that was put into the
+// bucket.
+type AppliedConfiguration struct {
+	// name of the field of spec.
+	// +required
+	Name string `json:"name"`
+
+	// hash of what was applied, to see without showing it whether the spec has
+	// changed since.
+	// +required
+	Hash string `json:"hash"`
+
+	// keys that were applied, of the configuration that is merged with what
+	// others set: the tags.
+	// +listType=set
+	// +optional
+	Keys []string `json:"keys,omitempty"`
+}
+
+// StorageBucket declares a bucket in an object store outside the cluster. The
+// operator checks its health at regular intervals. Told to manage it, it also
+// makes the bucket and keeps it as declared.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:shortName=stb,categories=storage
+// +kubebuilder:printcolumn:name="Bucket",type=string,JSONPath=`.spec.bucketName`
+// +kubebuilder:printcolumn:name="Management",type=string,JSONPath=`.spec.management`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Synced",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
+// +kubebuilder:printcolumn:name="Store",type=string,priority=1,JSONPath=`.spec.storeRef.name`
+// +kubebuilder:printcolumn:name="Latency",type=integer,priority=1,JSONPath=`.status.probe.latencyMilliseconds`,description="Milliseconds the store took to answer the last probe that is written down."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.spec.bucketName) || (size(self.metadata.name) >= 3 && size(self.metadata.name) <= 63 && !self.metadata.name.contains('..') && !self.metadata.name.matches('^[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+$'))",message="bucketName is required: metadata.name is not the name of a bucket (3 to 63 characters, no two dots in a row, not an IPv4 address)",fieldPath=.spec.bucketName
+// +kubebuilder:validation:XValidation:rule="(has(self.spec.bucketName) ? self.spec.bucketName : self.metadata.name) == (has(oldSelf.spec.bucketName) ? oldSelf.spec.bucketName : oldSelf.metadata.name)",message="is immutable: create another StorageBucket for another bucket",fieldPath=.spec.bucketName
+type StorageBucket struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec declares the bucket.
+	// +required
+	Spec StorageBucketSpec `json:"spec"`
+
+	// status is what the operator last saw of the bucket.
+	// +optional
+	Status StorageBucketStatus `json:"status,omitzero"`
+}
+
+// BucketName is the name of the bucket in the store.
+func (b *StorageBucket) BucketName() string {
+	if b.Spec.BucketName != "" {
+		return b.Spec.BucketName
+	}
+	return b.Name
+}
+
+// Managed tells whether the operator may change the bucket. An object that came
+// past the validation with a store of its own is only observed.
+func (b *StorageBucket) Managed() bool {
+	return b.Spec.Management == Manage && b.Spec.StoreRef != nil
+}
+
+// StoreKey is the ObjectStore the bucket is in; empty for an inline store.
+func (b *StorageBucket) StoreKey() (namespace, name string) {
+	ref := b.Spec.StoreRef
+	if ref == nil {
+		return "", ""
+	}
+	if ref.Namespace == "" {
+		return b.Namespace, ref.Name
+	}
+	return ref.Namespace, ref.Name
+}
+
+// StorageBucketList is a list of StorageBuckets.
+//
+// +kubebuilder:object:root=true
+type StorageBucketList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// Items are the StorageBuckets.
+	Items []StorageBucket `json:"items"`
+}

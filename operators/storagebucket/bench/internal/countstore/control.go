@@ -1,0 +1,69 @@
+package countstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Addresses are where a store that runs can be reached: what it writes to its
+// ready file.
+type Addresses struct {
+	// Endpoint is the URL of the S3 API.
+	Endpoint string `json:"endpoint"`
+	// Control is the URL of what Control serves.
+	Control string `json:"control"`
+}
+
+// Control is the handler the bench steers the store with, on a port of its own:
+// PUT /down and PUT /up, and GET /journal.
+func (s *Server) Control() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /down", func(http.ResponseWriter, *http.Request) { s.conns.setDown(true) })
+	mux.HandleFunc("PUT /up", func(http.ResponseWriter, *http.Request) { s.conns.setDown(false) })
+	mux.HandleFunc("GET /journal", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(s.journal.from(0))
+	})
+	return mux
+}
+
+// Steer is the bench's side of Control.
+type Steer struct{ Addresses }
+
+// Down has the store turn all connections away, and cut those there are.
+func (s Steer) Down(ctx context.Context) error { return s.do(ctx, http.MethodPut, "/down", nil) }
+
+// Up has the store answer again.
+func (s Steer) Up(ctx context.Context) error { return s.do(ctx, http.MethodPut, "/up", nil) }
+
+// Journal is all that has arrived so far.
+func (s Steer) Journal(ctx context.Context) (all []Arrival, err error) {
+	err = s.do(ctx, http.MethodGet, "/journal", &all)
+	return all, err
+}
+
+func (s Steer) do(ctx context.Context, method, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, s.Control+path, nil)
+	if err != nil {
+		return fmt.Errorf("asking the store for %s: %w", path, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking the store for %s: %w", path, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
+		return fmt.Errorf("asking the store for %s: %s: %s", path, resp.Status, strings.TrimSpace(string(text)))
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("reading the store's answer to %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package countstore
+
+import (
+	"sync"
+	"time"
+)
+
+// What a request was for, when it was not for a bucket of the store.
+const (
+	// OfStore is a request for no bucket, such as the list of all.
+	OfStore int32 = -1
+	// Refused is a connection that was reset because the store was down.
+	Refused int32 = -2
+	// Unknown is a request for a bucket that does not exist.
+	Unknown int32 = -3
+)
+
+// Arrival is one request at the store.
+type Arrival struct {
+	// At is when it came, in nanoseconds since 1970.
+	At int64 `json:"t"`
+	// Bucket is the index of the bucket it was for, or one of the constants.
+	Bucket int32 `json:"b"`
+}
+
+// Journal holds all arrivals in their order. It is safe for concurrent use.
+type Journal struct {
+	mu    sync.Mutex
+	start time.Time
+	all   []Arrival
+}
+
+func (j *Journal) add(bucket int32) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.all = append(j.all, Arrival{At: j.nanos(), Bucket: bucket})
+}
+
+// nanos is the time, on a clock that nobody sets. It needs j.mu.
+func (j *Journal) nanos() int64 {
+	if j.start.IsZero() {
+		j.start = time.Now()
+	}
+	return j.start.UnixNano() + int64(time.Since(j.start))
+}
+
+// from returns the arrivals from that index on.
+func (j *Journal) from(index int) []Arrival {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if index < 0 || index > len(j.all) {
+		return nil
+	}
+	return append([]Arrival(nil), j.all[index:]...)
+}

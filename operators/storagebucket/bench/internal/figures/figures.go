@@ -1,0 +1,129 @@
+// Package figures turns what was written down during a run into the numbers
+// that are reported. It is arithmetic only: times are nanoseconds since 1970,
+// sorted, and a period includes its start and not its end.
+package figures
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// A Period is a stretch of time.
+type Period struct{ From, To int64 }
+
+func (p Period) seconds() float64 { return time.Duration(p.To - p.From).Seconds() }
+
+// After is the period without its first d.
+func (p Period) After(d time.Duration) Period {
+	return Period{From: min(p.From+int64(d), p.To), To: p.To}
+}
+
+// within returns those of the sorted times that lie in the period.
+func (p Period) within(times []int64) []int64 {
+	first := sort.Search(len(times), func(i int) bool { return times[i] >= p.From })
+	last := sort.Search(len(times), func(i int) bool { return times[i] >= p.To })
+	return times[first:max(first, last)]
+}
+
+// Count is how many of the times lie in the period.
+func Count(times []int64, p Period) int { return len(p.within(times)) }
+
+// PerSecond is the mean rate in the period.
+func PerSecond(times []int64, p Period) float64 { return rate(len(p.within(times)), p.seconds()) }
+
+// PerMinute is the mean rate in the period.
+func PerMinute(times []int64, p Period) float64 { return 60 * PerSecond(times, p) }
+
+func rate(count int, seconds float64) float64 {
+	if seconds <= 0 {
+		return math.NaN()
+	}
+	return float64(count) / seconds
+}
+
+// Peak is the most that came within any one second of the period, wherever
+// that second begins: fixed seconds would cut a burst in two by chance.
+func Peak(times []int64, p Period) int {
+	times = p.within(times)
+	most, first := 0, 0
+	for i, t := range times {
+		for t-times[first] >= int64(time.Second) {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// Gaps returns, for each of the subjects, how much later than interval after
+// the one before each of its arrivals in the period came, in seconds; what came
+// early is 0. Arrivals before the period count as the one before. A subject
+// whose next arrival is overdue at the end of the period counts with the time
+// it is overdue by then, so that one that was forgotten shows.
+func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float64 {
+	var late []float64
+	add := func(before, at int64) {
+		late = append(late, max(0, (time.Duration(at-before)-interval).Seconds()))
+	}
+	for _, times := range arrivals {
+		for i := 1; i < len(times); i++ {
+			if times[i] >= p.From && times[i] < p.To {
+				add(times[i-1], times[i])
+			}
+		}
+		before := Period{From: math.MinInt64, To: p.To}.within(times)
+		last := p.From
+		if len(before) > 0 {
+			last = before[len(before)-1]
+		}
+		if time.Duration(p.To-last) > interval {
+			add(last, p.To)
+		}
+	}
+	return late
+}
+
+// Percentile is the smallest value that at least that share of all values is
+// not above (the nearest rank); NaN of none. It sorts values.
+func Percentile(values []float64, share float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	rank := int(math.Ceil(share * float64(len(values))))
+	return values[min(max(rank, 1), len(values))-1]
+}
+
+// Median is the middle value, or the mean of the two in the middle; NaN of
+// none.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// A Level is a count that holds from a time on.
+type Level struct {
+	At    int64
+	Count int
+}
+
+// Reached is how long after from the count was first at least want, given the
+// levels in their order; false when it never was.
+func Reached(levels []Level, from int64, want int) (time.Duration, bool) {
+	for i, l := range levels {
+		holdsAfter := l.At >= from || i+1 == len(levels) || levels[i+1].At > from
+		if holdsAfter && l.Count >= want {
+			return max(0, time.Duration(l.At-from)), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,68 @@
+package figures
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Histogram is one of Prometheus: how many observations were at most each
+// upper bound.
+type Histogram struct {
+	bounds []float64 // ascending, the last +Inf
+	counts []float64 // cumulative
+}
+
+// ReadHistogram finds the histogram of that name, without labels, in a text
+// exposition. It returns an empty one when there is none.
+func ReadHistogram(r io.Reader, name string) (Histogram, error) {
+	var h Histogram
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), name+`_bucket{le="`)
+		if !ok {
+			continue
+		}
+		bound, value, ok := strings.Cut(rest, `"} `)
+		le, err := strconv.ParseFloat(bound, 64)
+		if !ok || err != nil {
+			return Histogram{}, fmt.Errorf("reading metric %s: unexpected line %q", name, lines.Text())
+		}
+		count, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return Histogram{}, fmt.Errorf("reading metric %s: unexpected line %q", name, lines.Text())
+		}
+		h.bounds, h.counts = append(h.bounds, le), append(h.counts, count)
+	}
+	if err := lines.Err(); err != nil {
+		return Histogram{}, fmt.Errorf("reading metric %s: %w", name, err)
+	}
+	return h, nil
+}
+
+// Since is what was observed after before was read.
+func (h Histogram) Since(before Histogram) Histogram {
+	d := Histogram{bounds: h.bounds, counts: append([]float64(nil), h.counts...)}
+	for i := range min(len(d.counts), len(before.counts)) {
+		d.counts[i] -= before.counts[i]
+	}
+	return d
+}
+
+// AtMost is the upper bound that this share of the observations is not above:
+// the value itself is somewhere below it. NaN when nothing was observed.
+func (h Histogram) AtMost(share float64) float64 {
+	if len(h.counts) == 0 || h.counts[len(h.counts)-1] == 0 {
+		return math.NaN()
+	}
+	want := share * h.counts[len(h.counts)-1]
+	for i, count := range h.counts {
+		if count >= want {
+			return h.bounds[i]
+		}
+	}
+	return math.Inf(1)
+}

@@ -1,0 +1,90 @@
+// Package process starts the programs of the bench, tells when one of them
+// ends that should not, and reads from the kernel what they cost.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// logTail is how much of a log is shown when its program failed.
+const logTail = 2000
+
+// Process is a program that runs.
+type Process struct {
+	name, log string
+	cmd       *exec.Cmd
+	ended     chan struct{}
+	err       error // of the end; read after ended is closed
+}
+
+// Start runs a program, with its output in a file of that name in dir. It ends
+// with this process at the latest.
+func Start(dir, name, binary string, args ...string) (*Process, error) {
+	p := &Process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	p.cmd = exec.Command(binary, args...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = attributes()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Failure describes an end that nobody asked for: how, and the last the program
+// said.
+func (p *Process) Failure() error {
+	text, _ := os.ReadFile(p.log)
+	text = text[max(0, len(text)-logTail):]
+	return fmt.Errorf("%s ended: %v; the end of its output:\n%s", p.name, p.err, strings.TrimSpace(string(text)))
+}
+
+// AwaitFile waits until the program has written its ready file.
+func (p *Process) AwaitFile(ctx context.Context, path string) error {
+	for {
+		_, err := os.Stat(path)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("waiting for %s: %w", p.name, err)
+		}
+		select {
+		case <-p.ended:
+			return p.Failure()
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be ready: %w", p.name, context.Cause(ctx))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Stop asks the program to end, and ends it after the time it is given.
+func (p *Process) Stop(grace time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-p.ended:
+	case <-time.After(grace):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}

@@ -1,0 +1,159 @@
+// Command bench measures the StorageBucket operator beside the design it
+// replaces (see bench/baseline), in alternation on the same machine, with many
+// buckets in one store: what each costs, how late it is, how it loads the store
+// and the API server, and how an outage of the store goes. `make
+// bench-storagebucket` in the root of the repository builds all it needs.
+//
+// A figure of one run means little on a shared machine; the ratios are what to
+// quote. It needs Linux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// The operators that are compared.
+const (
+	ours     = "ours"
+	baseline = "baseline"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // the libraries' own; what matters is returned
+	err := command(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	sizes       []int
+	operators   []string
+	rounds      int
+	interval    time.Duration
+	window      time.Duration
+	settle      time.Duration
+	delay       time.Duration
+	workers     int
+	short       bool
+	output      string
+	managerArgs []string
+
+	koboshi, manager, baselineBinary, storeBinary, crds string
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	var sizes, only, managerArgs string
+	f.StringVar(&sizes, "n", "1000,10000", "numbers of buckets")
+	f.StringVar(&only, "only", "", "measure only this: ours or baseline")
+	f.IntVar(&o.rounds, "rounds", 1, "how often each is measured; medians are reported")
+	f.DurationVar(&o.interval, "interval", time.Minute, "time between two probes of a bucket")
+	f.DurationVar(&o.window, "window", 0, "length of the measurement, a multiple of the interval (default 2 intervals)")
+	f.DurationVar(&o.settle, "settle", 0, "time between the last first probe and the measurement (default 1 interval)")
+	f.DurationVar(&o.delay, "delay", 2*time.Millisecond, "time the store takes to answer")
+	f.IntVar(&o.workers, "workers", 64, "concurrent reconciles of either operator")
+	f.BoolVar(&o.short, "short", false, "a quick run that shows only that all is measured: 200 buckets, 5 s")
+	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
+	f.StringVar(&managerArgs, "manager-args", "", "further flags of the operator under test, separated by spaces")
+	f.StringVar(&o.koboshi, "koboshi", "../../bin/koboshi", "the control plane")
+	f.StringVar(&o.manager, "manager", "bin/manager", "the operator under test")
+	f.StringVar(&o.baselineBinary, "baseline", "bin/bench-baseline", "the design to compare with, built of ./bench/baseline")
+	f.StringVar(&o.storeBinary, "store", "bin/bench-store", "the store, built of ./bench/store")
+	f.StringVar(&o.crds, "crds", "config/crd/bases", "folder of the CRDs")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.short {
+		sizes, o.interval, o.rounds = "200", 5*time.Second, 1
+	}
+	o.managerArgs = strings.Fields(managerArgs)
+	return o, o.complete(sizes, only)
+}
+
+// complete checks the flags and fills in what depends on others.
+func (o *options) complete(sizes, only string) error {
+	for s := range strings.SplitSeq(sizes, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > 999_999 {
+			return fmt.Errorf("-n: %q is not a number of buckets (1 to 999999)", s)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	switch only {
+	case "":
+		o.operators = []string{baseline, ours}
+	case ours, baseline:
+		o.operators = []string{only}
+	default:
+		return fmt.Errorf("-only: %q is neither %s nor %s", only, ours, baseline)
+	}
+	if o.interval < time.Second || o.rounds < 1 || o.workers < 1 {
+		return errors.New("-interval must be at least 1s, -rounds and -workers at least 1")
+	}
+	if o.window == 0 {
+		o.window = 2 * o.interval
+	}
+	if o.settle == 0 {
+		o.settle = o.interval
+	}
+	if o.window < o.interval || o.window%o.interval != 0 {
+		return fmt.Errorf("-window: %v is not a multiple of the interval %v: part of a period would be measured", o.window, o.interval)
+	}
+	return nil
+}
+
+// commandOf is how an operator is started.
+func (o *options) commandOf(operator, kubeconfig, metrics string) (binary string, args []string) {
+	args = []string{
+		"--kubeconfig=" + kubeconfig,
+		"--metrics-bind-address=" + metrics,
+		"--metrics-secure=false",
+		fmt.Sprintf("--max-concurrent-reconciles=%d", o.workers),
+	}
+	if operator == baseline {
+		return o.baselineBinary, append(args, "--interval="+o.interval.String())
+	}
+	args = append(args, "--leader-elect=false", "--allowed-endpoints=127.0.0.0/8")
+	return o.manager, append(args, o.managerArgs...)
+}
+
+// command measures everything and reports it.
+func command(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{o.koboshi, o.manager, o.baselineBinary, o.storeBinary, o.crds} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%w: run make bench-storagebucket in the root of the repository, which builds it", err)
+		}
+	}
+	report := newReport(o)
+	err = report.fill(ctx, o)
+	report.table(out) // of what there is, if it was cut short
+	return errors.Join(err, report.missing())
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/controller"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
+)
+
+// run builds the manager and runs it until the context ends.
+func run(ctx context.Context, o options) error {
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(ctx, mgr, o); err != nil {
+		return err
+	}
+	if o.webhookPort != 0 {
+		if err := ctrl.NewWebhookManagedBy(mgr, &storagev1.StorageBucket{}).Complete(); err != nil {
+			return fmt.Errorf("setting up the conversion webhook: %w", err)
+		}
+	}
+	if err := addHealthChecks(mgr, o); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+func newManager(o options) (ctrl.Manager, error) {
+	metricsOptions, err := o.metricsOptions()
+	if err != nil {
+		return nil, err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w", err)
+	}
+	managerOptions := ctrl.Options{
+		Scheme:                  newScheme(),
+		Cache:                   controller.CacheOptions(split(o.namespaces)...),
+		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: controller.UncachedObjects()}},
+		Metrics:                 metricsOptions,
+		HealthProbeBindAddress:  o.healthProbeAddr,
+		LeaderElection:          o.leaderElect,
+		LeaderElectionID:        "storagebucket.storage.koboshi.dev",
+		LeaderElectionNamespace: o.leaderNamespace,
+		// The process ends when the manager does, so the next leader need not
+		// wait for the lease to expire.
+		LeaderElectionReleaseOnCancel: true,
+	}
+	if o.webhookPort != 0 {
+		managerOptions.WebhookServer = webhook.NewServer(webhook.Options{
+			Port: o.webhookPort, CertDir: o.webhookCertDir, TLSOpts: []func(*tls.Config){withoutHTTP2},
+		})
+	}
+	mgr, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(storagev1.AddToScheme(scheme))
+	utilruntime.Must(storagev1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+func addControllers(ctx context.Context, mgr ctrl.Manager, o options) error {
+	storeOptions, err := o.storeOptions()
+	if err != nil {
+		return err
+	}
+	cluster, err := clusterID(ctx, mgr.GetAPIReader(), o.clusterID)
+	if err != nil {
+		return err
+	}
+	controllers, err := controller.Setup(ctx, mgr, controller.Options{
+		Stores:        storeOptions,
+		MaxConcurrent: o.maxConcurrent,
+		Heartbeat:     o.heartbeat,
+		Cluster:       cluster,
+		Clock:         clock.RealClock{},
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the controllers: %w", err)
+	}
+	metrics.RegisterBuckets(mgr.GetClient())
+	return addNotify(mgr, o, controllers)
+}
+
+// clusterID is what tells this cluster from others in the tags of buckets. The
+// UID of kube-system never changes, and no two clusters share it.
+func clusterID(ctx context.Context, reader client.Reader, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	var ns corev1.Namespace
+	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("reading the UID of the namespace kube-system (or set --cluster-id): %w", err)
+	}
+	return string(ns.UID), nil
+}
+
+// addHealthChecks has a manager with a webhook be ready when that answers.
+func addHealthChecks(mgr ctrl.Manager, o options) error {
+	ready := healthz.Ping
+	if o.webhookPort != 0 {
+		ready = mgr.GetWebhookServer().StartedChecker()
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", ready)); err != nil {
+		return fmt.Errorf("adding health checks: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
+)
+
+// options are the command line.
+type options struct {
+	metricsAddr     string
+	metricsSecure   bool
+	healthProbeAddr string
+	leaderElect     bool
+	leaderNamespace string
+	namespaces      string
+	maxConcurrent   int
+
+	storeRate             float64
+	storeConcurrency      int
+	allowedEndpoints      string
+	environmentNamespaces string
+	heartbeat             time.Duration
+	clusterID             string
+
+	notifyAddr      string
+	notifyTokenFile string
+	notifyCertDir   string
+	webhookPort     int
+	webhookCertDir  string
+}
+
+func (o *options) bind(f *flag.FlagSet) {
+	f.StringVar(&o.metricsAddr, "metrics-bind-address", "0",
+		"The address of the metrics endpoint, for example :8443. 0 turns it off.")
+	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"Serve metrics over HTTPS, to clients the API server authenticates and authorizes. "+
+			"Without it only a loopback address is accepted.")
+	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
+		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")
+	f.BoolVar(&o.leaderElect, "leader-elect", false,
+		"Elect a leader, so that of several managers one is active.")
+	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
+		"The namespace of the lease. Empty means the manager's own, in a cluster.")
+	f.StringVar(&o.namespaces, "namespaces", "",
+		"The namespaces to watch, separated by commas. Empty means all.")
+	f.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 64,
+		"How many buckets are worked on at the same time.")
+
+	f.Float64Var(&o.storeRate, "store-requests-per-second", 300,
+		"How many requests a second one store gets at most. An ObjectStore may lower it for itself.")
+	f.IntVar(&o.storeConcurrency, "store-concurrency", 16,
+		"How many requests one store gets at the same time. An ObjectStore may lower it for itself.")
+	f.StringVar(&o.allowedEndpoints, "allowed-endpoints", "",
+		"The only endpoints stores may have, separated by commas: host names, *.suffix, IP addresses, "+
+			"CIDRs, or * for all but loopback, link-local and metadata addresses, which have to be "+
+			"listed themselves. Empty means *.")
+	f.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",
+		"The namespaces whose ObjectStores may use the manager's own identity, separated by commas; * means all.")
+	f.DurationVar(&o.heartbeat, "status-heartbeat", time.Hour,
+		"The least time between two writes of a status that say nothing new but the time of the last probe. 0 means never.")
+	f.StringVar(&o.clusterID, "cluster-id", "",
+		"What tells this cluster's buckets from others' in their tags. Empty means the UID of the namespace kube-system.")
+
+	f.StringVar(&o.notifyAddr, "notify-bind-address", "0",
+		"The address of the endpoint for notifications from stores, for example :9443. 0 turns it off.")
+	f.StringVar(&o.notifyTokenFile, "notify-token-file", "",
+		"A file with a token that notifications may bear instead of a Kubernetes one.")
+	f.StringVar(&o.notifyCertDir, "notify-cert-dir", "",
+		"The directory of tls.crt and tls.key for notifications. Without it only a loopback address is accepted.")
+	f.IntVar(&o.webhookPort, "webhook-port", 0,
+		"The port of the conversion webhook, for example 9443. 0 turns it off.")
+	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
+		"The directory of tls.crt and tls.key for the conversion webhook.")
+}
+
+// storeOptions checks what the command line says of stores.
+func (o options) storeOptions() (stores.Options, error) {
+	guard, err := egress.New(split(o.allowedEndpoints))
+	if err != nil {
+		return stores.Options{}, fmt.Errorf("parsing --allowed-endpoints: %w", err)
+	}
+	if o.storeRate <= 0 || o.storeConcurrency <= 0 || o.maxConcurrent <= 0 {
+		return stores.Options{}, fmt.Errorf("--store-requests-per-second, --store-concurrency and " +
+			"--max-concurrent-reconciles must be more than 0")
+	}
+	return stores.Options{
+		Guard:                 guard,
+		EnvironmentNamespaces: split(o.environmentNamespaces),
+		RequestsPerSecond:     o.storeRate,
+		Concurrency:           o.storeConcurrency,
+	}, nil
+}
+
+// metricsOptions refuses to serve metrics to anybody who asks: either the API
+// server vouches for the client, or the client is on this machine.
+func (o options) metricsOptions() (metricsserver.Options, error) {
+	m := metricsserver.Options{BindAddress: o.metricsAddr}
+	switch {
+	case off(o.metricsAddr):
+		m.BindAddress = "0"
+	case o.metricsSecure:
+		m.SecureServing = true
+		m.FilterProvider = filters.WithAuthenticationAndAuthorization
+		m.TLSOpts = []func(*tls.Config){withoutHTTP2}
+	case !isLoopback(o.metricsAddr):
+		return m, fmt.Errorf("--metrics-secure=false with --metrics-bind-address=%s: "+
+			"use a loopback address such as 127.0.0.1:8080", o.metricsAddr)
+	}
+	return m, nil
+}
+
+// withoutHTTP2 is because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
+func withoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
+
+func off(address string) bool { return address == "0" || address == "" }
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func split(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,136 @@
+// Command usage-server answers for the aggregated API usage.storage.koboshi.dev:
+// what is in a bucket at the moment of asking.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/usage"
+)
+
+// bodies is the verbosity at which client-go logs what it sends and receives,
+// and that is Secrets. Source: k8s.io/client-go/rest, logBody.
+const bodies = 8
+
+// options are the command line.
+type options struct {
+	server                usage.Server
+	bindAddress           string
+	allowedEndpoints      string
+	environmentNamespaces string
+	verbosity             int
+}
+
+func main() {
+	o, err := parseOptions(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "usage-server:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err = run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "usage-server:", err)
+		os.Exit(1)
+	}
+}
+
+func parseOptions(args []string) (*options, error) {
+	o := &options{}
+	s := &o.server
+	flags := flag.NewFlagSet("usage-server", flag.ContinueOnError)
+	flags.StringVar(&s.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "The kubeconfig of the API server. Empty means that of the cluster this runs in.")
+	flags.StringVar(&o.bindAddress, "bind-address", ":8443", "The address to serve HTTPS on.")
+	flags.StringVar(&s.CertFile, "tls-cert-file", "", "The serving certificate, in PEM; read again when it changes. Required.")
+	flags.StringVar(&s.KeyFile, "tls-private-key-file", "", "The key of the serving certificate, in PEM. Required.")
+	flags.DurationVar(&s.RequestTimeout, "request-timeout", 55*time.Second,
+		"How long a request may take. The API server in front gives up after its own --request-timeout, 60s unless set otherwise.")
+	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "How many objects of one bucket are counted; what is beyond is left out, and said to be.")
+	flags.IntVar(&s.MaxRequests, "max-requests", 16, "How many requests may be counting at the same time.")
+	flags.IntVar(&s.Concurrency, "concurrency", 8, "How many buckets of one request are counted at the same time.")
+	flags.IntVar(&s.Stores.Concurrency, "store-concurrency", 4, "How many buckets of one store are counted at the same time, by all requests together.")
+	flags.Float64Var(&s.Stores.RequestsPerSecond, "store-requests-per-second", 200,
+		"How many requests one store gets in a second, by all requests together. A single one gets its share: this divided by --store-concurrency.")
+	flags.StringVar(&o.allowedEndpoints, "allowed-endpoints", "",
+		"Endpoints that may be spoken to, separated by commas: host names, *.suffix, IP addresses, CIDRs or *. Give the manager the same.")
+	flags.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",
+		"Namespaces whose ObjectStores may use this program's own identity, separated by commas; * means all.")
+	flags.IntVar(&o.verbosity, "v", 0, "How much is logged, 0 to 7.")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, o.check()
+}
+
+// check names the flag that is wrong, and takes apart those that are lists.
+func (o *options) check() error {
+	s := &o.server
+	if s.CertFile == "" || s.KeyFile == "" {
+		return errors.New("--tls-cert-file and --tls-private-key-file are required")
+	}
+	for name, value := range map[string]float64{
+		"request-timeout":           s.RequestTimeout.Seconds(),
+		"max-objects":               float64(s.MaxObjects),
+		"max-requests":              float64(s.MaxRequests),
+		"concurrency":               float64(s.Concurrency),
+		"store-concurrency":         float64(s.Stores.Concurrency),
+		"store-requests-per-second": s.Stores.RequestsPerSecond,
+	} {
+		if value <= 0 {
+			return fmt.Errorf("--%s must be greater than 0", name)
+		}
+	}
+	if o.verbosity < 0 || o.verbosity >= bodies {
+		return fmt.Errorf("-v must be 0 to %d: beyond, Secrets would be logged", bodies-1)
+	}
+	guard, err := egress.New(split(o.allowedEndpoints))
+	if err != nil {
+		return fmt.Errorf("--allowed-endpoints: %w", err)
+	}
+	s.Stores.Guard = guard
+	s.Stores.EnvironmentNamespaces = split(o.environmentNamespaces)
+	return nil
+}
+
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func run(ctx context.Context, o *options) error {
+	if err := setVerbosity(o.verbosity); err != nil {
+		return err
+	}
+	ctrllog.SetLogger(klog.Background())
+	listener, err := net.Listen("tcp", o.bindAddress)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	o.server.Listener = listener
+	return o.server.Run(ctx)
+}
+
+func setVerbosity(v int) error {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	return flags.Set("v", fmt.Sprint(v))
+}

@@ -1,0 +1,376 @@
+// Package controller reconciles ObjectStores and StorageBuckets.
+//
+// The stores are outside the cluster and send no events of their own accord,
+// so schedule.Ticker makes them: one for each object and slot, through a
+// channel the controller watches. An event of any kind is only a reason to
+// look. Whether a store is asked follows from the plan alone, so that neither
+// the controllers' own status writes nor anybody's label edits turn into load
+// on it.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
+)
+
+const (
+	// probeTimeout bounds one probe where the spec does not say; short
+	// intervals shorten it further.
+	probeTimeout = 5 * time.Second
+
+	// remoteTimeout bounds all that one reconciliation does in a store. What is
+	// left over is done by the next.
+	remoteTimeout = time.Minute
+
+	// minInterval is what the CRD enforces as well. Here it keeps a store safe
+	// from an object that came past the CRD's validation.
+	minInterval = time.Second
+
+	// defaultInterval is the CRD's default.
+	defaultInterval = time.Minute
+
+	// doubtPause is how long a bucket waits for its store to be asked.
+	doubtPause = 250 * time.Millisecond
+)
+
+// Buckets reconciles StorageBuckets. All fields are required.
+type Buckets struct {
+	// Client reads objects, from a cache, and writes them.
+	Client client.Client
+	// Events records what was done, and changes of health.
+	Events events.EventRecorder
+	// Clock stamps probes and transitions.
+	Clock clock.Clock
+	// Cluster is this cluster's part of the ownership tags.
+	Cluster string
+	// Heartbeat is the least time between two writes of a status in which
+	// nothing but the time of the probe has changed; zero means never.
+	Heartbeat time.Duration
+
+	plan  *schedule.Plan
+	sites *sites
+	drift *driftClock
+}
+
+// +kubebuilder:rbac:groups=storage.koboshi.dev,resources=storagebuckets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.koboshi.dev,resources=storagebuckets/status,verbs=patch
+// +kubebuilder:rbac:groups=storage.koboshi.dev,resources=storagebuckets/finalizers,verbs=update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,resourceNames=kube-system
+
+// task is a StorageBucket under reconciliation.
+type task struct {
+	*storagev1.StorageBucket
+	// stored is the status as the API server has it.
+	stored storagev1.StorageBucketStatus
+	site   site
+}
+
+// Reconcile looks at one StorageBucket and does what is due. It keeps no timer
+// of its own: the plan sends the next event.
+func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var bucket storagev1.StorageBucket
+	if err := r.Client.Get(ctx, req.NamespacedName, &bucket); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading the storage bucket: %w", err)
+	}
+	t := &task{StorageBucket: &bucket, stored: *bucket.Status.DeepCopy()}
+	result, err := r.reconcile(ctx, t)
+	if err != nil && ctx.Err() != nil {
+		// The manager is stopping. What was cut short is looked at by the next.
+		return ctrl.Result{}, nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// The cache is behind. What was done in the store is found there by the
+		// next look.
+		return ctrl.Result{RequeueAfter: doubtPause}, nil
+	}
+	return result, err
+}
+
+func (r *Buckets) reconcile(ctx context.Context, t *task) (ctrl.Result, error) {
+	if paused(t) {
+		r.plan.Forget(client.ObjectKeyFromObject(t))
+		r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reasonPaused, "the object is paused by its annotation"})
+		return ctrl.Result{}, r.save(ctx, t)
+	}
+	if !t.DeletionTimestamp.IsZero() {
+		if done, err := r.release(ctx, t); done || err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	where, err := r.sites.of(ctx, t.StorageBucket)
+	if err != nil {
+		return ctrl.Result{}, ignoreNotYet(err)
+	}
+	t.site = where
+	switch {
+	case !t.DeletionTimestamp.IsZero():
+		return r.finalize(ctx, t)
+	case where.problem != nil:
+		return ctrl.Result{}, r.unusable(ctx, t, *where.problem)
+	case where.standing == down:
+		return ctrl.Result{}, r.standDown(ctx, t)
+	case where.standing == doubtful:
+		r.plan.Postpone(r.subject(t), doubtPause)
+		return ctrl.Result{}, nil
+	default:
+		return ctrl.Result{}, r.visit(ctx, t)
+	}
+}
+
+// forget drops all that is kept of an object that is gone.
+func (r *Buckets) forget(req ctrl.Request) {
+	r.plan.Forget(req.NamespacedName)
+	r.drift.forget(req.NamespacedName)
+	r.sites.forget(req.NamespacedName)
+}
+
+// unusable reports what a person has to mend before the store can be asked.
+// There is nothing to plan: the mending is an event.
+func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error {
+	r.plan.Park(r.subject(t))
+	r.set(t, storagev1.ConditionHealthy, problem)
+	r.set(t, storagev1.ConditionSynced, problem)
+	return r.save(ctx, t)
+}
+
+// standDown reports that the store is down. What is known of the bucket's
+// configuration stays: nobody can have looked at it since.
+func (r *Buckets) standDown(ctx context.Context, t *task) error {
+	r.plan.Park(r.subject(t))
+	f := unknown(reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy; its status says why", t.site.key.Name))
+	r.set(t, storagev1.ConditionHealthy, f)
+	if c := meta.FindStatusCondition(t.Status.Conditions, storagev1.ConditionSynced); c == nil || c.ObservedGeneration != t.Generation {
+		r.set(t, storagev1.ConditionSynced, f)
+	}
+	return r.save(ctx, t)
+}
+
+// visit asks the store for the bucket when that is due, after having seen to a
+// managed bucket's existence and configuration.
+func (r *Buckets) visit(ctx context.Context, t *task) error {
+	subject := r.subject(t)
+	turn := r.plan.Due(subject)
+	token := requestedAt(t)
+	forced := token != "" && token != t.Status.LastHandledReconcileAt
+	if turn.Cause == "" && !forced {
+		return nil
+	}
+	release, wait := t.site.store.Limiter().TryAcquire()
+	if wait > 0 {
+		r.plan.Postpone(subject, wait)
+		return nil
+	}
+	if turn.Cause == schedule.Slot {
+		metrics.DueLag.Observe(turn.Lag.Seconds())
+	}
+	remote, cancel := context.WithTimeout(ctx, remoteTimeout)
+	defer cancel()
+
+	var failure *s3store.Error
+	if r.syncDue(t, turn, forced) {
+		release()
+		err := r.sync(remote, t)
+		if err != nil && !errors.As(err, &failure) {
+			return err
+		}
+		if release, err = t.site.store.Limiter().Acquire(remote); err != nil {
+			return fmt.Errorf("waiting for the store's limits: %w", err)
+		}
+	}
+	result := r.probe(remote, t, failure)
+	release()
+	if ctx.Err() != nil {
+		// The manager is stopping. What was cut short says nothing of the store.
+		return ctx.Err()
+	}
+	if r.doubted(t, result, failure) {
+		r.plan.Postpone(subject, doubtPause)
+		return nil
+	}
+	return r.conclude(ctx, t, subject, token, result, failure)
+}
+
+// doubted tells whether a failure may be the store's and not the bucket's.
+func (r *Buckets) doubted(t *task, result s3store.Result, failure *s3store.Error) bool {
+	key := client.ObjectKeyFromObject(t)
+	if !result.Reason.Connection() && (failure == nil || !failure.Reason.Connection()) {
+		r.sites.gate.trust(key)
+		return false
+	}
+	return t.site.shared() && !r.sites.doubt(key, t.site, r.Clock.Now())
+}
+
+// conclude writes down what was found, and plans the next look.
+func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subject, token string,
+	result s3store.Result, failure *s3store.Error,
+) error {
+	limit := thresholdsOf(t.Spec.Probe)
+	before := meta.FindStatusCondition(t.Status.Conditions, storagev1.ConditionHealthy)
+	t.Status.Probe = noteProbe(t.Status.Probe, result, r.Clock.Now(), limit)
+	changed := false
+	if verdict := health(before, t.Status.Probe, result, limit); verdict != nil {
+		changed = r.set(t, storagev1.ConditionHealthy, *verdict)
+	}
+	if !t.Managed() {
+		r.set(t, storagev1.ConditionSynced, found(reasonObserved, "the bucket is observed and not changed"))
+	}
+	if token != "" {
+		t.Status.LastHandledReconcileAt = token
+	}
+	if err := r.save(ctx, t); err != nil {
+		// Still due: the retry asks again rather than report an old result.
+		return err
+	}
+	if changed {
+		r.event(t, result.Succeeded(), string(result.Reason), "Probe", result.Message)
+	}
+	if failure != nil && !failure.Reason.Terminal() {
+		r.plan.Backoff(subject, max(failure.RetryAfter, result.RetryAfter))
+		return nil
+	}
+	r.plan.Probed(subject, result.RetryAfter)
+	logf.FromContext(ctx).V(1).Info("probed", "reason", result.Reason, "latency", result.Latency.String())
+	return nil
+}
+
+// probe asks the store for the bucket, unless the attempt to see to its
+// configuration has just shown that there is no talking to it.
+func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
+	if failure != nil && failure.Reason.Connection() {
+		return s3store.Result{Reason: failure.Reason, Message: failure.Message}
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeoutOf(t.Spec.Probe))
+	defer cancel()
+	var result s3store.Result
+	if t.Spec.Probe.Method == storagev1.ProbeCanary && t.Managed() {
+		result = r.canary(ctx, t, failure)
+	} else {
+		result = t.site.store.Probe(ctx, t.BucketName())
+	}
+	metrics.Probes.WithLabelValues(t.site.label(), string(result.Reason)).Inc()
+	if result.Latency > 0 {
+		metrics.ProbeDuration.WithLabelValues(t.site.label()).Observe(result.Latency.Seconds())
+	}
+	return result
+}
+
+// canary writes to the bucket only if it is ours at this moment.
+func (r *Buckets) canary(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
+	if failure == nil {
+		failure = r.confirmOwner(ctx, t)
+	}
+	if failure != nil {
+		return s3store.Result{Reason: failure.Reason, Message: failure.Message, RetryAfter: failure.RetryAfter}
+	}
+	return t.site.store.Canary(ctx, t.BucketName(), canaryKey(t))
+}
+
+func canaryKey(t *task) string { return ".koboshi-canary/" + string(t.UID) }
+
+// subject is what the plan has to know of a bucket.
+func (r *Buckets) subject(t *task) schedule.Subject {
+	s := schedule.Subject{
+		Key:      client.ObjectKeyFromObject(t),
+		UID:      t.UID,
+		Interval: intervalOf(t.Spec.Probe),
+		Inputs:   fmt.Sprintf("%d/%s/%s", t.Generation, t.site.inputs, t.Annotations[storagev1.AnnotationAdopt]),
+		Fresh: t.stored.ObservedGeneration == t.Generation &&
+			meta.FindStatusCondition(t.stored.Conditions, storagev1.ConditionHealthy) != nil,
+		Heartbeat: r.Heartbeat,
+	}
+	if p := t.stored.Probe; p != nil && p.LastProbeTime != nil {
+		s.LastProbe = p.LastProbeTime.Time
+	}
+	return s
+}
+
+func intervalOf(p storagev1.ProbeSpec) time.Duration {
+	if p.Interval.Duration == 0 {
+		return defaultInterval
+	}
+	return max(p.Interval.Duration, minInterval)
+}
+
+func timeoutOf(p storagev1.ProbeSpec) time.Duration {
+	if p.Timeout.Duration > 0 {
+		return p.Timeout.Duration
+	}
+	return schedule.Timeout(probeTimeout, intervalOf(p))
+}
+
+// set writes a condition of the bucket.
+func (r *Buckets) set(t *task, kind string, f finding) (changed bool) {
+	return set(&t.Status.Conditions, kind, t.Generation, r.Clock.Now(), f)
+}
+
+// save brings Ready up to date and writes the status if it says anything new.
+// The write fails when the object has changed since it was read, so that
+// everything is worked out from the newest status.
+func (r *Buckets) save(ctx context.Context, t *task) error {
+	r.set(t, storagev1.ConditionReady, summarise(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy))
+	t.Status.ObservedGeneration = t.Generation
+	if !worthWriting(&t.stored, &t.Status, r.Heartbeat) {
+		return nil
+	}
+	before := t.DeepCopy()
+	before.Status = t.stored
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, t.StorageBucket, patch); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	metrics.StatusWrites.WithLabelValues("StorageBucket").Inc()
+	t.stored = *t.Status.DeepCopy()
+	return nil
+}
+
+// ensureFinalizer puts the finalizer there, or takes it away. The write fails
+// when the object has changed, or is another one of the same name.
+func (r *Buckets) ensureFinalizer(ctx context.Context, t *task, want bool) error {
+	if controllerutil.ContainsFinalizer(t, storagev1.Finalizer) == want {
+		return nil
+	}
+	before := t.DeepCopy()
+	if want {
+		controllerutil.AddFinalizer(t, storagev1.Finalizer)
+	} else {
+		controllerutil.RemoveFinalizer(t, storagev1.Finalizer)
+	}
+	status := t.Status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, t.StorageBucket, patch); err != nil {
+		return fmt.Errorf("writing the finalizer: %w", err)
+	}
+	t.Status = status
+	return nil
+}
+
+func (r *Buckets) event(t *task, good bool, reason, action, message string) {
+	kind := corev1.EventTypeWarning
+	if good {
+		kind = corev1.EventTypeNormal
+	}
+	r.Events.Eventf(t.StorageBucket, nil, kind, reason, action, "%s", message)
+}

@@ -1,0 +1,416 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
+)
+
+// What has hurt the users of other operators for buckets, by the issue that
+// tells of it. Each spec names what this operator does instead.
+var _ = Describe("Known from others", func() {
+	It("provider-aws#847, #1397, #2029: N buckets mean N requests an interval, neither more for edits nor after a restart", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		var buckets []*storagev1.StorageBucket
+		for _, name := range []string{"aaa", "bbb", "ccc"} {
+			b := w.newBucket(name)
+			w.makeBucket(ctx, b.BucketName())
+			create(ctx, b)
+			buckets = append(buckets, b)
+		}
+		r := w.run()
+		for _, b := range buckets {
+			eventually(ctx, b, ready, "True Available")
+			update(ctx, b, func(b *storagev1.StorageBucket) { b.Labels = map[string]string{"edited": "yes"} })
+		}
+		r.stop()
+		w.run()
+		probe := w.newBucket("last")
+		w.makeBucket(ctx, probe.BucketName())
+		create(ctx, probe)
+		eventually(ctx, probe, ready, "True Available")
+		for _, b := range buckets {
+			Expect(w.requestsFor(b.BucketName())).To(Equal(1))
+		}
+	})
+
+	It("KCC#470: a bucket that is missing is asked for once an interval, not until the quota is gone", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos")
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, healthy, "False BucketNotFound")
+		Consistently(func() int { return w.requestsFor(b.BucketName()) }).WithTimeout(1500 * time.Millisecond).Should(Equal(2))
+	})
+
+	It("provider-aws#1592, upjet-aws#1441: the interval of the spec is the interval", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", everySecond)
+		w.makeBucket(ctx, b.BucketName())
+		create(ctx, b)
+		w.run()
+		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">=", 5))
+		at := []time.Time{}
+		for _, r := range w.server.Requests() {
+			if strings.HasPrefix(r.Path, "/"+b.BucketName()) {
+				at = append(at, r.At)
+			}
+		}
+		// The first comes at once, the others each at the bucket's own slot.
+		Expect(at[4].Sub(at[1])).To(BeNumerically("~", 3*time.Second, 900*time.Millisecond))
+	})
+
+	It("ACK#1288: drift is repaired while the operator runs, without anybody's edit", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, everySecond, configured)
+		create(ctx, b)
+		step := newSteppedClock()
+		w.run(func(o *Options) { o.Clock = step })
+		eventually(ctx, b, ready, "True Available")
+		_, err := w.s3.DeleteBucketCors(ctx, &s3.DeleteBucketCorsInput{Bucket: aws.String(b.BucketName())})
+		Expect(err).NotTo(HaveOccurred())
+		step.forward(11 * time.Minute)
+		Eventually(func() error {
+			_, err := w.s3.GetBucketCors(ctx, &s3.GetBucketCorsInput{Bucket: aws.String(b.BucketName())})
+			return err
+		}).Should(Succeed())
+	})
+
+	It("ACK#2730: a bucket whose policy is refused is ours from its first moment", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, configured)
+		w.server.Script(faultserver.Rule{Method: "PUT", Query: "policy", Fault: faultserver.S3Error(400, "MalformedPolicy")})
+		create(ctx, b)
+		w.run()
+		Eventually(func() string { return condition(current(ctx, b).Status.Conditions, synced) }).Should(HavePrefix("False"))
+		w.owned(ctx, b, originCreated)
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		eventuallyGone(ctx, b)
+		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
+	})
+
+	It("Snapp, Rook#16432: finalizer and marker are there before the bucket is", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket)
+		w.server.Script(faultserver.Rule{Method: "PUT", Path: "/" + b.BucketName(), Fault: faultserver.Hang()})
+		create(ctx, b)
+		w.run()
+		Eventually(w.writes).ShouldNot(BeEmpty())
+		got := current(ctx, b)
+		Expect(got.Finalizers).To(ContainElement(storagev1.Finalizer))
+		Expect(got.Status.External.State).To(Equal(storagev1.ExternalPending))
+		w.server.Heal()
+	})
+
+	It("lib-bucket-provisioner#71, #146, #188: a Kubernetes write that fails deletes nothing", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, everySecond)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.putObject(ctx, b.BucketName(), "a")
+		// Conflicts: the object changes all the time.
+		for i := range 30 {
+			update(ctx, b, func(b *storagev1.StorageBucket) { b.Labels = map[string]string{"n": strings.Repeat("x", i)} })
+		}
+		Consistently(func() []string { return w.objects(ctx, b.BucketName()) }).WithTimeout(time.Second).Should(Equal([]string{"a"}))
+		for _, line := range w.writes() {
+			Expect(line).NotTo(HavePrefix("DELETE"))
+		}
+	})
+
+	It("K8s-S3-Operator#18: what belongs to somebody else is neither changed nor deleted", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, configured)
+		w.makeBucket(ctx, b.BucketName())
+		w.putObject(ctx, b.BucketName(), "theirs")
+		w.setTags(ctx, b.BucketName(), map[string]string{"team": "theirs"})
+		create(ctx, b)
+		w.run()
+		got := eventually(ctx, b, ready, "False OwnershipConflict")
+		Expect(message(got.Status.Conditions, ready)).To(ContainSubstring(storagev1.AnnotationAdopt + "=" + b.BucketName()))
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		eventuallyGone(ctx, b)
+		Expect(w.writes()).To(BeEmpty())
+		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"theirs"}))
+		Expect(w.tags(ctx, b.BucketName())).To(Equal(map[string]string{"team": "theirs"}))
+	})
+
+	It("crossplane#2095, #4990, provider-aws#507: adoption takes nothing away", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, func(s *storagev1.StorageBucketSpec) {
+			s.Tags = map[string]storagev1.TagValue{"stage": "live"}
+		})
+		b.Annotations = map[string]string{storagev1.AnnotationAdopt: b.BucketName()}
+		w.makeBucket(ctx, b.BucketName())
+		w.putObject(ctx, b.BucketName(), "theirs")
+		w.setTags(ctx, b.BucketName(), map[string]string{"team": "theirs"})
+		_, err := w.s3.PutBucketPolicy(ctx, &s3.PutBucketPolicyInput{
+			Bucket: aws.String(b.BucketName()), Policy: aws.String(string(policyFor(b.BucketName()).Raw)),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.owned(ctx, b, originAdopted)
+		Expect(w.tags(ctx, b.BucketName())).To(And(HaveKeyWithValue("team", "theirs"), HaveKeyWithValue("stage", "live")))
+		_, err = w.s3.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: aws.String(b.BucketName())})
+		Expect(err).NotTo(HaveOccurred())
+
+		By("and what was adopted is not deleted")
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		eventuallyGone(ctx, b)
+		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"theirs"}))
+	})
+
+	It("provider-aws#874: a bucket that is as declared is not written to", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, configured)
+		create(ctx, b)
+		r := w.run()
+		eventually(ctx, b, ready, "True Available")
+		before := w.writes()
+		for range 3 {
+			asked := w.requestsFor(b.BucketName())
+			r.poke(b)
+			Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">", asked+5))
+		}
+		Expect(w.writes()).To(Equal(before))
+	})
+
+	It("KCC#710: what is no longer declared is removed, and what others added stays", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, configured)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		tags := w.tags(ctx, b.BucketName())
+		tags["foreign"] = "theirs"
+		w.setTags(ctx, b.BucketName(), tags)
+		update(ctx, b, func(b *storagev1.StorageBucket) {
+			b.Spec.Policy, b.Spec.CORS = nil, nil
+			delete(b.Spec.Tags, "stage")
+		})
+		Eventually(func() []storagev1.AppliedConfiguration { return current(ctx, b).Status.Applied }).Should(HaveLen(2))
+		_, err := w.s3.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: aws.String(b.BucketName())})
+		Expect(codeOf(err)).To(Equal("NoSuchBucketPolicy"))
+		_, err = w.s3.GetBucketCors(ctx, &s3.GetBucketCorsInput{Bucket: aws.String(b.BucketName())})
+		Expect(codeOf(err)).To(Equal("NoSuchCORSConfiguration"))
+		got := w.tags(ctx, b.BucketName())
+		Expect(got).To(And(HaveKeyWithValue("foreign", "theirs"), HaveKeyWithValue("team", "pictures"), Not(HaveKey("stage"))))
+		w.owned(ctx, b, originCreated)
+	})
+
+	It("ACK#1158, #1393, KCC#22: a bucket that is not empty says what to do", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.putObject(ctx, b.BucketName(), "a")
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		got := eventually(ctx, b, synced, "False NotEmpty")
+		Expect(message(got.Status.Conditions, synced)).To(ContainSubstring("set forceEmpty"))
+		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"a"}))
+		update(ctx, b, func(b *storagev1.StorageBucket) { b.Spec.ForceEmpty = true })
+		eventuallyGone(ctx, b)
+		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
+	})
+
+	It("KCC#12929: somebody who writes while the bucket is emptied holds it up, not for ever", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.server.Script(faultserver.Rule{
+			Method: "DELETE", Path: "/" + b.BucketName(), Times: 2, Fault: faultserver.S3Error(409, "BucketNotEmpty"),
+		})
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		eventuallyGone(ctx, b)
+		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
+	})
+
+	It("Rook#6300: a bucket that is gone already holds nothing up", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		_, err := w.s3.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: aws.String(b.BucketName())})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		eventuallyGone(ctx, b)
+	})
+
+	It("Rook#5373: a store that is gone holds up only what is to be deleted in it", func(ctx SpecContext) {
+		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Second })
+		kept, deleted := w.newBucket("kept", managedBucket), w.newBucket("deleted", managedBucket, deletedBucket)
+		create(ctx, kept, deleted)
+		w.run()
+		eventually(ctx, kept, ready, "True Available")
+		eventually(ctx, deleted, ready, "True Available")
+		w.server.Down()
+		eventually(ctx, kept, healthy, "Unknown StoreUnavailable")
+		Expect(api.Delete(ctx, kept)).To(Succeed())
+		Expect(api.Delete(ctx, deleted)).To(Succeed())
+		eventuallyGone(ctx, kept)
+		eventually(ctx, deleted, synced, "False StoreUnavailable")
+		w.server.Up()
+		eventuallyGone(ctx, deleted)
+		Expect(w.exists(ctx, deleted.BucketName())).To(BeFalse())
+		Expect(w.exists(ctx, kept.BucketName())).To(BeTrue())
+	})
+
+	It("provider-aws#102: a name that somebody else has taken since holds nothing up", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
+		create(ctx, b)
+		r := w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.setTags(ctx, b.BucketName(), map[string]string{tagCluster: "another", tagUID: "another", tagOrigin: originCreated})
+		w.putObject(ctx, b.BucketName(), "theirs")
+		r.poke(b)
+		eventually(ctx, b, ready, "False OwnershipConflict")
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		eventuallyGone(ctx, b)
+		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"theirs"}))
+	})
+
+	It("provider-ceph errNoRequestID, harbor-operator#1067, keycloak-operator#122: a status that says nothing new is not written", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		good, bad := w.newBucket("good", everySecond), w.newBucket("bad", everySecond)
+		w.makeBucket(ctx, good.BucketName())
+		create(ctx, good, bad)
+		w.run()
+		eventually(ctx, good, ready, "True Available")
+		eventually(ctx, bad, ready, "False BucketNotFound")
+		versions := func() []string {
+			return []string{current(ctx, good).ResourceVersion, current(ctx, bad).ResourceVersion}
+		}
+		before, asked := versions(), w.requestsFor(good.BucketName())
+		Eventually(func() int { return w.requestsFor(good.BucketName()) }).Should(BeNumerically(">=", asked+3))
+		Expect(versions()).To(Equal(before))
+	})
+
+	It("provider-ceph#70: the canary survives the deletion of its object, and needs no bucket of its own", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, everySecond, func(s *storagev1.StorageBucketSpec) { s.Probe.Method = storagev1.ProbeCanary })
+		// Somebody is quicker: the object is gone when the operator deletes it.
+		w.server.Script(faultserver.Rule{Method: "DELETE", Path: "/" + b.BucketName() + "/.koboshi-canary", Times: 2, Fault: faultserver.S3Error(404, "NoSuchKey")})
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		before := w.requestsFor(b.BucketName())
+		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">", before+8))
+		Expect(condition(current(ctx, b).Status.Conditions, healthy)).To(Equal("True ProbeSucceeded"))
+	})
+
+	It("provider-ceph: a store that answers but does not know the keys is not healthy", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		secret := newSecret(w.namespace)
+		secret.Name, secret.StringData[storagev1.AccessKeyIDKey] = "unknown", "NOBODYSKEY"
+		store := w.newStore(func(s *storagev1.ObjectStore) { s.Name, s.Spec.Credentials.SecretRef.Name = "unknown", "unknown" })
+		create(ctx, secret, store)
+		w.run()
+		Eventually(func() string { return condition(current(ctx, store).Status.Conditions, healthy) }).Should(Equal("False InvalidCredentials"))
+	})
+
+	It("minio-go BucketExists, versitygw: a bare 404 makes no bucket", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket)
+		w.server.Script(faultserver.Rule{Path: "/" + b.BucketName(), Fault: faultserver.Status(404)})
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, synced, "False UnexpectedResponse")
+		Expect(w.writes()).To(BeEmpty())
+	})
+
+	It("S3 in us-east-1: \"made\" for a bucket that exists is no proof of having made it", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		first := w.newBucket("first", managedBucket)
+		create(ctx, first)
+		w.run()
+		eventually(ctx, first, ready, "True Available")
+		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
+		// Somebody is quicker, between our look and our request, and the store
+		// answers that request with success.
+		b := w.newBucket("photos", managedBucket)
+		w.makeBucket(ctx, b.BucketName())
+		w.server.Script(
+			faultserver.Rule{Path: "/" + b.BucketName(), Times: 2, Fault: faultserver.S3Error(404, "NoSuchBucket")},
+			faultserver.Rule{Method: "PUT", Path: "/" + b.BucketName(), Times: 1, Fault: faultserver.Status(200)},
+		)
+		create(ctx, b)
+		eventually(ctx, b, ready, "False OwnershipConflict")
+		Expect(w.tags(ctx, b.BucketName())).To(BeEmpty())
+	})
+
+	It("Config Connector: the kind shares its name, the short name does not", func(ctx SpecContext) {
+		mapping, err := api.RESTMapper().RESTMapping(storagev1.GroupVersion.WithKind("StorageBucket").GroupKind())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(mapping.Resource.Resource).To(Equal("storagebuckets"))
+		Expect(shortNames(ctx)).To(ContainElement("stb"))
+	})
+})
+
+var _ = Describe("An object that a crash left behind", func() {
+	It("claims the bucket it was making, where the store does not keep tags on create", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket)
+		create(ctx, b)
+		pending(ctx, b, w.server.URL)
+		w.makeBucket(ctx, b.BucketName()) // the request took effect, the answer was lost
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.owned(ctx, b, originCreated)
+	})
+
+	It("does not claim one that has objects, or was there before", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		full, old := w.newBucket("full", managedBucket), w.newBucket("old", managedBucket)
+		w.makeBucket(ctx, old.BucketName())
+		Eventually(func() time.Duration { return time.Since(w.madeAt(ctx, old.BucketName())) }).Should(BeNumerically(">", 3*time.Second))
+		create(ctx, full, old)
+		pending(ctx, full, w.server.URL)
+		pending(ctx, old, w.server.URL)
+		w.makeBucket(ctx, full.BucketName())
+		w.putObject(ctx, full.BucketName(), "theirs")
+		w.run()
+		eventually(ctx, full, ready, "False OwnershipConflict")
+		eventually(ctx, old, ready, "False OwnershipConflict")
+		Expect(w.writes()).To(BeEmpty())
+	})
+})
+
+// pending writes the marker that a process wrote and did not live to clear.
+func pending(ctx context.Context, b *storagev1.StorageBucket, endpoint string) {
+	GinkgoHelper()
+	got := current(ctx, b)
+	got.Status.External = &storagev1.ExternalBucket{
+		State: storagev1.ExternalPending, BucketName: b.BucketName(), Endpoint: endpoint, Since: metav1.Now(),
+	}
+	Expect(api.Status().Update(ctx, got)).To(Succeed())
+}
+
+func (w *world) madeAt(ctx context.Context, bucket string) time.Time {
+	GinkgoHelper()
+	out, err := w.s3.ListBuckets(ctx, &s3.ListBucketsInput{Prefix: &bucket})
+	Expect(err).NotTo(HaveOccurred())
+	for _, b := range out.Buckets {
+		if aws.ToString(b.Name) == bucket {
+			return aws.ToTime(b.CreationDate)
+		}
+	}
+	Fail("the store does not list " + bucket)
+	return time.Time{}
+}

@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+)
+
+const (
+	// emptyLimit bounds how many objects one reconciliation removes, so that
+	// other buckets have their turn and a change of mind is noticed.
+	emptyLimit = 5000
+
+	// lookAgain is the time from a deletion to the look whether it took effect.
+	lookAgain = time.Second
+
+	// deleteAgain is the longest time until a deletion that failed is tried
+	// again, should the bucket be probed less often.
+	deleteAgain = time.Minute
+)
+
+// release lets an object go that is being deleted and whose bucket stays. That
+// takes no store, so that none can stand in the way. It tells whether there is
+// nothing left to do.
+func (r *Buckets) release(ctx context.Context, t *task) (done bool, err error) {
+	r.drift.forget(client.ObjectKeyFromObject(t))
+	if !slices.Contains(t.Finalizers, storagev1.Finalizer) {
+		r.plan.Forget(client.ObjectKeyFromObject(t))
+		return true, nil
+	}
+	if keep := whyKept(t); keep != "" {
+		return true, r.letGo(ctx, t, "Retained", keep)
+	}
+	return false, nil
+}
+
+// finalize deletes the bucket of an object that is being deleted, and lets the
+// object go.
+func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
+	switch {
+	case t.site.problem != nil, t.site.standing == down:
+		return ctrl.Result{}, r.stuck(ctx, t)
+	case t.site.standing == doubtful:
+		// That the store turns out to be well again is no event.
+		return ctrl.Result{RequeueAfter: doubtPause}, nil
+	}
+	remote, cancel := context.WithTimeout(ctx, remoteTimeout)
+	defer cancel()
+	again, err := r.deleteBucket(remote, ctx, t)
+	var failure *s3store.Error
+	switch {
+	case errors.As(err, &failure):
+		return r.deletionFailed(ctx, t, failure)
+	case err != nil:
+		return ctrl.Result{}, err
+	default:
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+}
+
+// whyKept says why a bucket is left as it is; empty when it is to be deleted.
+func whyKept(t *task) string {
+	switch {
+	case !t.Managed():
+		return "it was only observed"
+	case t.Spec.DeletionPolicy != storagev1.Delete:
+		return "deletionPolicy is Retain"
+	case t.Status.External == nil:
+		return "it was never made by this object"
+	default:
+		return ""
+	}
+}
+
+// letGo takes the finalizer away and says what became of the bucket.
+func (r *Buckets) letGo(ctx context.Context, t *task, reason, why string) error {
+	if err := r.ensureFinalizer(ctx, t, false); err != nil {
+		return err
+	}
+	r.plan.Forget(client.ObjectKeyFromObject(t))
+	r.event(t, true, reason, "Delete", fmt.Sprintf("bucket %q: %s", t.BucketName(), why))
+	return nil
+}
+
+// stuck reports that the bucket cannot be deleted because its store cannot be
+// asked. The mending, and the store's return, are events.
+func (r *Buckets) stuck(ctx context.Context, t *task) error {
+	reason, message := reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy", t.site.key.Name)
+	if p := t.site.problem; p != nil {
+		reason, message = p.reason, p.message
+	}
+	r.plan.Park(r.subject(t))
+	r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reason,
+		"the bucket cannot be deleted: " + message + "; mend that, or set deletionPolicy to Retain"})
+	return r.save(ctx, t)
+}
+
+// deletionFailed reports why, and when the next attempt is made.
+func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.Error) (ctrl.Result, error) {
+	f := failed(failure)
+	f.message = "the bucket cannot be deleted: " + f.message
+	if failure.Reason == s3store.ReasonNotEmpty {
+		f.message = "the bucket is not empty: empty it, or set forceEmpty, or set deletionPolicy to Retain"
+	}
+	r.set(t, storagev1.ConditionSynced, f)
+	if err := r.save(ctx, t); err != nil {
+		return ctrl.Result{}, err
+	}
+	if failure.Reason.Connection() && t.site.shared() {
+		r.sites.doubt(client.ObjectKeyFromObject(t), t.site, r.Clock.Now())
+	}
+	return ctrl.Result{RequeueAfter: max(failure.RetryAfter, min(intervalOf(t.Spec.Probe), deleteAgain))}, nil
+}
+
+// deleteBucket takes the deletion one step further and says when the next is
+// due. Before anything is removed, and after the bucket was deleted, the store
+// is asked how things are; no answer of an earlier request is relied on.
+func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time.Duration, err error) {
+	seen, err := t.site.store.Find(remote, t.BucketName())
+	if err != nil {
+		return 0, err
+	}
+	if !seen.Exists {
+		if err := movedAway(t); err != nil {
+			return 0, err
+		}
+		if wait := r.untilCreateIsOver(t, seen.StoreTime); wait > 0 {
+			return wait, nil
+		}
+		return 0, r.letGo(ctx, t, "Deleted", "the store has it no longer")
+	}
+	tags, err := t.site.store.Tags(remote, t.BucketName())
+	if err != nil {
+		return 0, err
+	}
+	current := ownerOf(tags)
+	switch ours, err := r.oursToDelete(remote, t, tags); {
+	case err != nil:
+		return 0, err
+	case !ours:
+		if err := movedAway(t); err != nil {
+			return 0, err
+		}
+		return 0, r.letGo(ctx, t, "Retained", "it was not made by this object, so it stays as it is")
+	case current.isOf(r.Cluster, t.UID) && current.origin != originCreated:
+		return 0, r.letGo(ctx, t, "Retained", "it was adopted and not made here, so it stays as it is")
+	}
+	return r.removeBucket(remote, t)
+}
+
+// movedAway says that a bucket we made is not to be found only because the
+// ObjectStore has another endpoint than it had then.
+func movedAway(t *task) error {
+	e := t.Status.External
+	if e.State == storagev1.ExternalAdopted || e.Endpoint == t.site.endpoint {
+		return nil
+	}
+	return &s3store.Error{
+		Reason: s3store.ReasonBucketNotFound,
+		Message: fmt.Sprintf("it was made at %s and is not at the ObjectStore's present endpoint: "+
+			"correct the endpoint, or set deletionPolicy to Retain", e.Endpoint),
+	}
+}
+
+// oursToDelete tells whether the bucket in the store is this object's. One of
+// our own making that has no tags yet gets them first, so that the next look
+// need not work it out again.
+func (r *Buckets) oursToDelete(ctx context.Context, t *task, tags map[string]string) (bool, error) {
+	if ownerOf(tags).isOf(r.Cluster, t.UID) {
+		return true, nil
+	}
+	if !none(tags) {
+		return false, nil
+	}
+	ours, err := r.madeHere(ctx, t)
+	if err != nil || !ours {
+		return false, err
+	}
+	return true, r.mark(ctx, t, tags, owner{cluster: r.Cluster, uid: t.UID, origin: originCreated})
+}
+
+// removeBucket empties the bucket as far as it may, and deletes it.
+func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duration, err error) {
+	r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reasonDeleting, "the bucket is being deleted"})
+	if err := r.save(ctx, t); err != nil {
+		return 0, err
+	}
+	if t.Spec.ForceEmpty {
+		_, done, err := t.site.store.Empty(ctx, t.BucketName(), emptyLimit)
+		if err != nil {
+			return 0, err
+		}
+		if !done {
+			return time.Millisecond, nil
+		}
+	}
+	if err := t.site.store.Delete(ctx, t.BucketName()); err != nil {
+		if t.Spec.ForceEmpty && s3store.ReasonOf(err) == s3store.ReasonNotEmpty {
+			// Somebody wrote meanwhile.
+			return lookAgain, nil
+		}
+		return 0, err
+	}
+	return time.Millisecond, nil
+}
+
+// untilCreateIsOver is how long a request to make the bucket, sent by a process
+// that is gone, may still take effect. The marker was stamped by the store's
+// clock.
+func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
+	e := t.Status.External
+	if e.State != storagev1.ExternalPending {
+		return 0
+	}
+	if now.IsZero() {
+		now = r.Clock.Now()
+	}
+	return e.Since.Add(createWindow).Sub(now)
+}

@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+)
+
+// standing is what is believed of a store.
+//
+//	          settled up                 settled down
+//	doubtful ────────────▶ up   doubtful ────────────▶ down
+//	    ▲                  │        ▲                    │
+//	    └──────────────────┴────────┴────────────────────┘
+//	  a bucket's connection failed, or the connection was made anew
+type standing int
+
+const (
+	// doubtful means that the store is about to be asked, and its buckets are
+	// not until it has been.
+	doubtful standing = iota
+	up
+	down
+)
+
+// gate keeps requests for buckets from a store that does not answer. The
+// controller of stores opens and closes it; those of its buckets ask it. It is
+// in memory only: what it does not know it takes from the ObjectStore's status.
+type gate struct {
+	mu     sync.Mutex
+	stores map[types.NamespacedName]*storeStanding
+	// doubts are the buckets whose last failure has not been believed yet.
+	doubts map[types.NamespacedName]time.Time
+}
+
+type storeStanding struct {
+	standing standing
+	// inputs of the connection that was checked.
+	inputs string
+	// at is when that was.
+	at time.Time
+}
+
+func newGate() *gate {
+	return &gate{
+		stores: map[types.NamespacedName]*storeStanding{},
+		doubts: map[types.NamespacedName]time.Time{},
+	}
+}
+
+// standingOf tells what is believed of a store that is reached with these
+// inputs.
+func (g *gate) standingOf(key types.NamespacedName, inputs string, status *storagev1.ObjectStoreStatus) standing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s, ok := g.stores[key]; ok {
+		if s.inputs != inputs {
+			return doubtful
+		}
+		return s.standing
+	}
+	// This process has not asked yet; the one before has, and its word holds
+	// until then.
+	switch c := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy); {
+	case c == nil:
+		return doubtful
+	case c.Status == metav1.ConditionTrue:
+		return up
+	default:
+		return down
+	}
+}
+
+// settle notes the outcome of asking a store.
+func (g *gate) settle(key types.NamespacedName, inputs string, s standing, at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stores[key] = &storeStanding{standing: s, inputs: inputs, at: at}
+}
+
+// believe tells whether the failure of a bucket's connection is the bucket's
+// own: the store has been asked since the first such failure, and answered.
+// Otherwise the store is put in doubt.
+func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, known := g.stores[store]
+	since, doubted := g.doubts[bucket]
+	if doubted && known && s.standing == up && s.at.After(since) {
+		return true
+	}
+	if !doubted {
+		g.doubts[bucket] = now
+	}
+	g.stores[store] = &storeStanding{standing: doubtful, inputs: inputs}
+	return false
+}
+
+// trust forgets a bucket's doubts: it answered.
+func (g *gate) trust(bucket types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.doubts, bucket)
+}
+
+// forget drops a store.
+func (g *gate) forget(store types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.stores, store)
+}

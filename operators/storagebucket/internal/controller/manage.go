@@ -1,0 +1,330 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
+)
+
+// createWindow is how long after the pending marker a request to make the
+// bucket may still take effect: the time one reconciliation has in the store.
+const createWindow = remoteTimeout
+
+// syncDue tells whether the bucket's existence and configuration are to be
+// looked at now, and not its health alone.
+func (r *Buckets) syncDue(t *task, turn schedule.Turn, forced bool) bool {
+	if !t.Managed() {
+		// The finalizer of a bucket that was managed before has to go.
+		return slices.Contains(t.Finalizers, storagev1.Finalizer)
+	}
+	driftDue := r.drift.due(t.StorageBucket, r.Clock.Now())
+	return forced || driftDue || turn.Cause != schedule.Slot || !inSync(t)
+}
+
+// inSync tells whether the present spec was carried out.
+func inSync(t *task) bool {
+	for _, c := range t.stored.Conditions {
+		if c.Type == storagev1.ConditionSynced {
+			return c.Status == metav1.ConditionTrue && c.ObservedGeneration == t.Generation
+		}
+	}
+	return false
+}
+
+// sync makes the bucket what the spec says. An *s3store.Error is reported and
+// planned for; any other error is the API server's.
+func (r *Buckets) sync(ctx context.Context, t *task) error {
+	if !t.Managed() {
+		return r.ensureFinalizer(ctx, t, false)
+	}
+	err := r.ensureFinalizer(ctx, t, true)
+	if err == nil {
+		err = r.ensureBucket(ctx, t)
+	}
+	if err == nil {
+		err = r.configure(ctx, t)
+	}
+	var failure *s3store.Error
+	switch {
+	case errors.As(err, &failure):
+		r.set(t, storagev1.ConditionSynced, failed(failure))
+	case err == nil:
+		r.set(t, storagev1.ConditionSynced, found(reasonInSync, "the store holds what is declared"))
+		stamp := metav1.NewTime(r.Clock.Now())
+		t.Status.LastDriftCheckTime = &stamp
+		r.drift.checked(t.StorageBucket, stamp.Time)
+	}
+	return err
+}
+
+// ensureBucket makes the bucket if it does not exist, and makes sure that it is
+// ours.
+func (r *Buckets) ensureBucket(ctx context.Context, t *task) error {
+	seen, err := t.site.store.Find(ctx, t.BucketName())
+	if err != nil {
+		return err
+	}
+	if !seen.Exists {
+		return r.create(ctx, t, seen.StoreTime)
+	}
+	tags, err := t.site.store.Tags(ctx, t.BucketName())
+	if err != nil {
+		return err
+	}
+	return r.claim(ctx, t, tags)
+}
+
+// create makes the bucket, which the store has just said does not exist.
+func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) error {
+	if err := r.refuseRival(ctx, t); err != nil {
+		return err
+	}
+	if e := t.Status.External; e != nil && e.State != storagev1.ExternalPending && e.Endpoint != t.site.endpoint {
+		return &s3store.Error{
+			Reason: s3store.ReasonBucketNotFound,
+			Message: fmt.Sprintf("the bucket was made at %s and is not at the ObjectStore's present endpoint: "+
+				"correct the endpoint, or delete and create this object", e.Endpoint),
+		}
+	}
+	if storeTime.IsZero() {
+		storeTime = r.Clock.Now()
+	}
+	if err := r.setExternal(ctx, t, storagev1.ExternalPending, storeTime); err != nil {
+		return err
+	}
+	me := owner{cluster: r.Cluster, uid: t.UID, origin: originCreated}
+	err := t.site.store.Create(ctx, t.BucketName(), s3store.CreateOptions{
+		Tags:       me.tagged(nil),
+		ObjectLock: t.Spec.ObjectLock != nil,
+	})
+	switch reason := s3store.ReasonOf(err); {
+	case err == nil, reason == s3store.ReasonBucketExists:
+		// The second may be ours as well: an answer was lost and the request
+		// repeated. The tags tell.
+	case reason.Terminal():
+		// The store has answered: nothing was made.
+		t.Status.External = nil
+		return err
+	default:
+		return err
+	}
+	tags, tagsErr := t.site.store.Tags(ctx, t.BucketName())
+	if tagsErr != nil {
+		return tagsErr
+	}
+	if err != nil || !none(tags) {
+		if err == nil {
+			r.noteTagsOnCreate(ctx, t, ownerOf(tags) == me)
+		}
+		return r.claim(ctx, t, tags)
+	}
+	if keeps := t.site.object.Status.TagsOnCreate; keeps != nil && *keeps {
+		// Some stores answer "made" for a bucket that this account has already.
+		return conflict(owner{}, tags, t)
+	}
+	// It was made a moment ago, and the store does not keep tags that come with
+	// the request.
+	r.noteTagsOnCreate(ctx, t, false)
+	return r.mark(ctx, t, tags, me)
+}
+
+// noteTagsOnCreate writes down what was learnt of the store. Should that fail,
+// the next bucket teaches it again.
+func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) {
+	store := t.site.object
+	if store.Status.TagsOnCreate != nil && *store.Status.TagsOnCreate == keeps {
+		return
+	}
+	before := store.DeepCopy()
+	store.Status.TagsOnCreate = &keeps
+	if err := r.Client.Status().Patch(ctx, store, client.MergeFrom(before)); err != nil {
+		logf.FromContext(ctx).Error(err, "writing down whether the store keeps tags on create")
+	}
+}
+
+// claim decides whose an existing bucket is.
+func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) error {
+	current := ownerOf(tags)
+	if current.isOf(r.Cluster, t.UID) {
+		return r.setExternal(ctx, t, current.state(), r.Clock.Now())
+	}
+	if none(tags) {
+		ours, err := r.madeHere(ctx, t)
+		if err != nil {
+			return err
+		}
+		if ours {
+			return r.mark(ctx, t, tags, owner{cluster: r.Cluster, uid: t.UID, origin: originCreated})
+		}
+	}
+	if t.Annotations[storagev1.AnnotationAdopt] != t.BucketName() {
+		return conflict(current, tags, t)
+	}
+	return r.adopt(ctx, t, tags, current)
+}
+
+// adopt takes a bucket over that was handed to the operator by name. One that
+// another cluster or another living object owns stays theirs.
+func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, current owner) error {
+	if err := r.refuseRival(ctx, t); err != nil {
+		return err
+	}
+	me := owner{cluster: r.Cluster, uid: t.UID, origin: originAdopted}
+	if !none(tags) {
+		if current.cluster != r.Cluster {
+			return conflict(current, tags, t)
+		}
+		alive, err := r.alive(ctx, current.uid)
+		if err != nil {
+			return err
+		}
+		if alive {
+			return conflict(current, tags, t)
+		}
+		// What was made by an object of this cluster that is gone was made
+		// here; the origin stays what it was.
+		me.origin = current.origin
+	}
+	return r.mark(ctx, t, tags, me)
+}
+
+// madeHere tells whether a bucket without tags was made by a request of ours
+// whose answer, or whose sequel, was lost; see docs/design for why each
+// condition is needed.
+func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
+	e := t.Status.External
+	if e == nil || e.State != storagev1.ExternalPending || e.BucketName != t.BucketName() || e.Endpoint != t.site.endpoint {
+		return false, nil
+	}
+	if keeps := t.site.object.Status.TagsOnCreate; keeps != nil && *keeps {
+		return false, nil
+	}
+	at, listed, err := t.site.store.Creation(ctx, t.BucketName())
+	if err != nil || !listed {
+		return false, err
+	}
+	// The marker and the creation are both stamped by the store, in seconds.
+	since := e.Since.Add(-time.Second)
+	if at.Before(since) || at.After(since.Add(createWindow)) {
+		return false, nil
+	}
+	return t.site.store.IsEmpty(ctx, t.BucketName())
+}
+
+// mark writes the ownership tags and makes sure that they were not overwritten
+// by somebody who did the same.
+func (r *Buckets) mark(ctx context.Context, t *task, tags map[string]string, me owner) error {
+	if err := t.site.store.SetTags(ctx, t.BucketName(), me.tagged(tags)); err != nil {
+		return err
+	}
+	now, err := t.site.store.Tags(ctx, t.BucketName())
+	if err != nil {
+		return err
+	}
+	if current := ownerOf(now); current != me {
+		return conflict(current, now, t)
+	}
+	return r.setExternal(ctx, t, me.state(), r.Clock.Now())
+}
+
+// confirmOwner makes sure, before something is written to it, that a bucket is
+// ours at this moment.
+func (r *Buckets) confirmOwner(ctx context.Context, t *task) *s3store.Error {
+	tags, err := t.site.store.Tags(ctx, t.BucketName())
+	var failure *s3store.Error
+	switch {
+	case errors.As(err, &failure):
+		return failure
+	case err != nil:
+		return &s3store.Error{Reason: s3store.ReasonUnexpectedResponse, Message: "the bucket's tags could not be read"}
+	case !ownerOf(tags).isOf(r.Cluster, t.UID):
+		return conflict(ownerOf(tags), tags, t)
+	default:
+		return nil
+	}
+}
+
+// conflict says whose the bucket is, and what to do about it.
+func conflict(current owner, tags map[string]string, t *task) *s3store.Error {
+	message := fmt.Sprintf("bucket %q exists and was not made by this object: to hand it over, "+
+		"set the annotation %s=%s", t.BucketName(), storagev1.AnnotationAdopt, t.BucketName())
+	if !none(tags) {
+		message = fmt.Sprintf("bucket %q belongs to another StorageBucket (uid %q, cluster %q): "+
+			"delete that one first, or remove the bucket's tags %s*", t.BucketName(), current.uid, current.cluster, ownTagPrefix)
+	}
+	return &s3store.Error{Reason: s3store.ReasonOwnershipConflict, Message: message}
+}
+
+// setExternal writes down how far the bucket is, before anything else is done.
+func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.ExternalState, since time.Time) error {
+	e := t.Status.External
+	if e != nil && e.State == state && e.BucketName == t.BucketName() && e.Endpoint == t.site.endpoint &&
+		state != storagev1.ExternalPending {
+		return nil
+	}
+	t.Status.External = &storagev1.ExternalBucket{
+		State:      state,
+		BucketName: t.BucketName(),
+		Endpoint:   t.site.endpoint,
+		Since:      metav1.NewTime(since),
+	}
+	if err := r.save(ctx, t); err != nil {
+		return err
+	}
+	switch state {
+	case storagev1.ExternalCreated:
+		r.event(t, true, "Created", "Create", fmt.Sprintf("bucket %q was made", t.BucketName()))
+	case storagev1.ExternalAdopted:
+		r.event(t, true, "Adopted", "Adopt", fmt.Sprintf("bucket %q was taken over as it is", t.BucketName()))
+	case storagev1.ExternalPending:
+	}
+	return nil
+}
+
+// refuseRival refuses to touch a bucket that an older object of this cluster
+// manages: the two would take turns.
+func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
+	var claims storagev1.StorageBucketList
+	err := r.Client.List(ctx, &claims, client.MatchingFields{claimIndex: claimOf(t.StorageBucket)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the objects that claim the bucket: %w", err)
+	}
+	for i := range claims.Items {
+		other := &claims.Items[i]
+		if other.UID != t.UID && older(other, t.StorageBucket) {
+			return &s3store.Error{
+				Reason: s3store.ReasonOwnershipConflict,
+				Message: fmt.Sprintf("bucket %q is managed by the older StorageBucket %s/%s: delete one of the two",
+					t.BucketName(), other.Namespace, other.Name),
+			}
+		}
+	}
+	return nil
+}
+
+// alive tells whether a StorageBucket of that UID exists.
+func (r *Buckets) alive(ctx context.Context, uid types.UID) (bool, error) {
+	var all storagev1.StorageBucketList
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the storage buckets: %w", err)
+	}
+	return slices.ContainsFunc(all.Items, func(b storagev1.StorageBucket) bool { return b.UID == uid }), nil
+}
+
+func older(a, b *storagev1.StorageBucket) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.UID < b.UID
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+}

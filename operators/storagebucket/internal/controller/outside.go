@@ -1,0 +1,66 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
+)
+
+// Controllers are what events from outside the cluster reach.
+type Controllers struct {
+	client  client.Client
+	elected <-chan struct{}
+	buckets *schedule.Plan
+}
+
+func newControllers(mgr ctrl.Manager, plan *schedule.Plan) *Controllers {
+	return &Controllers{client: mgr.GetClient(), elected: mgr.Elected(), buckets: plan}
+}
+
+// Poke has a bucket looked at now. Of several managers only one is active; the
+// others pass the word on through the object, as a person would.
+func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) error {
+	var b storagev1.StorageBucket
+	if err := c.client.Get(ctx, bucket, &b); err != nil {
+		return fmt.Errorf("reading the storage bucket: %w", err)
+	}
+	select {
+	case <-c.elected:
+		c.buckets.Poke(bucket)
+		return nil
+	default:
+	}
+	before := b.DeepCopy()
+	metav1.SetMetaDataAnnotation(&b.ObjectMeta, storagev1.AnnotationReconcileRequestedAt, time.Now().UTC().Format(time.RFC3339Nano))
+	if err := c.client.Patch(ctx, &b, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("asking the active manager to look at the storage bucket: %w", err)
+	}
+	return nil
+}
+
+// Buckets are the objects that stand for a bucket of that name in a store.
+func (c *Controllers) Buckets(ctx context.Context, store types.NamespacedName, name string) ([]types.NamespacedName, error) {
+	if err := c.client.Get(ctx, store, &storagev1.ObjectStore{}); err != nil {
+		return nil, fmt.Errorf("reading the object store: %w", err)
+	}
+	var all storagev1.StorageBucketList
+	err := c.client.List(ctx, &all, client.MatchingFields{storeIndex: store.String()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the buckets of the store: %w", err)
+	}
+	var found []types.NamespacedName
+	for i := range all.Items {
+		if all.Items[i].BucketName() == name {
+			found = append(found, client.ObjectKeyFromObject(&all.Items[i]))
+		}
+	}
+	return found, nil
+}

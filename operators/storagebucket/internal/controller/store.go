@@ -1,0 +1,224 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
+)
+
+const (
+	// downInterval is the longest time between two checks of a store that is
+	// down.
+	downInterval = 5 * time.Second
+
+	// defaultHealthInterval is the CRD's default.
+	defaultHealthInterval = 30 * time.Second
+)
+
+// Stores reconciles ObjectStores. All fields are required.
+type Stores struct {
+	// Client reads objects, from a cache, and writes them.
+	Client client.Client
+	// Events records changes of health.
+	Events events.EventRecorder
+	// Clock stamps probes and transitions.
+	Clock clock.Clock
+	// Heartbeat is the least time between two writes of a status in which
+	// nothing but the time of the probe has changed; zero means never.
+	Heartbeat time.Duration
+
+	plan     *schedule.Plan
+	registry *stores.Registry
+	gate     *gate
+}
+
+// +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores/status,verbs=patch
+// +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
+
+// Reconcile looks at one ObjectStore and, when that is due, asks the store.
+func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var store storagev1.ObjectStore
+	if err := r.Client.Get(ctx, req.NamespacedName, &store); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading the object store: %w", err)
+	}
+	err := r.reconcile(ctx, &store)
+	if err != nil && ctx.Err() != nil {
+		// The manager is stopping. What was cut short is looked at by the next.
+		return ctrl.Result{}, nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: doubtPause}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Stores) reconcile(ctx context.Context, store *storagev1.ObjectStore) error {
+	if err := r.keepWhileUsed(ctx, store); err != nil {
+		return err
+	}
+	if paused(store) {
+		r.plan.Forget(client.ObjectKeyFromObject(store))
+		return nil
+	}
+	connection, err := r.registry.Connect(ctx, client.ObjectKeyFromObject(store), stores.OfStore(store))
+	if err != nil {
+		return ignoreNotYet(err)
+	}
+	if connection.Problem != nil {
+		return r.unusable(ctx, store, connection)
+	}
+	return r.check(ctx, store, connection)
+}
+
+func (r *Stores) forget(req ctrl.Request) {
+	r.plan.Forget(req.NamespacedName)
+	r.registry.Forget(req.NamespacedName)
+	r.gate.forget(req.NamespacedName)
+	metrics.ForgetStore(req.String())
+}
+
+// keepWhileUsed holds on to a store as long as buckets in it are managed: they
+// could not be deleted without it.
+func (r *Stores) keepWhileUsed(ctx context.Context, store *storagev1.ObjectStore) error {
+	var users storagev1.StorageBucketList
+	err := r.Client.List(ctx, &users, client.MatchingFields{managedIn: client.ObjectKeyFromObject(store).String()},
+		client.UnsafeDisableDeepCopy, client.Limit(1))
+	if err != nil {
+		return fmt.Errorf("listing the buckets that are managed in the store: %w", err)
+	}
+	used, deleting := len(users.Items) > 0, !store.DeletionTimestamp.IsZero()
+	if controllerutil.ContainsFinalizer(store, storagev1.Finalizer) == used || used && deleting {
+		return nil
+	}
+	before := store.DeepCopy()
+	if used {
+		controllerutil.AddFinalizer(store, storagev1.Finalizer)
+	} else {
+		controllerutil.RemoveFinalizer(store, storagev1.Finalizer)
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, store, patch); err != nil {
+		return fmt.Errorf("writing the finalizer: %w", err)
+	}
+	return nil
+}
+
+// unusable reports what a person has to mend before the store can be asked.
+func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
+	r.plan.Park(r.subject(store, c))
+	r.gate.settle(client.ObjectKeyFromObject(store), c.Inputs, down, r.Clock.Now())
+	before := store.DeepCopy()
+	changed := r.set(store, storagev1.ConditionHealthy, failed(c.Problem))
+	return r.save(ctx, before, store, changed)
+}
+
+// check asks the store when that is due.
+func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
+	subject := r.subject(store, c)
+	token := requestedAt(store)
+	forced := token != "" && token != store.Status.LastHandledReconcileAt
+	if turn := r.plan.Due(subject); turn.Cause == "" && !forced {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(store)
+	remote, cancel := context.WithTimeout(ctx, schedule.Timeout(probeTimeout, subject.Interval))
+	result := c.Store.Check(remote)
+	cancel()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	metrics.StoreChecks.WithLabelValues(key.String(), string(result.Reason)).Inc()
+
+	before := store.DeepCopy()
+	verdict, standing := finding{metav1.ConditionFalse, string(result.Reason), result.Message}, down
+	if result.Succeeded() {
+		verdict.status, standing = metav1.ConditionTrue, up
+	}
+	store.Status.Probe = noteProbe(store.Status.Probe, result, r.Clock.Now(), thresholds{1, 1})
+	changed := r.set(store, storagev1.ConditionHealthy, verdict)
+	if token != "" {
+		store.Status.LastHandledReconcileAt = token
+	}
+	// The gate first: from here on no bucket is asked for at a store that is
+	// down, whatever becomes of the write.
+	r.gate.settle(key, c.Inputs, standing, r.Clock.Now())
+	if err := r.save(ctx, before, store, changed); err != nil {
+		return err
+	}
+	r.plan.Probed(r.subject(store, c), result.RetryAfter)
+	return nil
+}
+
+func (r *Stores) subject(store *storagev1.ObjectStore, c stores.Connection) schedule.Subject {
+	healthy := meta.FindStatusCondition(store.Status.Conditions, storagev1.ConditionHealthy)
+	s := schedule.Subject{
+		Key:       client.ObjectKeyFromObject(store),
+		UID:       store.UID,
+		Interval:  store.Spec.HealthInterval.Duration,
+		Inputs:    c.Inputs,
+		Fresh:     store.Status.ObservedGeneration == store.Generation && healthy != nil,
+		Heartbeat: r.Heartbeat,
+	}
+	if s.Interval <= 0 {
+		s.Interval = defaultHealthInterval
+	}
+	s.Interval = max(s.Interval, minInterval)
+	if healthy != nil && healthy.Status != metav1.ConditionTrue {
+		s.Interval = min(s.Interval, downInterval)
+	}
+	if p := store.Status.Probe; p != nil && p.LastProbeTime != nil {
+		s.LastProbe = p.LastProbeTime.Time
+	}
+	return s
+}
+
+func (r *Stores) set(store *storagev1.ObjectStore, kind string, f finding) (changed bool) {
+	return set(&store.Status.Conditions, kind, store.Generation, r.Clock.Now(), f)
+}
+
+// save writes the status if it says anything new, and records an Event when the
+// health changed.
+func (r *Stores) save(ctx context.Context, before, store *storagev1.ObjectStore, changed bool) error {
+	r.set(store, storagev1.ConditionReady, summarise(store.Status.Conditions, storagev1.ConditionHealthy))
+	store.Status.ObservedGeneration = store.Generation
+	quiet := store.Status.DeepCopy()
+	quiet.Probe = quieted(before.Status.Probe, store.Status.Probe)
+	if equality.Semantic.DeepEqual(&before.Status, quiet) && !heartbeatDue(before.Status.Probe, store.Status.Probe, r.Heartbeat) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, store, patch); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	metrics.StatusWrites.WithLabelValues("ObjectStore").Inc()
+	if c := meta.FindStatusCondition(store.Status.Conditions, storagev1.ConditionHealthy); changed && c != nil {
+		kind := corev1.EventTypeWarning
+		if c.Status == metav1.ConditionTrue {
+			kind = corev1.EventTypeNormal
+		}
+		r.Events.Eventf(store, nil, kind, c.Reason, "Check", "%s", c.Message)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// Package metrics holds the operator's own metrics. They are in
+// controller-runtime's registry, and so on the manager's metrics endpoint.
+//
+// What is counted per probe is here and not in the objects' status: a probe that
+// finds what the last one found writes nothing to the API server.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// InlineStore is the value of the label store for a bucket that says itself
+// where its store is.
+const InlineStore = "inline"
+
+// StoreName is the value of the label store for an ObjectStore.
+func StoreName(namespace, name string) string { return namespace + "/" + name }
+
+var factory = promauto.With(metrics.Registry)
+
+// The metrics. The label store is made with StoreName; the series of a store
+// that is gone are dropped with ForgetStore.
+var (
+	// ProbeDuration is how long probes of buckets took, by store.
+	ProbeDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "storagebucket_probe_duration_seconds",
+		Help:    "Time a store took to answer the probe of a bucket.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"store"})
+
+	// Probes counts probes of buckets, by store and reason.
+	Probes = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "storagebucket_probes_total",
+		Help: "Probes of buckets, by their outcome.",
+	}, []string{"store", "reason"})
+
+	// DueLag is how long after its due time an object was worked on.
+	DueLag = factory.NewHistogram(prometheus.HistogramOpts{
+		Name:    "storagebucket_due_lag_seconds",
+		Help:    "Time from when an object was due to when it was worked on.",
+		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
+	})
+
+	// DriftRepaired counts configuration that was put right, by setting.
+	DriftRepaired = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "storagebucket_drift_repaired_total",
+		Help: "Configuration of buckets that somebody else had changed and that was put right.",
+	}, []string{"setting"})
+
+	// StoreChecks counts checks of stores, by store and reason.
+	StoreChecks = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "storagebucket_store_checks_total",
+		Help: "Checks of stores, by their outcome.",
+	}, []string{"store", "reason"})
+
+	// Notifications counts requests to the notification endpoint, by outcome.
+	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "storagebucket_notifications_total",
+		Help: "Requests to the notification endpoint, by their outcome.",
+	}, []string{"outcome"})
+
+	// StatusWrites counts writes of status, by kind of object.
+	StatusWrites = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "storagebucket_status_writes_total",
+		Help: "Writes of status to the API server.",
+	}, []string{"kind"})
+)
+
+// ForgetStore drops the series of a store that is gone; name is as StoreName
+// makes it.
+func ForgetStore(name string) {
+	store := prometheus.Labels{"store": name}
+	ProbeDuration.DeletePartialMatch(store)
+	Probes.DeletePartialMatch(store)
+	StoreChecks.DeletePartialMatch(store)
+}

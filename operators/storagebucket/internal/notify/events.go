@@ -1,0 +1,138 @@
+package notify
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxRecords bounds the work one request can cause.
+const maxRecords = 1000
+
+var (
+	errNotAnEvent = &refusal{http.StatusBadRequest, "the body is not an event of an object store: send S3 event records, " +
+		"also as Amazon SNS, Amazon EventBridge or MinIO wrap them"}
+	errTooMany = &refusal{http.StatusRequestEntityTooLarge, "more than 1000 records: send fewer at once"}
+	// A subscription is confirmed by a request to a URL in the message. Whoever
+	// may send events could have the operator call any address that way.
+	errSubscription = &refusal{http.StatusNotImplemented, "subscriptions are not confirmed here, because that would mean to follow " +
+		"a URL somebody sent: have Amazon EventBridge (an API destination) or a Lambda function pass the events on"}
+)
+
+// message is all of what is looked at in a body, whoever sent it.
+type message struct {
+	// Records are what AWS, MinIO and Ceph send.
+	Records []struct {
+		S3 struct {
+			Bucket struct {
+				Name string `json:"name"`
+			} `json:"bucket"`
+		} `json:"s3"`
+	} `json:"Records"`
+
+	// EventName and Key, bucket/key, are MinIO's, beside the records.
+	EventName string `json:"EventName"`
+	Key       string `json:"Key"`
+
+	// Event and Bucket are AWS's when a notification is set up.
+	Event  string `json:"Event"`
+	Bucket string `json:"Bucket"`
+
+	// Type and Message are the envelope of Amazon SNS.
+	Type    string `json:"Type"`
+	Message string `json:"Message"`
+
+	// Source and Detail are the envelope of Amazon EventBridge.
+	Source string `json:"source"`
+	Detail *struct {
+		Bucket struct {
+			Name string `json:"name"`
+		} `json:"bucket"`
+	} `json:"detail"`
+}
+
+// bucketNames are the buckets the body says something about, each once. An empty
+// object is what some stores send to see whether anybody is there.
+func bucketNames(body []byte) ([]string, error) {
+	m, err := parse(body)
+	if err != nil {
+		return nil, err
+	}
+	switch m.Type {
+	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
+		return nil, errSubscription
+	case "Notification":
+		if m, err = parse([]byte(m.Message)); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case len(m.Records) > maxRecords:
+		return nil, errTooMany
+	case len(m.Records) > 0:
+		names := distinct{}
+		for i := range m.Records {
+			names.add(m.Records[i].S3.Bucket.Name)
+		}
+		return names.list, nil
+	case m.EventName != "" && m.Key != "":
+		bucket, _, _ := strings.Cut(m.Key, "/")
+		return only(bucket), nil
+	case m.Event == "s3:TestEvent":
+		return only(m.Bucket), nil
+	case m.Source == "aws.s3" && m.Detail != nil:
+		return only(m.Detail.Bucket.Name), nil
+	case strings.TrimSpace(string(body)) == "{}":
+		return nil, nil
+	default:
+		return nil, errNotAnEvent
+	}
+}
+
+func parse(body []byte) (message, error) {
+	var m message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return message{}, errNotAnEvent // what the decoder says may repeat the body
+	}
+	return m, nil
+}
+
+func only(name string) []string {
+	names := distinct{}
+	names.add(name)
+	return names.list
+}
+
+// distinct collects names of buckets, each once, in the order they came.
+type distinct struct {
+	seen map[string]bool
+	list []string
+}
+
+// add takes a name as events carry it, which may be as in a URL. What cannot be
+// the name of a bucket is nobody's.
+func (d *distinct) add(name string) {
+	if decoded, err := url.QueryUnescape(name); err == nil {
+		name = decoded
+	}
+	if d.seen[name] || !couldBeABucket(name) {
+		return
+	}
+	if d.seen == nil {
+		d.seen = map[string]bool{}
+	}
+	d.seen[name] = true
+	d.list = append(d.list, name)
+}
+
+const bucketCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+
+// couldBeABucket is wider than the rules for names: stores have older buckets
+// that do not follow them.
+func couldBeABucket(name string) bool {
+	if len(name) < 1 || len(name) > 255 {
+		return false
+	}
+	return strings.Trim(name, bucketCharacters) == ""
+}

@@ -1,0 +1,222 @@
+package notify
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/token/cache"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+)
+
+const (
+	// minToken is the least length of a token in a file. Guessing at one is
+	// bounded by nothing but the network.
+	minToken = 16
+
+	// How long the API server's answers are believed.
+	tokenTTL   = time.Minute
+	noTokenTTL = 10 * time.Second
+	allowTTL   = time.Minute
+	denyTTL    = 10 * time.Second
+
+	// reviewsPerSecond bounds the questions to the API server about tokens that
+	// it was not asked about lately, because strangers can cause them.
+	reviewsPerSecond, reviewBurst = 10, 50
+)
+
+var (
+	errUnauthenticated = &refusal{http.StatusUnauthorized, "send the header Authorization: Bearer and a token: " +
+		"that of --notify-token-file, or one of a Kubernetes service account"}
+	errForbidden = &refusal{http.StatusForbidden, "the token's owner may not do this: " +
+		"it needs the verb create on objectstores/notify or storagebuckets/poke in the group storage.koboshi.dev"}
+	errBusy = &refusal{http.StatusTooManyRequests, "too many unknown tokens at the moment: try again"}
+)
+
+// access is what somebody asks for.
+type access struct {
+	resource, subresource string
+	about                 types.NamespacedName
+}
+
+// gate decides who may do what: whoever has the token of the file anything, and
+// others what the API server says.
+type gate struct {
+	tokenFile string
+	tokens    authenticator.Token
+	rights    authorizer.Authorizer
+}
+
+func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate, error) {
+	g := &gate{tokenFile: tokenFile}
+	if tokenFile != "" {
+		if _, err := readToken(tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if config == nil {
+		if tokenFile == "" {
+			return nil, errors.New("nobody could be told from anybody else: set --notify-token-file")
+		}
+		return g, nil
+	}
+	if client == nil {
+		var err error
+		if client, err = rest.HTTPClientFor(config); err != nil {
+			return nil, fmt.Errorf("making a client for the API server: %w", err)
+		}
+	}
+	return g, g.askAPIServer(config, client)
+}
+
+// askAPIServer has tokens and rights checked there, as the manager's metrics
+// endpoint does.
+func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
+	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
+	if err != nil {
+		return fmt.Errorf("making a client for TokenReviews: %w", err)
+	}
+	authorization, err := authorizationclient.NewForConfigAndClient(config, client)
+	if err != nil {
+		return fmt.Errorf("making a client for SubjectAccessReviews: %w", err)
+	}
+	g.tokens = cache.New(reviews(authentication.TokenReviews()), false, tokenTTL, noTokenTTL)
+	retry := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 4}
+	g.rights, err = authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: authorization,
+		AllowCacheTTL:             allowTTL,
+		DenyCacheTTL:              denyTTL,
+		WebhookRetryBackoff:       &retry,
+	}.New()
+	if err != nil {
+		return fmt.Errorf("setting up SubjectAccessReviews: %w", err)
+	}
+	return nil
+}
+
+// reviews asks the API server whose a token is. A token that is nobody's is no
+// error, so that it is remembered as such.
+func reviews(client authenticationclient.TokenReviewInterface) authenticator.Token {
+	limit := rate.NewLimiter(reviewsPerSecond, reviewBurst)
+	return authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+		if !limit.Allow() {
+			return nil, false, errBusy
+		}
+		review, err := client.Create(ctx,
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, false, fmt.Errorf("creating a TokenReview: %w", err)
+		}
+		if !review.Status.Authenticated {
+			return nil, false, nil
+		}
+		who := &user.DefaultInfo{
+			Name: review.Status.User.Username, UID: review.Status.User.UID, Groups: review.Status.User.Groups,
+			Extra: map[string][]string{},
+		}
+		for key, values := range review.Status.User.Extra {
+			who.Extra[key] = values
+		}
+		return &authenticator.Response{User: who}, true, nil
+	})
+}
+
+// check is nil when the request may go on, and otherwise says why not.
+func (g *gate) check(ctx context.Context, h http.Header, a access) error {
+	token := tokenOf(h)
+	if token == "" {
+		return errUnauthenticated
+	}
+	if g.tokenFile != "" {
+		own, err := readToken(g.tokenFile)
+		if err == nil && same(own, token) {
+			return nil
+		}
+		if err != nil && g.tokens == nil {
+			return err
+		}
+	}
+	if g.tokens == nil {
+		return errUnauthenticated
+	}
+	who, ok, err := g.tokens.AuthenticateToken(ctx, token)
+	if err != nil {
+		return fmt.Errorf("asking the API server whose token it is: %w", err)
+	}
+	if !ok {
+		return errUnauthenticated
+	}
+	decision, _, err := g.rights.Authorize(ctx, authorizer.AttributesRecord{
+		User:            who.User,
+		Verb:            "create",
+		APIGroup:        storagev1.GroupVersion.Group,
+		APIVersion:      storagev1.GroupVersion.Version,
+		Resource:        a.resource,
+		Subresource:     a.subresource,
+		Namespace:       a.about.Namespace,
+		Name:            a.about.Name,
+		ResourceRequest: true,
+	})
+	if err != nil {
+		return fmt.Errorf("asking the API server what the token's owner may do: %w", err)
+	}
+	if decision != authorizer.DecisionAllow {
+		return errForbidden
+	}
+	return nil
+}
+
+// tokenOf is the token in the header. Some senders, MinIO among them, may leave
+// out the word Bearer.
+func tokenOf(h http.Header) string {
+	value := strings.TrimSpace(h.Get("Authorization"))
+	if scheme, token, found := strings.Cut(value, " "); found {
+		if !strings.EqualFold(scheme, "Bearer") {
+			return ""
+		}
+		value = strings.TrimSpace(token)
+	}
+	if strings.ContainsAny(value, " \t,") {
+		return ""
+	}
+	return value
+}
+
+// readToken reads the file anew each time: it is small, and a token that was
+// replaced counts from that moment on.
+func readToken(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the token for notifications: %w", err)
+	}
+	token := strings.TrimSpace(string(content))
+	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n,") {
+		return "", fmt.Errorf("reading the token for notifications: %s has to hold one word of at least %d characters", path, minToken)
+	}
+	return token, nil
+}
+
+// same compares in a time that depends on neither.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

@@ -1,0 +1,174 @@
+// Package notify is the HTTP endpoint through which events reach the operator
+// from outside the cluster.
+//
+//	POST /v1/stores/{namespace}/{name}/events    what an object store sends
+//	POST /v1/buckets/{namespace}/{name}/poke     a plain request to look now
+//
+//	method, path ─▶ who is it ─▶ may it ─▶ body ─▶ bucket names ─▶ Poke, each once
+//
+// An event is a hint and no more: of its content only the names of buckets are
+// used, and what becomes of the hint follows from state. Keys of objects may be
+// confidential and are neither kept nor logged.
+package notify
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Bounds of one request. A sender whose request fails sends it again.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 15 * time.Second
+	workTimeout   = 15 * time.Second
+	writeTimeout  = readTimeout + workTimeout + 5*time.Second
+	idleTimeout   = 2 * time.Minute
+	stopTimeout   = 5 * time.Second
+	maxHeader     = 32 << 10
+	maxBody       = 1 << 20
+)
+
+// Server is the endpoint. It is a Runnable for a controller-runtime manager, and
+// runs in every replica: whichever a sender reaches takes the event.
+type Server struct {
+	// Address to listen at, as host:port. Without CertDir only a loopback
+	// address is accepted.
+	Address string
+	// CertDir holds tls.crt and tls.key, which are read again when they change.
+	// Empty means plain HTTP.
+	CertDir string
+	// TokenFile holds a token that allows everything; it is read again for every
+	// request. Empty means that there is none.
+	TokenFile string
+	// Config and HTTPClient reach the API server, which says who a Kubernetes
+	// token belongs to and what its owner may do. Without a Config only the
+	// token of TokenFile is accepted; without an HTTPClient one is made.
+	Config     *rest.Config
+	HTTPClient *http.Client
+	// Poke has a bucket looked at now. An error that says "not found" is passed
+	// on as such; after any other the sender is asked to try again.
+	Poke func(ctx context.Context, bucket types.NamespacedName) error
+	// Buckets are the objects that stand for a bucket of that name in a store;
+	// none when nobody cares. A store that does not exist is an error that says
+	// "not found".
+	Buckets func(ctx context.Context, store types.NamespacedName, bucket string) ([]types.NamespacedName, error)
+	// Listener, when set, is used in place of Address.
+	Listener net.Listener
+}
+
+var (
+	_ manager.Runnable               = (*Server)(nil)
+	_ manager.LeaderElectionRunnable = (*Server)(nil)
+)
+
+// NeedLeaderElection lets the endpoint run everywhere.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (s *Server) Start(ctx context.Context) error {
+	logger := logf.FromContext(ctx).WithName("notify")
+	gate, err := newGate(s.TokenFile, s.Config, s.HTTPClient)
+	if err != nil {
+		return fmt.Errorf("setting up the notification endpoint: %w", err)
+	}
+	certificate, err := s.certificate(ctx, logger)
+	if err != nil {
+		return err
+	}
+	listener, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	if certificate != nil {
+		// No HTTP/2, because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
+		listener = tls.NewListener(listener, &tls.Config{
+			GetCertificate: certificate.GetCertificate,
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"http/1.1"},
+		})
+	}
+	server := &http.Server{
+		Handler:           (&endpoint{gate: gate, poke: s.Poke, buckets: s.Buckets, logger: logger}).routes(),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		// What strangers do to a TLS handshake is of no interest by default.
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(logger.V(1)), slog.LevelInfo),
+	}
+	logger.Info("serving notifications", "address", listener.Addr().String(), "tls", certificate != nil)
+	return serve(ctx, server, listener)
+}
+
+// serve runs the server until the context ends, and gives requests that are
+// under way a moment to end.
+func serve(ctx context.Context, server *http.Server, listener net.Listener) error {
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving notifications: %w", err)
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := server.Shutdown(stopping); err != nil {
+		_ = server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving notifications: %w", err)
+	}
+	return nil
+}
+
+// listen opens the address. Tokens are sent in the clear over plain HTTP, so
+// that is for this machine only.
+func (s *Server) listen(ctx context.Context) (net.Listener, error) {
+	listener := s.Listener
+	if listener == nil {
+		var err error
+		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.Address); err != nil {
+			return nil, fmt.Errorf("listening for notifications: %w", err)
+		}
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if s.CertDir == "" && (!ok || !address.IP.IsLoopback()) {
+		_ = listener.Close()
+		return nil, fmt.Errorf("listening for notifications at %s without TLS: "+
+			"set --notify-cert-dir, or a loopback address such as 127.0.0.1:8090 as --notify-bind-address", s.Address)
+	}
+	return listener, nil
+}
+
+// certificate reads the certificate and keeps it up to date; nil without TLS.
+func (s *Server) certificate(ctx context.Context, logger logr.Logger) (*certwatcher.CertWatcher, error) {
+	if s.CertDir == "" {
+		return nil, nil
+	}
+	watcher, err := certwatcher.New(filepath.Join(s.CertDir, "tls.crt"), filepath.Join(s.CertDir, "tls.key"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate for notifications: %w: "+
+			"--notify-cert-dir has to hold tls.crt and tls.key", err)
+	}
+	go func() {
+		if err := watcher.Start(ctx); err != nil {
+			logger.Error(err, "the certificate for notifications is not kept up to date: restart the manager after changing it")
+		}
+	}()
+	return watcher, nil
+}

@@ -1,0 +1,152 @@
+package refs
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// resources are the kinds that can be watched.
+var resources = map[string]schema.GroupVersionResource{
+	"Secret":    {Version: "v1", Resource: "secrets"},
+	"ConfigMap": {Version: "v1", Resource: "configmaps"},
+}
+
+// retry is how a watch that fails is tried again: after half a second, then
+// ever more slowly, up to half a minute apart.
+var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
+
+// follow watches one object until the context ends. The reflector lists again
+// when a watch has expired or broken.
+func (w *Watcher) follow(ctx context.Context, one *watched) {
+	requests := &requester{
+		client: w.client.Resource(resources[one.ref.Kind]).Namespace(one.ref.Namespace),
+		name:   one.ref.Name,
+		logger: logf.FromContext(ctx).WithName("refs").
+			WithValues("kind", one.ref.Kind, "namespace", one.ref.Namespace, "name", one.ref.Name),
+	}
+	backoff := retry
+	reflector := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc:  requests.list,
+			WatchFuncWithContext: requests.watch,
+		}, requests),
+		&metav1.PartialObjectMetadata{},
+		versionStore{func(version string) { w.saw(one, version) }},
+		cache.ReflectorOptions{Name: "refs", Backoff: &backoff})
+	// The reflector would log every failure of every retry.
+	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}
+
+// requester lists and watches one object by its name.
+type requester struct {
+	client metadata.ResourceInterface
+	name   string
+	logger logr.Logger
+	// failing says that a refusal has been logged, and no watch succeeded since.
+	failing bool
+}
+
+// IsWatchListSemanticsUnSupported has the reflector list and then watch. To
+// stream the list saves nothing for one object, and a reflector that waits to
+// try that again does not end with its context.
+func (*requester) IsWatchListSemanticsUnSupported() bool { return true }
+
+// list finds the object, if it exists.
+func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	list, err := r.client.List(ctx, r.only(o))
+	if err != nil {
+		r.failed(ctx, err)
+		return nil, err
+	}
+	return list, nil
+}
+
+// watch ends after each change and is then begun anew by the reflector. A stream
+// keeps the buffer it read the last event into for as long as it lives, and in
+// that would be all of the metadata.
+func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	stream, err := r.client.Watch(ctx, r.only(o))
+	if err != nil {
+		r.failed(ctx, err)
+		return nil, err
+	}
+	if r.failing {
+		r.failing = false
+		r.logger.Info("watching again")
+	}
+	return watch.Filter(stream, func(e watch.Event) (watch.Event, bool) {
+		if e.Type != watch.Bookmark {
+			stream.Stop()
+		}
+		return e, true
+	}), nil
+}
+
+func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
+	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, r.name).String()
+	return o
+}
+
+// failed logs what somebody has to mend. That the API server is away is said by
+// everything else already.
+func (r *requester) failed(ctx context.Context, err error) {
+	if r.failing || ctx.Err() != nil {
+		return
+	}
+	if !apierrors.IsForbidden(err) {
+		r.logger.V(1).Info("cannot watch what is referred to, trying again", "error", err.Error())
+		return
+	}
+	r.failing = true
+	r.logger.Error(err, "cannot watch what is referred to, trying again: "+
+		"allow the operator to list and watch it")
+}
+
+// versionStore passes on versions, and keeps nothing of the objects.
+type versionStore struct{ saw func(version string) }
+
+var _ cache.ReflectorStore = versionStore{}
+
+// Add takes a new object.
+func (s versionStore) Add(obj any) error { return s.Update(obj) }
+
+// Update takes a changed object.
+func (s versionStore) Update(obj any) error {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	s.saw(string(object.GetUID()) + "/" + object.GetResourceVersion())
+	return nil
+}
+
+// Delete takes an object that is gone.
+func (s versionStore) Delete(any) error {
+	s.saw("")
+	return nil
+}
+
+// Replace takes the result of a listing: one object or none.
+func (s versionStore) Replace(found []any, _ string) error {
+	if len(found) == 0 {
+		return s.Delete(nil)
+	}
+	return s.Update(found[0])
+}
+
+// Resync has nothing to do.
+func (versionStore) Resync() error { return nil }

@@ -1,0 +1,181 @@
+// Package refs watches the Secrets and ConfigMaps that somebody refers to, and
+// no others.
+//
+// Each referenced object has a watch of its own, limited to its name, so that
+// the right to list and watch may be given name by name. Only metadata is asked
+// for, and of that only identity and version are kept: an annotation written by
+// kubectl apply repeats the content of a Secret.
+//
+//	Want ──▶ unknown ── first listing ──▶ known: a version, or absent
+//	            ▲                              │ any change: onChange
+//	            └── Want, after nobody did ────┘
+//
+// While the API server cannot be reached, or does not allow the watch, the last
+// known version stands.
+package refs
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Ref names an object that is referred to.
+type Ref struct {
+	// Kind is Secret or ConfigMap. Others are not watched, and never known.
+	Kind string
+	// Namespace and Name of the object.
+	Namespace, Name string
+}
+
+// Watcher watches what its owners refer to. It is a Runnable for a
+// controller-runtime manager: before Start it only takes note. It is safe for
+// concurrent use.
+type Watcher struct {
+	client   metadata.Interface
+	onChange func(owners []types.NamespacedName)
+
+	mu      sync.Mutex
+	wanted  map[types.NamespacedName][]Ref
+	watches map[Ref]*watched
+	// start begins to watch; nil while the Watcher does not run.
+	start func(*watched)
+}
+
+// watched is one object somebody refers to. Its fields need Watcher.mu.
+type watched struct {
+	ref    Ref
+	owners map[types.NamespacedName]struct{}
+	// version is empty while the object does not exist.
+	version string
+	known   bool
+	// stop ends the watch; nil before it began.
+	stop context.CancelFunc
+}
+
+var (
+	_ manager.Runnable               = (*Watcher)(nil)
+	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
+)
+
+// New returns a Watcher that calls onChange with the owners of an object after
+// its first listing and after each change, its deletion included. onChange is
+// called from several goroutines and must not block.
+func New(client metadata.Interface, onChange func(owners []types.NamespacedName)) *Watcher {
+	return &Watcher{
+		client:   client,
+		onChange: onChange,
+		wanted:   map[types.NamespacedName][]Ref{},
+		watches:  map[Ref]*watched{},
+	}
+}
+
+// NeedLeaderElection keeps the watches to the leader: nobody else acts on them.
+func (*Watcher) NeedLeaderElection() bool { return true }
+
+// Start watches until the context ends, and returns when all watches have.
+func (w *Watcher) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	w.mu.Lock()
+	w.start = func(one *watched) {
+		ctx, cancel := context.WithCancel(ctx)
+		one.stop = cancel
+		running.Go(func() { w.follow(ctx, one) })
+	}
+	for _, one := range w.watches {
+		w.start(one)
+	}
+	w.mu.Unlock()
+
+	<-ctx.Done()
+	w.mu.Lock()
+	w.start = nil
+	w.mu.Unlock()
+	running.Wait()
+	return nil
+}
+
+// Want says what the owner refers to from now on; nothing forgets the owner.
+func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.wanted[owner]
+	for _, ref := range refs {
+		w.add(owner, ref)
+	}
+	for _, ref := range before {
+		if !slices.Contains(refs, ref) {
+			w.drop(owner, ref)
+		}
+	}
+	if len(refs) == 0 {
+		delete(w.wanted, owner)
+		return
+	}
+	w.wanted[owner] = slices.Clone(refs)
+}
+
+// Version tells the object's version, empty when it does not exist. It is not
+// known before the first listing, and for what nobody wants.
+func (w *Watcher) Version(r Ref) (version string, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one, ok := w.watches[r]
+	if !ok {
+		return "", false
+	}
+	return one.version, one.known
+}
+
+// add needs w.mu, as does drop.
+func (w *Watcher) add(owner types.NamespacedName, ref Ref) {
+	if _, watchable := resources[ref.Kind]; !watchable {
+		return
+	}
+	one, ok := w.watches[ref]
+	if !ok {
+		one = &watched{ref: ref, owners: map[types.NamespacedName]struct{}{}}
+		w.watches[ref] = one
+		if w.start != nil {
+			w.start(one)
+		}
+	}
+	one.owners[owner] = struct{}{}
+}
+
+func (w *Watcher) drop(owner types.NamespacedName, ref Ref) {
+	one, ok := w.watches[ref]
+	if !ok {
+		return
+	}
+	delete(one.owners, owner)
+	if len(one.owners) > 0 {
+		return
+	}
+	delete(w.watches, ref)
+	if one.stop != nil {
+		one.stop()
+	}
+}
+
+// saw takes note of a version, and tells the owners when it is news.
+func (w *Watcher) saw(one *watched, version string) {
+	w.mu.Lock()
+	if one.known && one.version == version {
+		w.mu.Unlock()
+		return
+	}
+	one.known, one.version = true, version
+	owners := make([]types.NamespacedName, 0, len(one.owners))
+	for owner := range one.owners {
+		owners = append(owners, owner)
+	}
+	w.mu.Unlock()
+	if len(owners) > 0 { // none once the watch has been stopped
+		w.onChange(owners)
+	}
+}

@@ -1,0 +1,176 @@
+package s3store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// Found is what a look for a bucket found.
+type Found struct {
+	// Exists is false only when the store said in so many words that there is
+	// no such bucket.
+	Exists bool
+	// StoreTime is the store's own clock when it answered; zero when it did not
+	// tell.
+	StoreTime time.Time
+}
+
+// Find looks for a bucket. Anything but success and the error code
+// NoSuchBucket is an error: a 404 alone may come from a proxy, and must make
+// nobody create or forget a bucket.
+func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
+	var at time.Time
+	err := s.call(ctx, func(ctx context.Context, c *s3.Client) error {
+		out, err := c.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket})
+		if err == nil {
+			at, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
+		}
+		return err
+	})
+	switch reason := ReasonOf(err); {
+	case err == nil:
+		return Found{Exists: true, StoreTime: at}, nil
+	case reason.Connection(), reason == ReasonThrottled, reason == ReasonCanceled:
+		return Found{}, err
+	}
+	// An answer to HEAD has no body, and so no code that says why it failed.
+	err = s.call(ctx, func(ctx context.Context, c *s3.Client) error {
+		out, err := list(ctx, c, &s3.ListObjectsV2Input{Bucket: &bucket, MaxKeys: aws.Int32(1)})
+		if err == nil {
+			at, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
+		} else {
+			at = dateOf(err)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return Found{Exists: true, StoreTime: at}, nil
+	case codeOf(err) == codeNoSuchBucket:
+		return Found{StoreTime: at}, nil
+	default:
+		return Found{}, err
+	}
+}
+
+// CreateOptions say how a bucket is made.
+type CreateOptions struct {
+	// Tags the bucket is to carry from its first moment.
+	Tags map[string]string
+	// ObjectLock turns object lock, and with it versioning, on for good.
+	ObjectLock bool
+}
+
+// Create makes a bucket. The tags travel with the request, so that there is no
+// moment in which the bucket exists and nothing says whose it is. A store that
+// refuses them is asked again without; some drop them silently. Either way the
+// caller reads them back.
+func (s *Store) Create(ctx context.Context, bucket string, options CreateOptions) error {
+	err := s.create(ctx, bucket, options)
+	if len(options.Tags) > 0 && (codeOf(err) == "MalformedXML" || ReasonOf(err) == ReasonUnsupported) {
+		options.Tags = nil
+		err = s.create(ctx, bucket, options)
+	}
+	return err
+}
+
+func (s *Store) create(ctx context.Context, bucket string, options CreateOptions) error {
+	return s.call(ctx, func(ctx context.Context, c *s3.Client) error {
+		in := &s3.CreateBucketInput{Bucket: &bucket}
+		if options.ObjectLock {
+			in.ObjectLockEnabledForBucket = aws.Bool(true)
+		}
+		// For us-east-1 S3 wants no location at all, and no configuration that
+		// is empty either.
+		region := c.Options().Region
+		if region == "us-east-1" {
+			region = ""
+		}
+		if region != "" || len(options.Tags) > 0 {
+			in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+				LocationConstraint: types.BucketLocationConstraint(region),
+				Tags:               tagSet(options.Tags),
+			}
+		}
+		_, err := c.CreateBucket(ctx, in)
+		return err
+	})
+}
+
+// Creation is when a bucket was made, by the store's clock. It is not listed
+// when it does not belong to the account of the credentials.
+func (s *Store) Creation(ctx context.Context, bucket string) (at time.Time, listed bool, err error) {
+	// Stores that do not know the parameters list all buckets at once.
+	in := &s3.ListBucketsInput{Prefix: &bucket, MaxBuckets: aws.Int32(maxPage)}
+	err = eachPage(func() (next string, err error) {
+		out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.ListBucketsOutput, error) {
+			return c.ListBuckets(ctx, in)
+		})
+		if err != nil {
+			return "", err
+		}
+		for _, b := range out.Buckets {
+			if aws.ToString(b.Name) == bucket {
+				at, listed = aws.ToTime(b.CreationDate), true
+				return "", nil
+			}
+		}
+		in.ContinuationToken = out.ContinuationToken
+		return aws.ToString(in.ContinuationToken), nil
+	})
+	return at, listed, err
+}
+
+// Delete deletes an empty bucket. One that does not exist is deleted; one that
+// is not empty is an error with ReasonNotEmpty.
+func (s *Store) Delete(ctx context.Context, bucket string) error {
+	_, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.DeleteBucketOutput, error) {
+		return c.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket})
+	}, codeNoSuchBucket)
+	return err
+}
+
+// Tags reads the tags of a bucket. One without tags has an empty map.
+func (s *Store) Tags(ctx context.Context, bucket string) (map[string]string, error) {
+	out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.GetBucketTaggingOutput, error) {
+		return c.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &bucket})
+	}, "NoSuchTagSet", "NoSuchTagSetError")
+	tags := map[string]string{}
+	if err != nil || out == nil {
+		return tags, err
+	}
+	for _, tag := range out.TagSet {
+		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	return tags, nil
+}
+
+// SetTags replaces all tags of a bucket.
+func (s *Store) SetTags(ctx context.Context, bucket string, tags map[string]string) error {
+	return s.call(ctx, func(ctx context.Context, c *s3.Client) error {
+		if len(tags) == 0 {
+			_, err := c.DeleteBucketTagging(ctx, &s3.DeleteBucketTaggingInput{Bucket: &bucket})
+			return err
+		}
+		_, err := c.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{
+			Bucket: &bucket, Tagging: &types.Tagging{TagSet: tagSet(tags)},
+		}, withMD5)
+		return err
+	})
+}
+
+// tagSet writes tags as S3 does, always in the same order.
+func tagSet(tags map[string]string) []types.Tag {
+	var set []types.Tag
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		set = append(set, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+	}
+	return set
+}

@@ -1,0 +1,279 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
+)
+
+// outcomes has the store do everything that makes a request, each within the
+// time, and returns what came of it by the name of what was done.
+func outcomes(t *testing.T, s *Store, timeout time.Duration) map[string]Result {
+	t.Helper()
+	within := func(do func(context.Context) Result) Result {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		return do(ctx)
+	}
+	return map[string]Result{
+		"probe":  within(func(ctx context.Context) Result { return s.Probe(ctx, "photos") }),
+		"check":  within(s.Check),
+		"canary": within(func(ctx context.Context) Result { return s.Canary(ctx, "photos", "canary") }),
+		"call": within(func(ctx context.Context) Result {
+			var e *Error
+			if errors.As(s.call(ctx, createBucket), &e) {
+				return Result{Reason: e.Reason, Message: e.Message, RetryAfter: e.RetryAfter}
+			}
+			return Result{Reason: ReasonSucceeded}
+		}),
+	}
+}
+
+// plenty is time enough for whatever does not hang.
+const plenty = 10 * time.Second
+
+func expect(t *testing.T, s *Store, timeout time.Duration, reason Reason, message string) {
+	t.Helper()
+	for name, got := range outcomes(t, s, timeout) {
+		if got.Reason != reason || got.Message != message || got.Latency != 0 {
+			t.Errorf("%s: got %+v, want %s: %s", name, got, reason, message)
+		}
+		assertNoSecret(t, fmt.Sprintf("%+v", got))
+	}
+}
+
+func TestFailureToConnectIsClassified(t *testing.T) {
+	t.Run("refused connection", func(t *testing.T) {
+		server := faultserver.Start(t)
+		server.Down()
+		expect(t, storeAt(t, server), plenty, ReasonEndpointUnreachable, "the endpoint refused the connection")
+	})
+	t.Run("reset connection", func(t *testing.T) {
+		server := faultserver.Start(t)
+		server.Script(faultserver.Rule{Fault: faultserver.Reset()})
+		expect(t, storeAt(t, server), plenty, ReasonEndpointUnreachable, "the connection to the endpoint failed")
+	})
+	t.Run("name that does not resolve", func(t *testing.T) {
+		c := configAt(t, faultserver.Start(t))
+		c.Endpoint = &url.URL{Scheme: "http", Host: "no-such-host.invalid"}
+		c.Guard = nil
+		for name, got := range outcomes(t, storeFrom(t, c), plenty) {
+			// Without a network a resolver may not say no, but nothing.
+			if got.Reason != ReasonEndpointUnreachable && got.Reason != ReasonTimeout {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	})
+	for certificate, message := range map[faultserver.Certificate]string{
+		faultserver.UnknownAuthority: "the endpoint's certificate is signed by an unknown authority",
+		faultserver.Expired:          "the endpoint's certificate has expired or is not yet valid",
+		faultserver.WrongHost:        "the endpoint's certificate is for another host",
+		faultserver.PlainHTTP:        "the endpoint does not speak TLS",
+	} {
+		t.Run(message, func(t *testing.T) {
+			server := faultserver.Start(t, faultserver.TLS(certificate))
+			expect(t, storeAt(t, server), plenty, ReasonTLSError, message)
+			if server.Count() != 0 {
+				t.Error("a signed request was sent all the same")
+			}
+		})
+	}
+	t.Run("server that speaks another protocol", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte("SSH-2.0-OpenSSH_9.9\r\n"))
+				_ = c.Close()
+			}
+		}()
+		c := configAt(t, faultserver.Start(t))
+		c.Endpoint.Host = l.Addr().String()
+		for name, got := range outcomes(t, storeFrom(t, c), plenty) {
+			if got.Reason != ReasonEndpointUnreachable {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	})
+	t.Run("http to a TLS server", func(t *testing.T) {
+		server := faultserver.Start(t, faultserver.TLS(faultserver.Good))
+		c := configAt(t, server)
+		c.Endpoint.Scheme = "http"
+		for name, got := range outcomes(t, storeFrom(t, c), plenty) {
+			// The server says what is wrong and hangs up, which may overtake it.
+			if got.Reason != ReasonUnexpectedResponse && got.Reason != ReasonEndpointUnreachable {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	})
+}
+
+func TestGoodCertificateIsAccepted(t *testing.T) {
+	server := faultserver.Start(t, faultserver.TLS(faultserver.Good))
+	if got := storeAt(t, server).Probe(t.Context(), "photos"); !got.Succeeded() {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestHangEndsAtTheDeadline(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		rules []faultserver.Rule
+	}{
+		{"no answer at all", []faultserver.Rule{{Fault: faultserver.Hang()}}},
+		{"no answer to the question why", []faultserver.Rule{
+			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.Hang()}}},
+		{"a body that never ends", []faultserver.Rule{
+			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.HangInBody(403)}}},
+		{"a good answer whose body never ends", []faultserver.Rule{
+			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.SlowBody(200, 5*time.Millisecond)}}},
+		{"a body that comes byte by byte", []faultserver.Rule{
+			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.SlowBody(403, 5*time.Millisecond)}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			server := faultserver.Start(t)
+			server.Script(tc.rules...)
+			start := time.Now()
+			for name, got := range outcomes(t, storeAt(t, server), 150*time.Millisecond) {
+				if name == "canary" && strings.Contains(tc.name, "good") {
+					continue // a write is done once its headers have come
+				}
+				if got.Reason != ReasonTimeout || got.Message != "the store did not answer in time" {
+					t.Errorf("%s: %+v", name, got)
+				}
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestCallerThatGivesUpSaysNothingOfTheStore(t *testing.T) {
+	server := faultserver.Start(t)
+	server.Script(faultserver.Rule{Fault: faultserver.Hang()})
+	store := storeAt(t, server)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan Result, 1)
+	go func() { ended <- store.Probe(ctx, "photos") }()
+	await(t, func() bool { return server.Count() == 1 })
+	cancel()
+	if got := <-ended; got.Reason != ReasonCanceled || got.Reason.Connection() || got.Reason.Terminal() {
+		t.Errorf("%+v", got)
+	}
+	if err := store.call(ctx, createBucket); ReasonOf(err) != ReasonCanceled {
+		t.Errorf("%v", err)
+	}
+}
+
+// await waits until it is so.
+func await(t *testing.T, so func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(time.Millisecond), time.After(plenty)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("it does not come about")
+		}
+	}
+}
+
+func TestForbiddenAddressIsNotDialled(t *testing.T) {
+	const special = "loopback, link-local, multicast or metadata"
+	for _, tc := range []struct {
+		name, host string
+		allowed    []string
+	}{
+		{"an address", "127.0.0.1", nil},
+		{"a name that resolves to it", "localhost", nil},
+		{"a name that resolves to it, in a list of suffixes", "localhost", []string{"*"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			server := faultserver.Start(t)
+			c := configAt(t, server)
+			guard, err := egress.New(tc.allowed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Guard, c.Endpoint.Host = guard, tc.host+":"+c.Endpoint.Port()
+			for name, got := range outcomes(t, storeFrom(t, c), plenty) {
+				if got.Reason != ReasonEndpointForbidden || !strings.Contains(got.Message, special) || !got.Reason.Terminal() {
+					t.Errorf("%s: %+v", name, got)
+				}
+			}
+			if n := server.Connections(); n != 0 {
+				t.Errorf("%d connections", n)
+			}
+		})
+	}
+}
+
+func TestRedirectToMetadataIsNeverFollowed(t *testing.T) {
+	metadata := faultserver.Start(t)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := faultserver.Start(t)
+		server.Script(faultserver.Rule{Fault: faultserver.Status(status, "Location", metadata.URL+"/latest/meta-data/")})
+		for name, got := range outcomes(t, storeAt(t, server), plenty) {
+			if got.Reason != ReasonUnexpectedResponse {
+				t.Errorf("%d, %s: %+v", status, name, got)
+			}
+		}
+	}
+	if n := metadata.Connections(); n != 0 {
+		t.Errorf("%d connections to where the redirects led", n)
+	}
+}
+
+func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
+	for name, provider := range map[string]aws.CredentialsProvider{
+		"none":  nil,
+		"empty": Credentials{},
+		"a provider that fails": aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, errors.New("the token service said: " + testSecret)
+		}),
+		"a provider that takes too long": aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			<-ctx.Done()
+			return aws.Credentials{}, ctx.Err()
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := faultserver.Start(t)
+			c := configAt(t, server)
+			c.Credentials = provider
+			expect(t, storeFrom(t, c), 200*time.Millisecond, ReasonCredentialsNotFound, "there are no credentials to sign with")
+			if server.Count() != 0 {
+				t.Error("a request was sent")
+			}
+		})
+	}
+}
+
+func TestAnswerThatComesBeforeTheBodyWasSentIsRead(t *testing.T) {
+	server := faultserver.Start(t)
+	server.Script(faultserver.Rule{Fault: faultserver.S3Error(403, "AccessDenied")})
+	store := storeAt(t, server)
+	for i := range 300 {
+		if got := store.Canary(t.Context(), "photos", "canary"); got.Reason != ReasonAccessDenied {
+			t.Fatalf("%d: %+v", i, got)
+		}
+	}
+}

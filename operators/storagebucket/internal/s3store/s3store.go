@@ -1,0 +1,138 @@
+// Package s3store talks to one S3-compatible store: health of the store and of
+// its buckets, and what it takes to manage a bucket. It knows nothing of
+// Kubernetes but the types a bucket's configuration is declared in.
+//
+// Nothing a store sends is repeated in a Result or an Error: messages are
+// fixed text, plus an HTTP status or an error code from a closed table. So
+// they may be logged, put into a status or an event without a secret, a
+// request ID or a URL slipping through, and two outcomes that are the same
+// read the same.
+//
+// Every request is one attempt: when to try again is the caller's business,
+// who knows the plan. It goes over the store's own few connections, which are
+// kept, and to no address the egress guard does not let pass.
+package s3store
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+)
+
+// Config says where a store is and how to speak to it.
+type Config struct {
+	// Endpoint of the S3 API, from ParseEndpoint. Required.
+	Endpoint *url.URL
+	// Region requests are signed for. Required.
+	Region string
+	// PathStyle addresses buckets in the path, not as host names.
+	PathStyle bool
+	// RootCAs sign the endpoint's certificate; nil means the system's.
+	RootCAs *x509.CertPool
+	// Credentials sign the requests. nil means that every request fails with
+	// ReasonCredentialsNotFound.
+	Credentials aws.CredentialsProvider
+	// Guard says which addresses may be dialled; nil refuses the special ones.
+	Guard *egress.Guard
+	// Limiter bounds the requests to the store, and the connections kept to it.
+	// Several Stores may share one. nil means DefaultLimiter.
+	Limiter *Limiter
+}
+
+// Store is the connection to one store. It is safe for concurrent use.
+type Store struct {
+	region  string
+	client  *s3.Client
+	prober  *prober
+	line    *line
+	limiter *Limiter
+}
+
+// New prepares a Store; nothing is sent before the first call. It reads no
+// file and nothing of the environment but the proxies, as net/http does.
+func New(c Config) *Store { return newStore(c, http.ProxyFromEnvironment) }
+
+func newStore(c Config, proxy proxyFunc) *Store {
+	limiter := c.Limiter
+	if limiter == nil {
+		limiter = DefaultLimiter()
+	}
+	l := newLine(c.Guard, c.RootCAs, limiter.Concurrency(), proxy)
+	return &Store{region: c.Region, line: l, limiter: limiter, prober: newProber(c, l), client: newClient(c, l)}
+}
+
+// newClient is the SDK's client with all it would take from elsewhere set:
+// credentials, region, retries. Checksums only where the API demands them,
+// because the SDK's default breaks some other stores (aws-sdk-go-v2#3007).
+func newClient(c Config, h s3.HTTPClient) *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint:                aws.String(c.Endpoint.String()),
+		Region:                      c.Region,
+		Credentials:                 guarded(c.Credentials),
+		UsePathStyle:                c.PathStyle,
+		HTTPClient:                  h,
+		Retryer:                     aws.NopRetryer{},
+		RequestChecksumCalculation:  aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation:  aws.ResponseChecksumValidationWhenRequired,
+		DisableS3ExpressSessionAuth: aws.Bool(true),
+		// A clock that is off is to be seen, and mended, not hidden.
+		DisableClockSkewCorrection: true,
+	})
+}
+
+// Limiter is the store's limiter.
+func (s *Store) Limiter() *Limiter { return s.limiter }
+
+// Close gives up the connections that are idle. Requests under way go on.
+func (s *Store) Close() { s.line.close() }
+
+// call makes one request within the store's limits and judges what came of
+// it: nil, or an *Error. The function is to make one request with the context
+// it is given.
+func (s *Store) call(ctx context.Context, request func(context.Context, *s3.Client) error) error {
+	release, err := s.limiter.Acquire(ctx)
+	if err != nil {
+		return s.noRoom(ctx)
+	}
+	defer release()
+	_, failure := s.send(ctx, exchange{}, request)
+	if failure != nil {
+		return failure
+	}
+	return nil
+}
+
+// noRoom is the error of a request that was not sent because of the limits.
+func (s *Store) noRoom(ctx context.Context) *Error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return classifyFailure(context.Canceled)
+	}
+	return &Error{
+		Reason:     ReasonThrottled,
+		Message:    "the limits on requests to the store left no room in time",
+		RetryAfter: max(0, time.Until(s.limiter.PausedUntil())),
+	}
+}
+
+// send makes one request and judges it. When the store asks for patience,
+// that goes for all who call it.
+func (s *Store) send(ctx context.Context, x exchange, request func(context.Context, *s3.Client) error) (*exchange, *Error) {
+	failure := s.verdict(&x, request(x.in(ctx), s.client))
+	if failure != nil && failure.Reason == ReasonEndpointUnreachable && ctx.Err() != nil {
+		// The end of the context breaks the connection, and that is sometimes
+		// what is seen of it first.
+		failure = classifyFailure(ctx.Err())
+	}
+	if failure != nil && failure.RetryAfter > 0 {
+		s.limiter.Pause(time.Now().Add(failure.RetryAfter))
+	}
+	return &x, failure
+}

@@ -1,0 +1,122 @@
+package s3store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+)
+
+// Setting is one declared piece of a bucket's configuration.
+type Setting struct {
+	// Name is that of the spec's field.
+	Name string
+	// Hash tells declared values apart.
+	Hash string
+	// Keys of the tags; nil for other settings.
+	Keys []string
+
+	value value
+}
+
+// value is what is declared for a setting, and how a store is asked for it and
+// given it.
+type value interface {
+	// heldBy tells whether the bucket's configuration means the same.
+	heldBy(ctx context.Context, s *Store, bucket string) (bool, error)
+	// putInto gives the bucket this configuration.
+	putInto(ctx context.Context, s *Store, bucket string) error
+}
+
+// kinds are all settings, in the order in which they are applied: versioning
+// before object lock, which needs it, and what forbids public policies before
+// the policy.
+var kinds = []struct {
+	name string
+	// declared is nil when the spec does not say anything, an empty list
+	// included: nobody empties a configuration by declaring nothing.
+	declared func(*v1.StorageBucketSpec) value
+	// remove takes the setting out of a bucket; one that is not there is no
+	// error. Keys are those of the tags.
+	remove func(ctx context.Context, s *Store, bucket string, keys []string) error
+}{
+	{"versioning", declaredVersioning, suspendVersioning},
+	{"objectLock", declaredObjectLock, removeDefaultRetention},
+	{"encryption", declaredEncryption, removeEncryption},
+	{"publicAccessBlock", declaredPublicAccessBlock, removePublicAccessBlock},
+	{"policy", declaredPolicy, removePolicy},
+	{"lifecycle", declaredLifecycle, removeLifecycle},
+	{"cors", declaredCORS, removeCORS},
+	{"tags", declaredTags, removeTags},
+}
+
+// Settings are what a spec declares, in the order in which they are to be
+// applied.
+func Settings(spec *v1.StorageBucketSpec) []Setting {
+	var settings []Setting
+	for _, kind := range kinds {
+		declared := kind.declared(spec)
+		if declared == nil {
+			continue
+		}
+		setting := Setting{Name: kind.name, Hash: hash(declared), value: declared}
+		if t, ok := declared.(tags); ok {
+			setting.Keys = t.keys()
+		}
+		settings = append(settings, setting)
+	}
+	return settings
+}
+
+// hash is that of the value's JSON, in which map keys are sorted.
+func hash(declared value) string {
+	text, err := json.Marshal(declared)
+	if err != nil {
+		// Only a policy can be no JSON, and the API server does not let that in.
+		text = nil
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Matches tells whether the bucket holds the setting as declared. It compares
+// what is meant and not how it is written, and nothing less: a store that drops
+// in silence what it does not know does not match.
+func (s *Store) Matches(ctx context.Context, bucket string, setting Setting) (bool, error) {
+	return setting.value.heldBy(ctx, s, bucket)
+}
+
+// Apply gives the bucket the declared configuration. Tags are added to those
+// that are there; of anything else, what is declared is all there is.
+func (s *Store) Apply(ctx context.Context, bucket string, setting Setting) error {
+	return setting.value.putInto(ctx, s, bucket)
+}
+
+// Remove takes a setting that was applied out of the bucket: versioning is
+// suspended, object lock loses its default retention, of the tags those applied
+// go, anything else is deleted. What is not there is removed.
+func (s *Store) Remove(ctx context.Context, bucket string, applied v1.AppliedConfiguration) error {
+	for _, kind := range kinds {
+		if kind.name == applied.Name {
+			return kind.remove(ctx, s, bucket, applied.Keys)
+		}
+	}
+	// Of a version of the operator that knew more settings than this one.
+	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know the setting that was applied"}
+}
+
+// deletion makes a remove function of a request.
+func deletion[Answer any](
+	request func(ctx context.Context, c *s3.Client, bucket *string) (*Answer, error), absent ...string,
+) func(context.Context, *Store, string, []string) error {
+	return func(ctx context.Context, s *Store, bucket string, _ []string) error {
+		_, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*Answer, error) {
+			return request(ctx, c, &bucket)
+		}, absent...)
+		return err
+	}
+}

@@ -1,0 +1,263 @@
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+)
+
+const (
+	// maxBody bounds what is read of an answer. The longest a store gives is a
+	// list of 1,000 versions with names of 1,024 bytes, each byte written as
+	// three: less than 4 MiB.
+	maxBody = 8 << 20
+
+	// maxSmallBody is the same for an error, or a list of one.
+	maxSmallBody = 64 << 10
+
+	// maxStart is how much of a body is kept to see whether it holds an error's
+	// code; that comes first.
+	maxStart = 1 << 10
+
+	// maxHeader bounds an answer's headers.
+	maxHeader = 64 << 10
+
+	// The caller's context is the deadline. These are upper bounds for a caller
+	// that gave none.
+	dialTimeout   = 30 * time.Second
+	answerTimeout = 2 * time.Minute
+
+	// idleTimeout keeps a connection from one probe to the next at the usual
+	// intervals. Stores close theirs earlier or later; net/http copes.
+	idleTimeout = 90 * time.Second
+)
+
+// proxyFunc says which proxy a request goes through; nil, nil is none.
+type proxyFunc func(*http.Request) (*url.URL, error)
+
+// line is the way to one store: connections that are kept, and new ones.
+type line struct {
+	guard *egress.Guard
+	proxy proxyFunc
+	// proxyAddress is host:port of the proxy, once one was used. It is the only
+	// address that is dialled without the guard: the operator's own environment
+	// named it.
+	proxyAddress atomic.Pointer[string]
+	cleared      verdicts
+
+	kept, fresh *http.Client
+}
+
+func newLine(guard *egress.Guard, roots *x509.CertPool, connections int, proxy proxyFunc) *line {
+	l := &line{guard: guard, proxy: proxy}
+	transport := &http.Transport{
+		Proxy:       l.proxyFor,
+		DialContext: l.dial,
+		// All buckets of a store share its connections, and no more requests
+		// are under way than the limiter lets through.
+		MaxIdleConns:        connections,
+		MaxIdleConnsPerHost: connections,
+		IdleConnTimeout:     idleTimeout,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSHandshakeTimeout: dialTimeout,
+
+		ResponseHeaderTimeout:  answerTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableCompression:     true,
+	}
+	l.kept = client(transport)
+	transport = transport.Clone()
+	transport.DisableKeepAlives = true
+	l.fresh = client(transport)
+	return l
+}
+
+// client follows no redirect: that is an answer to be judged. A signature is
+// good for one host, and must not be shown to another.
+func client(t *http.Transport) *http.Client {
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func (l *line) close() {
+	l.kept.CloseIdleConnections()
+	l.fresh.CloseIdleConnections()
+}
+
+// dial connects to the store, or to the proxy in front of it.
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	if proxy := l.proxyAddress.Load(); proxy == nil || *proxy != address {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		dialer.Control = l.guard.Control(host)
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// proxyFor picks the proxy. With one, the connection is to the proxy's address
+// and the guard does not see the store's; so the target is judged here.
+func (l *line) proxyFor(r *http.Request) (*url.URL, error) {
+	proxy, err := l.proxy(r)
+	if err != nil || proxy == nil {
+		return nil, err
+	}
+	if err := l.judgeTarget(r.Context(), r.URL); err != nil {
+		return nil, err
+	}
+	address := proxyAddress(proxy)
+	if known := l.proxyAddress.Load(); known == nil || *known != address {
+		l.proxyAddress.Store(&address)
+	}
+	return proxy, nil
+}
+
+// proxyAddress is what net/http dials for a proxy.
+func proxyAddress(proxy *url.URL) string {
+	port := proxy.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
+	}
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(proxy.Hostname(), port)
+}
+
+func (l *line) judgeTarget(ctx context.Context, target *url.URL) error {
+	if err := l.guard.CheckURL(target); err != nil {
+		return err
+	}
+	host := strings.ToLower(target.Hostname())
+	if l.cleared.has(host) {
+		return nil
+	}
+	if err := l.guard.CheckResolved(ctx, host); err != nil {
+		return err
+	}
+	l.cleared.add(host)
+	return nil
+}
+
+// exchange is what one call keeps of its last request: the answer, which the
+// SDK hides behind its error types, and when it came. It travels in the
+// context.
+type exchange struct {
+	// fresh asks for a new connection, small for a small answer.
+	fresh, small bool
+
+	sent, answered time.Time
+	answer         *http.Response
+	// status is the answer's own: the SDK changes that of some answers.
+	status int
+	// start is the beginning of the body.
+	start []byte
+	// bodyErr is why the body could not be read to its end.
+	bodyErr error
+}
+
+type exchangeKey struct{}
+
+func (x *exchange) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+// latency is zero when there was no answer.
+func (x *exchange) latency() time.Duration {
+	if x.answer == nil {
+		return 0
+	}
+	return max(x.answered.Sub(x.sent), 1)
+}
+
+// Do sends one request. It is the HTTP client of the S3 client.
+func (l *line) Do(r *http.Request) (*http.Response, error) {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	if x == nil {
+		x = &exchange{}
+	}
+	x.answer, x.start, x.bodyErr = nil, nil, nil
+	client := l.kept
+	if x.fresh {
+		client = l.fresh
+	}
+	if err := bufferBody(r); err != nil {
+		return nil, err
+	}
+	x.sent = time.Now()
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	x.answer, x.status, x.answered = resp, resp.StatusCode, time.Now()
+	if resp.Body != http.NoBody {
+		limit := maxBody
+		if x.small || resp.StatusCode >= 300 {
+			limit = maxSmallBody
+		}
+		resp.Body = &boundedBody{body: resp.Body, left: limit, x: x}
+	}
+	return resp, nil
+}
+
+// bufferBody has a small body, and all are, leave in one piece with the
+// headers. Otherwise a store that answers as soon as it has seen the headers
+// may do so before the body was read, and the SDK, which takes the body back
+// with the answer, would break the connection and lose the answer's reason.
+func bufferBody(r *http.Request) error {
+	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > maxBody {
+		return nil
+	}
+	content, err := io.ReadAll(io.LimitReader(r.Body, r.ContentLength))
+	if err != nil {
+		return fmt.Errorf("reading the request's body: %w", err)
+	}
+	_ = r.Body.Close()
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	r.Body, err = r.GetBody()
+	return err
+}
+
+// boundedBody ends after so many bytes, and takes note of how the body starts
+// and of the first read that fails.
+type boundedBody struct {
+	body   io.ReadCloser
+	left   int
+	x      *exchange
+	closed bool
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, io.EOF
+	}
+	n, err := b.body.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	if missing := maxStart - len(b.x.start); missing > 0 {
+		b.x.start = append(b.x.start, p[:min(n, missing)]...)
+	}
+	if err != nil && err != io.EOF && !b.closed && b.x.bodyErr == nil {
+		b.x.bodyErr = err
+	}
+	return n, err
+}
+
+func (b *boundedBody) Close() error {
+	b.closed = true
+	return b.body.Close()
+}

@@ -1,0 +1,46 @@
+package schedule
+
+import (
+	"hash/fnv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// catchUp is the longest time over which objects are spread that would
+// otherwise be due at the same moment: those whose slot passed while nobody was
+// watching, and those that were parked.
+const catchUp = 30 * time.Second
+
+// untilSlot is the time from now to the object's next slot, more than zero and
+// at most an interval. It is added to a time that carries Go's monotonic
+// reading, so a step of the wall clock does not stop the probes.
+func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Duration {
+	offset := time.Duration(phase(uid) % uint64(interval))
+	sinceSlot := (now.UnixNano() - int64(offset)) % int64(interval)
+	if sinceSlot < 0 {
+		sinceSlot += int64(interval)
+	}
+	return interval - time.Duration(sinceSlot)
+}
+
+// spread is the object's place among those that all come back now: its own slot
+// where that comes soon enough, else a whole number of windows before it. So no
+// object is probed for coming back and once more for its slot right after.
+func spread(now time.Time, uid types.UID, interval time.Duration) time.Duration {
+	return untilSlot(now, uid, interval) % min(interval+1, catchUp)
+}
+
+// phase spreads UIDs evenly over 64 bits.
+func phase(uid types.UID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(uid))
+	return h.Sum64()
+}
+
+// Timeout is how long a probe may take when probes are interval apart: limit,
+// or four fifths of the interval where that is less, so that a store that
+// hangs has been judged before the next slot.
+func Timeout(limit, interval time.Duration) time.Duration {
+	return min(limit, interval/5*4)
+}

@@ -1,0 +1,186 @@
+package stores
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+)
+
+// Options are the operator's own part in a connection.
+type Options struct {
+	// Guard says which addresses may be dialled.
+	Guard *egress.Guard
+	// EnvironmentNamespaces are those whose stores may use the operator's own
+	// identity; * means all.
+	EnvironmentNamespaces []string
+	// RequestsPerSecond and Concurrency bound the requests to one store.
+	RequestsPerSecond float64
+	Concurrency       int
+}
+
+// Connect makes a connection. It reads the Secret and the certificates, and
+// sends nothing to the store. An *s3store.Error says what a person has to mend;
+// any other error came from the API server.
+func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (*s3store.Store, error) {
+	endpoint, err := s3store.ParseEndpoint(l.Endpoint)
+	if err != nil {
+		return nil, &s3store.Error{Reason: s3store.ReasonInvalidEndpoint, Message: err.Error()}
+	}
+	if err := o.Guard.CheckURL(endpoint); err != nil {
+		return nil, &s3store.Error{Reason: s3store.ReasonEndpointForbidden, Message: err.Error()}
+	}
+	keys, err := readCredentials(ctx, reader, l, o)
+	if err != nil {
+		return nil, err
+	}
+	authorities, err := readCABundle(ctx, reader, l)
+	if err != nil {
+		return nil, err
+	}
+	return s3store.New(s3store.Config{
+		Endpoint:    endpoint,
+		Region:      l.Region,
+		PathStyle:   l.PathStyle,
+		RootCAs:     authorities,
+		Credentials: keys,
+		Guard:       o.Guard,
+		Limiter:     s3store.NewLimiter(limitsOf(l, o)),
+	}), nil
+}
+
+func limitsOf(l Location, o Options) (requestsPerSecond float64, concurrency int) {
+	requestsPerSecond, concurrency = o.RequestsPerSecond, o.Concurrency
+	if n := l.Limits.RequestsPerSecond; n > 0 {
+		requestsPerSecond = min(requestsPerSecond, float64(n))
+	}
+	if n := l.Limits.Concurrency; n > 0 {
+		concurrency = min(concurrency, int(n))
+	}
+	return requestsPerSecond, concurrency
+}
+
+func readCredentials(ctx context.Context, reader client.Reader, l Location, o Options) (aws.CredentialsProvider, error) {
+	if l.Credentials.Source == storagev1.CredentialsFromEnvironment {
+		if !slices.Contains(o.EnvironmentNamespaces, l.Namespace) && !slices.Contains(o.EnvironmentNamespaces, "*") {
+			return nil, &s3store.Error{
+				Reason: s3store.ReasonCredentialsNotFound,
+				Message: fmt.Sprintf("namespace %q may not use the operator's own identity: "+
+					"add it to --environment-credentials-namespaces, or use a Secret", l.Namespace),
+			}
+		}
+		return environment()
+	}
+	ref := l.Credentials.SecretRef
+	if ref == nil {
+		return nil, &s3store.Error{Reason: s3store.ReasonCredentialsNotFound, Message: "no Secret is named for the credentials"}
+	}
+	var secret corev1.Secret
+	err := reader.Get(ctx, types.NamespacedName{Namespace: l.Namespace, Name: ref.Name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, &s3store.Error{
+			Reason:  s3store.ReasonCredentialsNotFound,
+			Message: fmt.Sprintf("there is no Secret %q in namespace %q", ref.Name, l.Namespace),
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the credentials Secret %q: %w", ref.Name, err)
+	}
+	return credentialsOf(&secret)
+}
+
+// environment is the identity the process runs with. It is looked up once: the
+// provider refreshes temporary keys by itself.
+var environment = sync.OnceValues(func() (aws.CredentialsProvider, error) {
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		// The cause may name files and variables.
+		return nil, &s3store.Error{
+			Reason:  s3store.ReasonCredentialsNotFound,
+			Message: "the operator's environment holds no usable identity",
+		}
+	}
+	return cfg.Credentials, nil
+})
+
+// credentialsOf picks the keys out of a Secret and says, without showing them,
+// what is wrong with them.
+func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
+	for _, key := range []string{storagev1.AccessKeyIDKey, storagev1.SecretAccessKeyKey, storagev1.SessionTokenKey} {
+		value := string(secret.Data[key])
+		switch {
+		case value == "" && key != storagev1.SessionTokenKey:
+			return nil, &s3store.Error{
+				Reason:  s3store.ReasonCredentialsNotFound,
+				Message: fmt.Sprintf("Secret %q has no key %s", secret.Name, key),
+			}
+		case strings.ContainsFunc(value, unprintable):
+			// Most often the line end of an echo without -n. The store would
+			// call it a wrong signature, which sends people looking elsewhere.
+			return nil, &s3store.Error{
+				Reason:  s3store.ReasonInvalidCredentials,
+				Message: fmt.Sprintf("Secret %q has white space or control characters in %s", secret.Name, key),
+			}
+		}
+	}
+	return credentials.NewStaticCredentialsProvider(
+		string(secret.Data[storagev1.AccessKeyIDKey]),
+		string(secret.Data[storagev1.SecretAccessKeyKey]),
+		string(secret.Data[storagev1.SessionTokenKey]),
+	), nil
+}
+
+func unprintable(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+
+// readCABundle reads the certificates to trust; nil means the system's.
+func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.CertPool, error) {
+	ref := l.CABundle
+	if ref == nil {
+		return nil, nil
+	}
+	invalid := func(format string, args ...any) error {
+		return &s3store.Error{Reason: s3store.ReasonInvalidCABundle, Message: fmt.Sprintf(format, args...)}
+	}
+	pem, err := readKey(ctx, reader, l.Namespace, ref)
+	if apierrors.IsNotFound(err) {
+		return nil, invalid("there is no %s %q in namespace %q", kindOf(ref), ref.Name, l.Namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificates in %s %q: %w", kindOf(ref), ref.Name, err)
+	}
+	if len(pem) == 0 {
+		return nil, invalid("%s %q has no key %s", kindOf(ref), ref.Name, ref.Key)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, invalid("key %s of %s %q holds no certificate in PEM", ref.Key, kindOf(ref), ref.Name)
+	}
+	return pool, nil
+}
+
+func readKey(ctx context.Context, reader client.Reader, namespace string, ref *storagev1.CABundleReference) ([]byte, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: ref.Name}
+	if kindOf(ref) == "Secret" {
+		var secret corev1.Secret
+		err := reader.Get(ctx, key, &secret)
+		return secret.Data[ref.Key], err
+	}
+	var config corev1.ConfigMap
+	err := reader.Get(ctx, key, &config)
+	return []byte(config.Data[ref.Key]), err
+}

@@ -1,0 +1,89 @@
+// Package stores turns what objects say of a store into a connection to it,
+// and keeps that connection until what it was made from has changed.
+package stores
+
+import (
+	"encoding/json"
+	"slices"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/refs"
+)
+
+// Location is all that an object says of a store.
+type Location struct {
+	// Namespace of the object, and so of what it refers to.
+	Namespace string
+	// Endpoint is the URL of the S3 API, as written.
+	Endpoint string
+	// Region requests are signed for.
+	Region string
+	// PathStyle addresses buckets in the path.
+	PathStyle bool
+	// CABundle names the certificates to trust; nil means the system's.
+	CABundle *storagev1.CABundleReference
+	// Credentials sign requests.
+	Credentials storagev1.Credentials
+	// Limits lower those of Options.
+	Limits storagev1.RequestLimits
+}
+
+// OfStore is the location an ObjectStore declares.
+func OfStore(store *storagev1.ObjectStore) Location {
+	return Location{
+		Namespace:   store.Namespace,
+		Endpoint:    store.Spec.Endpoint,
+		Region:      store.Spec.Region,
+		PathStyle:   store.Spec.PathStyle == nil || *store.Spec.PathStyle,
+		CABundle:    store.Spec.CABundle,
+		Credentials: store.Spec.Credentials,
+		Limits:      store.Spec.Limits,
+	}
+}
+
+// OfInline is the location a StorageBucket brings itself.
+func OfInline(namespace string, store *storagev1.InlineStore) Location {
+	return Location{
+		Namespace: namespace,
+		Endpoint:  store.Endpoint,
+		Region:    store.Region,
+		PathStyle: true,
+		Credentials: storagev1.Credentials{
+			Source:    storagev1.CredentialsFromSecret,
+			SecretRef: &store.CredentialsSecretRef,
+		},
+	}
+}
+
+// Refs are the objects the location refers to.
+func (l Location) Refs() []refs.Ref {
+	var all []refs.Ref
+	if ref := l.Credentials.SecretRef; ref != nil {
+		all = append(all, refs.Ref{Kind: "Secret", Namespace: l.Namespace, Name: ref.Name})
+	}
+	if ref := l.CABundle; ref != nil {
+		all = append(all, refs.Ref{Kind: kindOf(ref), Namespace: l.Namespace, Name: ref.Name})
+	}
+	return all
+}
+
+func kindOf(ref *storagev1.CABundleReference) string {
+	if ref.Kind == "" {
+		return "ConfigMap"
+	}
+	return ref.Kind
+}
+
+// id is the same for two locations that may share a connection.
+func (l Location) id() string {
+	// Only plain values: it cannot fail.
+	b, _ := json.Marshal(l)
+	return string(b)
+}
+
+// Allowed tells whether StorageBuckets of a namespace may refer to the store.
+func Allowed(store *storagev1.ObjectStore, namespace string) bool {
+	return namespace == store.Namespace ||
+		slices.Contains(store.Spec.AllowedNamespaces, namespace) ||
+		slices.Contains(store.Spec.AllowedNamespaces, "*")
+}

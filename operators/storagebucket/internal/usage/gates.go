@@ -1,0 +1,55 @@
+package usage
+
+import (
+	"context"
+	"sync"
+)
+
+// gates let a bounded number in at each name. A name nobody is at takes no
+// memory. The zero value is ready.
+type gates struct {
+	mu    sync.Mutex
+	named map[string]*gate
+}
+
+type gate struct {
+	slots chan struct{}
+	// users are in, or wait.
+	users int
+}
+
+// enter waits until there is room, and returns what to call when done. The
+// limit is that of whoever came first while somebody is there.
+func (g *gates) enter(ctx context.Context, name string, limit int) (leave func(), err error) {
+	at := g.join(name, limit)
+	release, err := take(ctx, at.slots)
+	if err != nil {
+		g.part(name, at)
+		return nil, err
+	}
+	return func() { release(); g.part(name, at) }, nil
+}
+
+func (g *gates) join(name string, limit int) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, ok := g.named[name]
+	if !ok {
+		if g.named == nil {
+			g.named = map[string]*gate{}
+		}
+		at = &gate{slots: make(chan struct{}, max(1, limit))}
+		g.named[name] = at
+	}
+	at.users++
+	return at
+}
+
+func (g *gates) part(name string, at *gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at.users--
+	if at.users == 0 {
+		delete(g.named, name)
+	}
+}

@@ -1,0 +1,354 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+)
+
+// touchTimeout bounds the first request to a store.
+const touchTimeout = 10 * time.Second
+
+// Stores finds the store a bucket is in.
+type Stores interface {
+	// Find reads what there is to know of the bucket's store, and asks it
+	// nothing. It returns nil when there is no such store.
+	Find(ctx context.Context, bucket *storagev1.StorageBucket) (Store, error)
+}
+
+// Store is a store before anybody has connected to it.
+type Store interface {
+	// Allows tells whether StorageBuckets of a namespace may refer to it.
+	Allows(namespace string) bool
+	// Concurrency is how many buckets of it may be counted at the same time.
+	Concurrency() int
+	// Connect reads the credentials.
+	Connect(ctx context.Context) (Counter, error)
+}
+
+// Counter counts what is in buckets.
+type Counter interface {
+	// Usage counts at most maxObjects objects.
+	Usage(ctx context.Context, bucket string, maxObjects int64) (s3store.Usage, error)
+	// Close lets go of the connections.
+	Close()
+}
+
+// Measurement is what became of one bucket.
+type Measurement struct {
+	// Usage is valid when Err is nil.
+	Usage s3store.Usage
+	// Err is an *s3store.Error, whose text may be shown to anybody who may see
+	// the bucket.
+	Err error
+	// At is when counting ended.
+	At time.Time
+}
+
+// Measurer counts what is in buckets, within bounds. It is safe for concurrent
+// use.
+type Measurer struct {
+	// Stores finds the stores.
+	Stores Stores
+	// MaxObjects ends the counting of one bucket.
+	MaxObjects int64
+	// Concurrency is how many buckets one request may have counted at the same
+	// time.
+	Concurrency int
+
+	// gates hold all requests together to each store's own concurrency.
+	gates gates
+}
+
+// Measure counts what is in the buckets, each on its own: what goes wrong with
+// one is in its own Measurement. It ends before the context does, so that there
+// is time to give an answer.
+func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucket) []Measurement {
+	ctx, cancel := beforeDeadline(ctx)
+	defer cancel()
+	r := &request{
+		counting: make(chan struct{}, m.Concurrency),
+		calling:  make(chan struct{}, callsPerCount*m.Concurrency),
+	}
+	results := make([]Measurement, len(buckets))
+	var wg sync.WaitGroup
+	for name, indexes := range byStore(buckets) {
+		v := m.visit(ctx, name, r)
+		defer v.close()
+		// No more workers than there is work for; how many are at it at the same
+		// time is decided by the gate and the slots.
+		work := make(chan int, len(indexes))
+		for _, i := range indexes {
+			work <- i
+		}
+		close(work)
+		for range min(len(indexes), m.Concurrency) {
+			wg.Go(func() {
+				for i := range work {
+					usage, err := v.count(&buckets[i])
+					results[i] = Measurement{Usage: usage, Err: presentable(ctx, &buckets[i], err), At: time.Now()}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return results
+}
+
+// beforeDeadline leaves a tenth of the time, and at most two seconds, to write
+// the answer in.
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	reserve := min(time.Until(deadline)/10, 2*time.Second)
+	return context.WithDeadline(ctx, deadline.Add(-reserve))
+}
+
+func byStore(buckets []storagev1.StorageBucket) map[string][]int {
+	groups := map[string][]int{}
+	for i := range buckets {
+		name := storeKey(&buckets[i])
+		groups[name] = append(groups[name], i)
+	}
+	return groups
+}
+
+// request has the slots that all stores of a request share.
+type request struct {
+	// counting is for buckets that are counted.
+	counting chan struct{}
+	// calling is for first calls to a store. They do not take the place of
+	// counting, so that stores that hang do not hold up those that answer.
+	calling chan struct{}
+}
+
+// callsPerCount is how many stores may be called for each bucket that may be
+// counted.
+const callsPerCount = 8
+
+// take waits for room in one of the channels.
+func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// visit is one request at one store: the store is looked up once, and once it
+// turns out that it cannot be asked, it is not asked again.
+type visit struct {
+	*Measurer
+	*request
+	name string
+	// asking ends with the request, and when the store cannot be asked.
+	asking context.Context
+	stop   context.CancelCauseFunc
+
+	// mu has one of several buckets look the store up.
+	mu    sync.Mutex
+	found bool
+	store Store
+
+	// turn is to be had before counter is read or written.
+	turn    chan struct{}
+	counter Counter
+}
+
+func (m *Measurer) visit(ctx context.Context, name string, r *request) *visit {
+	v := &visit{Measurer: m, request: r, name: name, turn: make(chan struct{}, 1)}
+	v.asking, v.stop = context.WithCancelCause(ctx)
+	return v
+}
+
+func (v *visit) close() {
+	v.stop(nil)
+	if v.counter != nil {
+		v.counter.Close()
+	}
+}
+
+func (v *visit) count(bucket *storagev1.StorageBucket) (s3store.Usage, error) {
+	store, err := v.find(bucket)
+	if err != nil {
+		return s3store.Usage{}, err
+	}
+	leave, err := v.gates.enter(v.asking, v.name, store.Concurrency())
+	if err != nil {
+		return s3store.Usage{}, err
+	}
+	defer leave()
+	counter, err := v.connect(store, bucket.BucketName())
+	if err != nil {
+		return s3store.Usage{}, err
+	}
+	release, err := take(v.asking, v.counting)
+	if err != nil {
+		return s3store.Usage{}, err
+	}
+	defer release()
+	usage, err := counter.Usage(v.asking, bucket.BucketName(), v.MaxObjects)
+	if err != nil && v.asking.Err() != nil {
+		return usage, context.Cause(v.asking)
+	}
+	if ofStore(s3store.ReasonOf(err)) {
+		v.stop(err)
+	}
+	return usage, err
+}
+
+// ofStore tells whether a store's other buckets would be answered the same.
+func ofStore(reason s3store.Reason) bool {
+	switch reason {
+	case s3store.ReasonInvalidCredentials, s3store.ReasonThrottled, s3store.ReasonClockSkew, s3store.ReasonEndpointForbidden:
+		return true
+	default:
+		return reason.Connection()
+	}
+}
+
+// find looks the store up. Whether the bucket's namespace may use it comes
+// first: what is wrong with somebody else's store is nobody's business, nor is
+// whether there is one.
+func (v *visit) find(bucket *storagev1.StorageBucket) (Store, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.found {
+		if v.asking.Err() != nil {
+			return nil, context.Cause(v.asking)
+		}
+		store, err := v.Stores.Find(v.asking, bucket)
+		if err != nil {
+			v.stop(err)
+			return nil, err
+		}
+		v.found, v.store = true, store
+	}
+	namespace, _ := bucket.StoreKey()
+	switch {
+	case v.store != nil && v.store.Allows(bucket.Namespace):
+		return v.store, nil
+	case v.store == nil && (namespace == bucket.Namespace || namespace == ""):
+		return nil, notFound(bucket)
+	default:
+		return nil, notAllowed(bucket)
+	}
+}
+
+// connect returns the connection, or why the store is not asked.
+func (v *visit) connect(store Store, bucket string) (Counter, error) {
+	done, err := take(v.asking, v.turn)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if v.asking.Err() != nil {
+		return nil, context.Cause(v.asking)
+	}
+	if v.counter != nil {
+		return v.counter, nil
+	}
+	release, err := take(v.asking, v.calling)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	counter, err := store.Connect(v.asking)
+	if err != nil {
+		v.stop(err)
+		return nil, err
+	}
+	v.counter = counter
+	return counter, v.touch(counter, bucket)
+}
+
+// touch asks for one object, so that a store that hangs is found out long before
+// the request's own time is up.
+func (v *visit) touch(counter Counter, bucket string) error {
+	ctx, cancel := context.WithTimeout(v.asking, touchTimeout)
+	defer cancel()
+	_, err := counter.Usage(ctx, bucket, 1)
+	if ofStore(s3store.ReasonOf(err)) {
+		v.stop(err)
+	}
+	return err
+}
+
+// presentable turns any error into one that may be shown. What the API server
+// says, for example about this program's own rights, is for the log.
+func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *s3store.Error
+	if errors.As(err, &known) && known.Reason != s3store.ReasonCanceled {
+		return known
+	}
+	if ctx.Err() != nil {
+		return &s3store.Error{
+			Reason:  s3store.ReasonTimeout,
+			Message: "the bucket could not be counted in the time of the request: ask for this bucket alone, or lower --max-objects of the usage server",
+		}
+	}
+	klog.ErrorS(err, "Reading what a bucket refers to", "storageBucket", klog.KObj(bucket))
+	return &s3store.Error{
+		Reason:  ReasonInternalError,
+		Message: "what the bucket refers to could not be read: see the log of the usage server",
+	}
+}
+
+// Reasons of this package's own, beside those of s3store.
+const (
+	// ReasonStoreNotFound means that there is no such ObjectStore.
+	ReasonStoreNotFound s3store.Reason = "StoreNotFound"
+	// ReasonStoreNotAllowed means that the ObjectStore, if there is one, does
+	// not allow the bucket's namespace.
+	ReasonStoreNotAllowed s3store.Reason = "StoreNotAllowed"
+	// ReasonInternalError means that this program could not do its work.
+	ReasonInternalError s3store.Reason = "InternalError"
+)
+
+func notFound(bucket *storagev1.StorageBucket) error {
+	return &s3store.Error{
+		Reason:  ReasonStoreNotFound,
+		Message: fmt.Sprintf("there is no ObjectStore %s: create it", storeName(bucket)),
+	}
+}
+
+func notAllowed(bucket *storagev1.StorageBucket) error {
+	return &s3store.Error{
+		Reason: ReasonStoreNotAllowed,
+		Message: fmt.Sprintf("there is no ObjectStore %s that namespace %s may use: see to its name and its allowedNamespaces",
+			storeName(bucket), bucket.Namespace),
+	}
+}
+
+// inline is what an inline store is called.
+const inline = "inline"
+
+// storeName is what people call the bucket's store.
+func storeName(bucket *storagev1.StorageBucket) string {
+	namespace, name := bucket.StoreKey()
+	if name == "" {
+		return inline
+	}
+	return namespace + "/" + name
+}
+
+// storeKey is the same for two buckets in the same store.
+func storeKey(bucket *storagev1.StorageBucket) string {
+	if store := bucket.Spec.Store; bucket.Spec.StoreRef == nil && store != nil {
+		return fmt.Sprintf("%s:%q,%q,%q,%q", inline, bucket.Namespace, store.Endpoint, store.Region, store.CredentialsSecretRef.Name)
+	}
+	return storeName(bucket)
+}

@@ -1,0 +1,88 @@
+package usage
+
+import (
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
+)
+
+// openAPIDefinitions are what kubectl explain reads. The two types of this API
+// are written by hand; their descriptions are the comments in the types, and a
+// test sees to it that they stay so. Those of apimachinery come from the
+// aggregator, the smallest library that has them.
+func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	definitions := aggregatoropenapi.GetOpenAPIDefinitions(ref)
+	maps.DeleteFunc(definitions, func(name string, _ common.OpenAPIDefinition) bool {
+		return !strings.HasPrefix(name, "io.k8s.apimachinery.")
+	})
+	usage, list := usagev1.BucketUsage{}.OpenAPIModelName(), usagev1.BucketUsageList{}.OpenAPIModelName()
+	definitions[usage] = bucketUsageDefinition(ref)
+	definitions[list] = bucketUsageListDefinition(ref)
+	return definitions
+}
+
+func bucketUsageDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return object(
+		"BucketUsage says how much is in the bucket that the StorageBucket of the same name and namespace declares. It is read from the store while the request waits, and kept nowhere: there is nothing to watch, and nothing to write.",
+		map[string]spec.Schema{
+			"metadata":   reference(ref(metav1.ObjectMeta{}.OpenAPIModelName()), "metadata has the name, the namespace and the labels of the StorageBucket."),
+			"bucketName": plain("string", "", "bucketName is the name of the bucket in the store."),
+			"store":      plain("string", "", `store is the ObjectStore the bucket is in, as namespace/name, or "inline" when the StorageBucket itself says where the store is.`),
+			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, old versions not counted. It is absent when they could not be counted; reason says why."),
+			"bytes":      plain("integer", "int64", "bytes is the sum of the objects' sizes, old versions not counted. It is absent when objects is."),
+			"truncated":  plain("boolean", "", "truncated means that counting ended at the server's limit of objects: there are at least as many objects and bytes as said."),
+			"measuredAt": reference(ref(metav1.Time{}.OpenAPIModelName()), "measuredAt is when counting ended, whether it succeeded or not."),
+			"reason":     plain("string", "", "reason is one word for why the objects could not be counted; it is absent when they were."),
+			"message":    plain("string", "", "message says the same for people, and what to do about it."),
+		},
+		[]string{"bucketName", "store", "measuredAt"},
+		metav1.ObjectMeta{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(),
+	)
+}
+
+func bucketUsageListDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	item := spec.Schema{SchemaProps: spec.SchemaProps{
+		Default: map[string]any{},
+		Ref:     ref(usagev1.BucketUsage{}.OpenAPIModelName()),
+	}}
+	items := plain("array", "", "items are the BucketUsages.")
+	items.Items = &spec.SchemaOrArray{Schema: &item}
+	return object(
+		"BucketUsageList is a list of BucketUsages. A bucket that could not be measured is in it all the same, with the reason.",
+		map[string]spec.Schema{
+			"metadata": reference(ref(metav1.ListMeta{}.OpenAPIModelName()), "metadata has the token to go on with, when the list was asked for in pieces."),
+			"items":    items,
+		},
+		[]string{"items"},
+		usagev1.BucketUsage{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName(),
+	)
+}
+
+// object describes a kind: its own properties, and those every kind has.
+func object(description string, properties map[string]spec.Schema, required []string, dependencies ...string) common.OpenAPIDefinition {
+	properties["apiVersion"] = plain("string", "", "apiVersion is the group and version of the schema of this object.")
+	properties["kind"] = plain("string", "", "kind is the kind of this object.")
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{SchemaProps: spec.SchemaProps{
+			Description: description,
+			Type:        []string{"object"},
+			Properties:  properties,
+			Required:    required,
+		}},
+		Dependencies: dependencies,
+	}
+}
+
+func plain(kind, format, description string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{kind}, Format: format, Description: description}}
+}
+
+func reference(to spec.Ref, description string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: to, Description: description, Default: map[string]any{}}}
+}

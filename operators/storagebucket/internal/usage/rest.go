@@ -1,0 +1,159 @@
+// Package usage answers for the aggregated API usage.storage.koboshi.dev: it
+// counts what is in buckets while the request waits, and keeps nothing.
+//
+//	kubectl ──▶ API server ──▶ usage server ──▶ StorageBucket, ObjectStore, Secret
+//	             (aggregation)       │           (from the API server, uncached)
+//	                                 └────────▶ the store
+package usage
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+)
+
+// page is how many StorageBuckets are read at a time, so that a list of very
+// many does not need memory for all of them.
+const page = 500
+
+// Buckets is the resource bucketusages. It can be got and listed, no more.
+type Buckets struct {
+	reader   client.Reader
+	measurer *Measurer
+	// requests bounds how many are counting at the same time.
+	requests chan struct{}
+}
+
+// NewBuckets returns the resource, for at most maxRequests at the same time.
+func NewBuckets(reader client.Reader, measurer *Measurer, maxRequests int) *Buckets {
+	return &Buckets{reader: reader, measurer: measurer, requests: make(chan struct{}, maxRequests)}
+}
+
+var (
+	_ rest.Storage              = (*Buckets)(nil)
+	_ rest.Getter               = (*Buckets)(nil)
+	_ rest.Lister               = (*Buckets)(nil)
+	_ rest.Scoper               = (*Buckets)(nil)
+	_ rest.SingularNameProvider = (*Buckets)(nil)
+	_ rest.ShortNamesProvider   = (*Buckets)(nil)
+)
+
+// New implements rest.Storage.
+func (*Buckets) New() runtime.Object { return &usagev1.BucketUsage{} }
+
+// Destroy implements rest.Storage.
+func (*Buckets) Destroy() {}
+
+// NewList implements rest.Lister.
+func (*Buckets) NewList() runtime.Object { return &usagev1.BucketUsageList{} }
+
+// NamespaceScoped implements rest.Scoper.
+func (*Buckets) NamespaceScoped() bool { return true }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (*Buckets) GetSingularName() string { return "bucketusage" }
+
+// ShortNames implements rest.ShortNamesProvider. There is no category on
+// purpose: kubectl get storage should not count all objects there are.
+func (*Buckets) ShortNames() []string { return []string{"bu"} }
+
+// Get implements rest.Getter.
+func (b *Buckets) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	done, err := b.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var bucket storagev1.StorageBucket
+	key := types.NamespacedName{Namespace: genericapirequest.NamespaceValue(ctx), Name: name}
+	if err := b.reader.Get(ctx, key, &bucket); apierrors.IsNotFound(err) {
+		return nil, apierrors.NewNotFound(resource, name)
+	} else if err != nil {
+		return nil, readingError(err)
+	}
+	measured := b.measurer.Measure(ctx, []storagev1.StorageBucket{bucket})[0]
+	if measured.Err != nil {
+		return nil, statusOf(name, measured.Err)
+	}
+	usage := usageOf(&bucket, measured)
+	return &usage, nil
+}
+
+// List implements rest.Lister. Selectors are those of the StorageBuckets, and so
+// are the pieces: with a limit, one page is answered and the token is theirs.
+func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	done, err := b.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	query := queryOf(genericapirequest.NamespaceValue(ctx), options)
+	list := &usagev1.BucketUsageList{Items: []usagev1.BucketUsage{}}
+	for {
+		var buckets storagev1.StorageBucketList
+		if err := b.reader.List(ctx, &buckets, query); err != nil {
+			return nil, readingError(err)
+		}
+		for i, measured := range b.measurer.Measure(ctx, buckets.Items) {
+			list.Items = append(list.Items, usageOf(&buckets.Items[i], measured))
+		}
+		query.Continue = buckets.Continue
+		if buckets.Continue == "" || options.Limit > 0 {
+			list.Continue = buckets.Continue
+			list.RemainingItemCount = buckets.RemainingItemCount
+			return list, nil
+		}
+	}
+}
+
+// begin refuses a request when there are too many. That answer has a
+// Retry-After, which clients obey: it is a matter of a moment.
+func (b *Buckets) begin() (done func(), err error) {
+	select {
+	case b.requests <- struct{}{}:
+		return func() { <-b.requests }, nil
+	default:
+		return nil, apierrors.NewTooManyRequests("too many requests are counting objects: try again later", 1)
+	}
+}
+
+func queryOf(namespace string, options *metainternalversion.ListOptions) *client.ListOptions {
+	query := &client.ListOptions{
+		Namespace:     namespace,
+		LabelSelector: options.LabelSelector,
+		FieldSelector: options.FieldSelector,
+		Limit:         page,
+		Continue:      options.Continue,
+	}
+	if options.Limit > 0 {
+		query.Limit = min(options.Limit, page)
+	}
+	return query
+}
+
+func usageOf(bucket *storagev1.StorageBucket, measured Measurement) usagev1.BucketUsage {
+	usage := usagev1.BucketUsage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: bucket.Namespace, Name: bucket.Name, Labels: bucket.Labels},
+		BucketName: bucket.BucketName(),
+		Store:      storeName(bucket),
+		MeasuredAt: metav1.NewTime(measured.At),
+	}
+	if err := measured.Err; err != nil {
+		usage.Reason, usage.Message = string(s3store.ReasonOf(err)), err.Error()
+		return usage
+	}
+	usage.Objects, usage.Bytes = &measured.Usage.Objects, &measured.Usage.Bytes
+	usage.Truncated = measured.Usage.Truncated
+	return usage
+}

@@ -1,0 +1,59 @@
+package usage
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
+)
+
+var resource = schema.GroupResource{Group: usagev1.GroupVersion.Group, Resource: "bucketusages"}
+
+// statusOf is the answer to a request for one bucket that could not be counted:
+// the class of the error as an API status, with its reason in details.causes.
+//
+// None carries a Retry-After header. Clients would obey it without a word, and
+// a person in front of kubectl had rather know.
+func statusOf(name string, err error) error {
+	var known *s3store.Error
+	if !errors.As(err, &known) {
+		return apierrors.NewInternalError(errors.New("the bucket could not be counted: see the log of the usage server"))
+	}
+	var status *apierrors.StatusError
+	switch known.Reason {
+	case s3store.ReasonAccessDenied, s3store.ReasonInvalidCredentials, s3store.ReasonEndpointForbidden, ReasonStoreNotAllowed:
+		status = apierrors.NewForbidden(resource, name, errors.New(known.Message))
+	case s3store.ReasonTimeout:
+		status = apierrors.NewTimeoutError(known.Message, 0)
+	case s3store.ReasonThrottled:
+		status = apierrors.NewTooManyRequestsError(known.Message)
+	case ReasonInternalError:
+		status = apierrors.NewInternalError(errors.New(known.Message))
+	default:
+		status = apierrors.NewServiceUnavailable(known.Message)
+	}
+	status.ErrStatus.Details = &metav1.StatusDetails{
+		Group: resource.Group, Kind: resource.Resource, Name: name,
+		Causes: []metav1.StatusCause{{Type: metav1.CauseType(known.Reason), Message: known.Message}},
+	}
+	return status
+}
+
+// readingError is the answer when StorageBuckets themselves cannot be read. What
+// the caller can do something about is passed on; the rest, such as this
+// program's own rights, is for the log.
+func readingError(err error) error {
+	switch {
+	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsResourceExpired(err), apierrors.IsTooManyRequests(err):
+		return err
+	case apierrors.IsNotFound(err):
+		return apierrors.NewServiceUnavailable("the cluster has no StorageBuckets: install their CustomResourceDefinition")
+	}
+	klog.ErrorS(err, "Reading StorageBuckets")
+	return apierrors.NewServiceUnavailable("StorageBuckets could not be read: see the log of the usage server")
+}

@@ -1,0 +1,116 @@
+package crash
+
+import (
+	"context"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+)
+
+// takenBy has somebody else make the bucket while the operator is dead, in the
+// place of the operator's where that was made already.
+func takenBy(tags map[string]string) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		if err := purge(ctx, w.name); err != nil {
+			return err
+		}
+		if err := makeForeign(ctx, w.name, tags); err != nil {
+			return err
+		}
+		var err error
+		if w.foreign, err = w.note(ctx); err != nil {
+			return err
+		}
+		// Where all had been done the operator has no reason to look again soon.
+		return w.annotate(ctx, storagev1.AnnotationReconcileRequestedAt, "now")
+	}
+}
+
+func wantConflict(ctx context.Context, w *world) error {
+	if w.foreign == nil {
+		// The operator came through alive, and nobody took the bucket.
+		return wantCreated(ctx, w)
+	}
+	return w.conflicted(ctx)
+}
+
+// letGo deletes the StorageBucket, told to empty and delete its bucket.
+func letGo(ctx context.Context, w *world) error {
+	if err := w.remove(ctx); err != nil {
+		return err
+	}
+	return poll(ctx, func() error { return w.gone(ctx, w.foreign) })
+}
+
+func TestUntaggedBucketSomebodyMadeMeanwhileIsNotTouched(t *testing.T) {
+	wholeSet(t)
+	sweep(t, scenario{act: declareConfigured, meddle: takenBy(nil), want: wantConflict, then: letGo, writes: writesOfCreate})
+}
+
+func TestBucketSomebodyTaggedMeanwhileIsNotTouched(t *testing.T) {
+	sweep(t, scenario{act: declareConfigured, want: wantConflict, then: letGo, writes: writesOfCreate, meddle: takenBy(map[string]string{
+		tagCluster: "another-cluster", tagUID: "00000000-0000-0000-0000-000000000001", tagOrigin: "created",
+	})})
+}
+
+// The store drops tags, so the operator may claim a bucket by the time it was
+// made; not one with something in it.
+func TestBucketSomebodyMadeMeanwhileIsNotTouchedThoughTheStoreDropsTags(t *testing.T) {
+	wholeSet(t)
+	sweep(t, scenario{
+		habit: dropsTags, meddle: takenBy(nil), want: wantConflict, then: letGo,
+		act: func(ctx context.Context, w *world) error { return w.declare(ctx, w.managed(storagev1.Delete, true)) },
+	})
+}
+
+// Of a store that keeps tags it is known that a bucket without is not the
+// operator's, be it empty and made at that very moment.
+func TestEmptyBucketSomebodyMadeMeanwhileIsNotTouchedWhereTheStoreKeepsTags(t *testing.T) {
+	wholeSet(t)
+	sweep(t, scenario{
+		prepare: func(ctx context.Context, w *world) error {
+			store := &storagev1.ObjectStore{}
+			if err := api.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: w.name}, store); err != nil {
+				return err
+			}
+			store.Status.TagsOnCreate = new(true)
+			return api.Status().Update(ctx, store)
+		},
+		act: declareConfigured, want: wantConflict, then: letGo,
+		meddle: func(ctx context.Context, w *world) error {
+			if err := purge(ctx, w.name); err != nil {
+				return err
+			}
+			err := shop.MakeBucket(ctx, w.name)
+			if err == nil {
+				w.foreign, err = w.note(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			return w.annotate(ctx, storagev1.AnnotationReconcileRequestedAt, "now")
+		},
+	})
+}
+
+// A deletion that was under way must not go on in a bucket somebody else has
+// made since.
+func TestBucketSomebodyMadeDuringADeletionIsNotTouched(t *testing.T) {
+	wholeSet(t)
+	sweep(t, scenario{
+		prepare: filled, act: removeObject,
+		meddle: func(ctx context.Context, w *world) error {
+			if err := purge(ctx, w.name); err != nil {
+				return err
+			}
+			err := makeForeign(ctx, w.name, nil)
+			if err == nil {
+				w.foreign, err = w.note(ctx)
+			}
+			return err
+		},
+		want: func(ctx context.Context, w *world) error { return w.gone(ctx, w.foreign) },
+	})
+}

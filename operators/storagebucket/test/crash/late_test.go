@@ -1,0 +1,72 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+)
+
+// lateCreate has the operator die with the request that makes the bucket on its
+// way, and deliver it when the next life has been told that there is no bucket.
+func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Context, *world) error) (status int) {
+	t.Helper()
+	t.Parallel()
+	s := newSeries(t, habit)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	g := NewWithT(t)
+	w := &world{series: s, name: s.namespace + "-late"}
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s\n%s", w.describe(context.Background()), s.operator.logs())
+		}
+	}()
+	g.Expect(w.begin(ctx)).To(Succeed())
+	s.await(t, ctx, 0, "the store to be ready", func() error { return w.storeReady(ctx) })
+
+	struck := s.blade.arm(first("PUT bucket"), underWay)
+	g.Expect(w.declare(ctx, w.managed(storagev1.Delete, true))).To(Succeed())
+	g.Eventually(ctx, struck).WithTimeout(settleLimit).Should(BeClosed())
+	g.Expect(meanwhile(ctx, w)).To(Succeed())
+	before := s.shop.reads.Load()
+	s.operator.start(t)
+	s.await(t, ctx, 0, "the store to be asked again", func() error {
+		// HEAD, and then a request whose answer says why.
+		if s.shop.reads.Load() < before+2 {
+			return errors.New("it has not been")
+		}
+		return nil
+	})
+	status = s.blade.deliver()
+	s.await(t, ctx, 100*time.Second, "all to be well", func() error { return want(ctx, w) })
+	s.atRest(t, ctx)
+	g.Expect(want(ctx, w)).To(Succeed(), "it was well, and did not stay so")
+	g.Expect(w.accounted(ctx)).To(Succeed())
+	g.Expect(w.end(ctx)).To(Succeed())
+	return status
+}
+
+func nothing(context.Context, *world) error { return nil }
+
+func TestBucketMadeByALateRequestIsTheOperatorsOwn(t *testing.T) {
+	wholeSet(t)
+	lateCreate(t, wellBehaved, nothing, wantCreated)
+}
+
+func TestBucketMadeByALateRequestIsTheOperatorsOwnThoughTheStoreDropsTags(t *testing.T) {
+	wholeSet(t)
+	lateCreate(t, dropsTags, nothing, wantCreated)
+}
+
+func TestBucketMadeByALateRequestForAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
+	wholeSet(t)
+	if status := lateCreate(t, wellBehaved, removeObject, wantGone); status != http.StatusOK {
+		t.Errorf("the late request was answered with %d: it made no bucket, and nothing was shown", status)
+	}
+}

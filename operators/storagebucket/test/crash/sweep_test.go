@@ -1,0 +1,252 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
+)
+
+const (
+	// settleLimit bounds the time in which everything has to come to rest.
+	settleLimit = 30 * time.Second
+
+	// quiet without a write means that nothing more is coming.
+	quiet = 200 * time.Millisecond
+
+	pollEvery = 20 * time.Millisecond
+
+	// mostWrites ends a sweep in which the writes never do.
+	mostWrites = 150
+)
+
+// scenario is something that happens to a StorageBucket, in the course of which
+// the operator is killed.
+type scenario struct {
+	habit storeHabit
+	// prepare brings everything to where the scenario begins.
+	prepare func(context.Context, *world) error
+	// act is what happens.
+	act func(context.Context, *world) error
+	// meddle is what somebody else does while the operator is dead.
+	meddle func(context.Context, *world) error
+	// want says what is not yet as it has to be in the end.
+	want func(context.Context, *world) error
+	// then is what happens, and has to hold, after that.
+	then func(context.Context, *world) error
+	// writes that must be among those the sweep went through.
+	writes []string
+	// skip leaves out some of the kills, where there are many of a kind.
+	skip func(at int) bool
+	// limit is more than settleLimit where the operator has to wait.
+	limit time.Duration
+}
+
+// series is one operator with a namespace to itself, which lives through many
+// runs of one scenario.
+type series struct {
+	blade     *blade
+	operator  *operator
+	namespace string
+	// shop is the way to the store, at endpoint.
+	shop     *front
+	endpoint string
+}
+
+func newSeries(t *testing.T, habit storeHabit) *series {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "crash-"}}
+	if err := api.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	s := &series{namespace: ns.Name, blade: &blade{}}
+	s.operator = newOperator(t, s.namespace, kubeFront(t, s.blade))
+	s.blade.kill = s.operator.kill
+	s.shop, s.endpoint = storeFront(t, s.blade, habit)
+	t.Cleanup(func() { s.clearAway(t, ns) })
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "credentials"},
+		StringData: map[string]string{storagev1.AccessKeyIDKey: rig.AccessKey, storagev1.SecretAccessKeyKey: rig.SecretKey},
+	}
+	if err := api.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	s.operator.start(t)
+	return s
+}
+
+// clearAway leaves nothing to the tests that follow, whatever has failed.
+func (s *series) clearAway(t *testing.T, ns *corev1.Namespace) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
+	defer cancel()
+	s.operator.kill()
+	var buckets storagev1.StorageBucketList
+	var stores storagev1.ObjectStoreList
+	g := NewWithT(t)
+	g.Expect(api.List(ctx, &buckets, client.InNamespace(s.namespace))).To(Succeed())
+	g.Expect(api.List(ctx, &stores, client.InNamespace(s.namespace))).To(Succeed())
+	var left []client.Object
+	for i := range buckets.Items {
+		left = append(left, &buckets.Items[i])
+	}
+	for i := range stores.Items {
+		left = append(left, &stores.Items[i])
+	}
+	for _, o := range left {
+		o.SetFinalizers(nil)
+		g.Expect(api.Update(ctx, o)).To(Succeed())
+		g.Expect(client.IgnoreNotFound(api.Delete(ctx, o))).To(Succeed())
+	}
+	names, err := bucketNames(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, name := range names {
+		if strings.HasPrefix(name, s.namespace) {
+			g.Expect(purge(ctx, name)).To(Succeed())
+		}
+	}
+	g.Expect(api.Delete(ctx, ns)).To(Succeed())
+}
+
+// sweep runs a scenario again and again, killing the operator at its first
+// write, at its second, and so on, until it gets to the end alive.
+func sweep(t *testing.T, sc scenario) {
+	t.Helper()
+	t.Parallel()
+	for _, s := range bothSides {
+		t.Run(strings.ReplaceAll(string(s), " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			sweepSide(t, sc, s)
+		})
+	}
+}
+
+func sweepSide(t *testing.T, sc scenario, killed side) {
+	s := newSeries(t, sc.habit)
+	var seen []string
+	for at := 1; ; at++ {
+		if at > mostWrites {
+			t.Fatalf("after %d writes there is no end to them", mostWrites)
+		}
+		if sc.skip != nil && sc.skip(at) {
+			continue
+		}
+		alive, ran := false, false
+		ok := t.Run(fmt.Sprintf("%02d", at), func(t *testing.T) {
+			ran = true
+			alive, seen = s.run(t, sc, at, killed)
+		})
+		if !ok {
+			return
+		}
+		if alive {
+			break
+		}
+		if !ran && at == mostWrites {
+			// Another one was asked for by name.
+			return
+		}
+	}
+	t.Logf("killed %s each of: %s", killed, strings.Join(seen, ", "))
+	for _, write := range sc.writes {
+		if !slices.Contains(seen, write) {
+			t.Errorf("%s was not among the writes: the sweep does not show what it is for", write)
+		}
+	}
+}
+
+// run runs the scenario once, with one kill. It tells whether the operator came
+// through alive, because there was no such write.
+func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool, seen []string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*settleLimit+sc.limit)
+	defer cancel()
+	w := &world{series: s, name: fmt.Sprintf("%s-%02d", s.namespace, at)}
+	defer func() {
+		if t.Failed() {
+			t.Logf("writes: %s\n%s\n%s", strings.Join(s.blade.seen(), ", "), w.describe(context.Background()), s.operator.logs())
+		}
+	}()
+	g := NewWithT(t)
+	s.operator.start(t)
+	g.Expect(w.begin(ctx)).To(Succeed())
+	s.await(t, ctx, sc.limit, "the store to be ready", func() error { return w.storeReady(ctx) })
+	if sc.prepare != nil {
+		g.Expect(sc.prepare(ctx, w)).To(Succeed())
+		s.atRest(t, ctx)
+	}
+
+	struck := s.blade.arm(nth(at), killed)
+	g.Expect(sc.act(ctx, w)).To(Succeed())
+	alive = s.untilStruck(t, ctx, struck, func() error { return sc.want(ctx, w) })
+	seen = s.blade.seen()
+	s.blade.disarm()
+	if !alive {
+		if sc.meddle != nil {
+			g.Expect(sc.meddle(ctx, w)).To(Succeed())
+		}
+		s.operator.start(t)
+		s.await(t, ctx, sc.limit, "all to be well after the restart", func() error { return sc.want(ctx, w) })
+		s.atRest(t, ctx)
+		g.Expect(sc.want(ctx, w)).To(Succeed(), "it was well, and did not stay so")
+	}
+	g.Expect(w.accounted(ctx)).To(Succeed())
+	if sc.then != nil {
+		g.Expect(sc.then(ctx, w)).To(Succeed())
+		g.Expect(w.accounted(ctx)).To(Succeed())
+	}
+	g.Expect(w.end(ctx)).To(Succeed())
+	return alive, seen
+}
+
+// untilStruck waits until the operator is dead, or all is well and stays so.
+func (s *series) untilStruck(t *testing.T, ctx context.Context, struck <-chan struct{}, want func() error) (alive bool) {
+	t.Helper()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-struck:
+			return false
+		case <-ctx.Done():
+			t.Fatalf("undisturbed, it does not come to rest: %v", want())
+		case <-tick.C:
+		}
+		if s.blade.quietFor() > quiet && want() == nil {
+			return !s.blade.disarm()
+		}
+	}
+}
+
+// atRest waits until there are no more writes.
+func (s *series) atRest(t *testing.T, ctx context.Context) {
+	t.Helper()
+	NewWithT(t).Eventually(ctx, s.blade.quietFor).WithPolling(pollEvery).WithTimeout(settleLimit).Should(BeNumerically(">", quiet))
+}
+
+func (s *series) await(t *testing.T, ctx context.Context, limit time.Duration, what string, f func() error) {
+	t.Helper()
+	NewWithT(t).Eventually(ctx, func() error {
+		if !s.operator.running() {
+			return StopTrying("the operator ended by itself")
+		}
+		return f()
+	}).WithPolling(pollEvery).WithTimeout(max(settleLimit, limit)).Should(Succeed(), "waiting for "+what)
+}
+
+// wholeSet skips what is not run every time.
+func wholeSet(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CRASH") != "all" {
+		t.Skip("set CRASH=all to run it")
+	}
+}

@@ -1,0 +1,118 @@
+package faultserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+)
+
+// Certificate is what a server shows to clients that speak TLS.
+type Certificate int
+
+// Certificates.
+const (
+	// Good is for the server's address and signed by RootCAs.
+	Good Certificate = iota
+	// UnknownAuthority is signed by nobody RootCAs knows.
+	UnknownAuthority
+	// Expired was good until an hour ago.
+	Expired
+	// WrongHost is for another host.
+	WrongHost
+	// PlainHTTP is none: the server does not speak TLS at all.
+	PlainHTTP
+)
+
+// config makes the server's side, and what a client is to trust.
+func (c Certificate) config() (*tls.Config, *x509.CertPool, error) {
+	trusted, err := testAuthority()
+	if err != nil {
+		return nil, nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(trusted.certificate)
+	if c == PlainHTTP {
+		return nil, roots, nil
+	}
+	signer := trusted
+	if c == UnknownAuthority {
+		if signer, err = newAuthority(); err != nil {
+			return nil, nil, err
+		}
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: "faultserver"},
+		NotBefore:    time.Now().Add(-24 * time.Hour),
+		NotAfter:     time.Now().Add(24 * time.Hour),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNSNames:     []string{"localhost"},
+	}
+	switch c {
+	case Expired:
+		leaf.NotAfter = time.Now().Add(-time.Hour)
+	case WrongHost:
+		leaf.IPAddresses, leaf.DNSNames = nil, []string{"elsewhere.example"}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, signer.certificate, key.Public(), signer.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing: %w", err)
+	}
+	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, roots, nil
+}
+
+// authority signs certificates. It lives as long as the process, and its key
+// is written nowhere.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+// testAuthority is the one all servers of a process share.
+var testAuthority = sync.OnceValues(newAuthority)
+
+func newAuthority() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "faultserver authority"},
+		NotBefore:             time.Now().Add(-48 * time.Hour),
+		NotAfter:              time.Now().Add(48 * time.Hour),
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("signing: %w", err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading back: %w", err)
+	}
+	return &authority{
+		certificate: certificate,
+		key:         key,
+		pem:         pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+	}, nil
+}

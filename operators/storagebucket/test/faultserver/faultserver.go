@@ -1,0 +1,346 @@
+// Package faultserver is an HTTP(S) server on loopback that fails as it is
+// told to, for tests and measurements of what talks to S3 stores.
+//
+//	request ──▶ recorded ──▶ first rule that matches and has turns left?
+//	                             │ yes            │ no
+//	                             ▼                ▼
+//	                           fault ──────▶ what is behind
+//	                              (or not)   (a handler, or a real store)
+//
+// What is recorded is method, path and query. Headers, which hold signatures,
+// are never kept.
+package faultserver
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// TB is what a Server needs of a *testing.T, a *testing.B or Ginkgo's
+// GinkgoT().
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}
+
+// Fault answers in place of what is behind the server, or calls it and spoils
+// the answer.
+type Fault func(behind http.Handler) http.Handler
+
+// Rule says which requests meet with a fault.
+type Rule struct {
+	// Method of the request; empty means any.
+	Method string
+	// Path is a prefix of the request's path; empty means any.
+	Path string
+	// Query is a part of the request's raw query, for example "tagging"; empty
+	// means any.
+	Query string
+	// Skip lets so many matching requests pass before the first fault.
+	Skip int
+	// Times is how many requests meet with the fault; 0 means all.
+	Times int
+	// Fault is what happens.
+	Fault Fault
+
+	seen int
+}
+
+// takes tells whether the request is one of the rule's, and counts it.
+func (r *Rule) takes(req *http.Request) bool {
+	if (r.Method != "" && r.Method != req.Method) ||
+		!strings.HasPrefix(req.URL.Path, r.Path) || !strings.Contains(req.URL.RawQuery, r.Query) {
+		return false
+	}
+	r.seen++
+	return r.seen > r.Skip && (r.Times == 0 || r.seen <= r.Skip+r.Times)
+}
+
+// Request is what is kept of a request.
+type Request struct {
+	Method, Path, Query string
+	// At is when the request's headers had come.
+	At time.Time
+}
+
+// String is the request's line without its version.
+func (r Request) String() string {
+	if r.Query == "" {
+		return r.Method + " " + r.Path
+	}
+	return r.Method + " " + r.Path + "?" + r.Query
+}
+
+// Server is a running server. Its address stays the same from Start to the end
+// of the test, also while it is down.
+type Server struct {
+	// URL is the endpoint: http or https, 127.0.0.1, a port.
+	URL string
+
+	tb      TB
+	options options
+	handler http.Handler
+	roots   *x509.CertPool
+	address string
+
+	// ctx is the requests': it ends with the test, so that a fault that hangs
+	// does as well.
+	ctx context.Context
+
+	mu          sync.Mutex
+	rules       []*Rule
+	requests    []Request
+	count       int
+	connections int
+	open        map[net.Conn]bool
+	running     *http.Server
+	listener    net.Listener
+}
+
+type options struct {
+	behind  http.Handler
+	tls     Certificate
+	useTLS  bool
+	noTrace bool
+}
+
+// Option changes how a Server is started.
+type Option func(*options)
+
+// Behind puts a handler behind the server, for requests no rule takes. Without
+// one they get 200 and no body.
+func Behind(h http.Handler) Option { return func(o *options) { o.behind = h } }
+
+// Before puts the server in front of a real store. Requests are passed on as
+// they are, host name included, so that their signatures stay good.
+func Before(store *url.URL) Option {
+	return Behind(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(store)
+			r.Out.Host = r.In.Host
+		},
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
+		FlushInterval: -1,
+		ErrorLog:      silent,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			// A gateway that cannot reach its store; clients of a store that is
+			// down see the connection fail, not an answer.
+			abort(w)
+		},
+	})
+}
+
+// TLS has the server speak TLS with such a certificate.
+func TLS(c Certificate) Option { return func(o *options) { o.useTLS, o.tls = true, c } }
+
+// WithoutRecord keeps requests from being recorded one by one; Count works all
+// the same. It is for measurements.
+func WithoutRecord() Option { return func(o *options) { o.noTrace = true } }
+
+// Start starts a server that stops with the test.
+func Start(tb TB, opts ...Option) *Server {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{tb: tb, ctx: ctx, open: map[net.Conn]bool{}}
+	s.options.behind = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, option := range opts {
+		option(&s.options)
+	}
+	s.handler = http.HandlerFunc(s.serve)
+	s.address = "127.0.0.1:0"
+	s.Up()
+	s.URL = "http://" + s.address
+	if s.options.useTLS {
+		s.URL = "https://" + s.address
+	}
+	tb.Cleanup(func() {
+		cancel()
+		s.Down()
+	})
+	return s
+}
+
+// Up has a server that is down listen again, at the same address.
+func (s *Server) Up() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		return
+	}
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.tb.Fatalf("faultserver: listening: %v", err)
+		return
+	}
+	s.address = listener.Addr().String()
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          silent,
+		BaseContext:       func(net.Listener) context.Context { return s.ctx },
+		ConnState:         s.track,
+		ConnContext:       rememberConnection,
+	}
+	if s.options.useTLS {
+		config, roots, err := s.options.tls.config()
+		if err != nil {
+			s.tb.Fatalf("faultserver: making the certificate: %v", err)
+			return
+		}
+		server.TLSConfig, s.roots = config, roots
+	}
+	s.running, s.listener = server, listener
+	go func() {
+		if s.options.useTLS && s.options.tls != PlainHTTP {
+			_ = server.ServeTLS(listener, "", "")
+			return
+		}
+		_ = server.Serve(listener)
+	}()
+}
+
+// Down closes the listener and all connections; requests under way are cut
+// off. It returns when all of that is done.
+func (s *Server) Down() {
+	s.mu.Lock()
+	server, listener := s.running, s.listener
+	s.running, s.listener = nil, nil
+	s.mu.Unlock()
+	if server != nil {
+		// A server that has only just been started does not know of its listener
+		// yet.
+		_ = listener.Close()
+		_ = server.Close()
+	}
+}
+
+// CloseConnections closes the connections there are, as a store does with
+// those that were idle for too long; the server goes on to listen.
+func (s *Server) CloseConnections() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		_ = c.Close()
+	}
+}
+
+// Script adds rules. The first that takes a request decides.
+func (s *Server) Script(rules ...Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, rule := range rules {
+		s.rules = append(s.rules, &rule)
+	}
+}
+
+// Heal drops all rules.
+func (s *Server) Heal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = nil
+}
+
+// Requests are those seen since the start, or since Forget.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+// Lines are the Requests as text.
+func (s *Server) Lines() []string {
+	var lines []string
+	for _, r := range s.Requests() {
+		lines = append(lines, r.String())
+	}
+	return lines
+}
+
+// Count is how many requests were seen since the start, or since Forget.
+func (s *Server) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// Connections is how many connections were opened since the start, or since
+// Forget.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connections
+}
+
+// Forget drops what was recorded.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests, s.count, s.connections = nil, 0, 0
+}
+
+// RootCAs sign the server's certificate, if it speaks TLS at all.
+func (s *Server) RootCAs() *x509.CertPool { return s.roots }
+
+// CAPEM is the certificate of the authority that signs a good server's.
+func (s *Server) CAPEM() ([]byte, error) {
+	a, err := testAuthority()
+	if err != nil {
+		return nil, fmt.Errorf("making the authority: %w", err)
+	}
+	return a.pem, nil
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if fault := s.record(r); fault != nil {
+		fault(s.options.behind).ServeHTTP(w, r)
+		return
+	}
+	s.options.behind.ServeHTTP(w, r)
+}
+
+// record keeps the request and says what happens to it; nil means nothing.
+func (s *Server) record(r *http.Request) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	if !s.options.noTrace {
+		s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, At: time.Now()})
+	}
+	for _, rule := range s.rules {
+		if rule.takes(r) {
+			return rule.Fault
+		}
+	}
+	return nil
+}
+
+// track keeps count of the connections.
+func (s *Server) track(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		s.connections++
+		s.open[c] = true
+	case http.StateClosed, http.StateHijacked:
+		delete(s.open, c)
+	}
+}
+
+// silent drops what net/http has to say of faults that are meant.
+var silent = log.New(discard{}, "", 0)
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

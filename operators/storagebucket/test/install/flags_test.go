@@ -1,0 +1,218 @@
+package install
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What the image's programs are built from, by the command in it.
+var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/usage-server"}
+
+// Flags the chart has no value for.
+var notInTheChart = map[string]string{
+	"kubeconfig":                "in a cluster there is none",
+	"leader-election-namespace": "in a cluster it is the Pod's own",
+	"metrics-secure":            "without it metrics are for loopback only",
+	"zap-devel":                 "it is a set of defaults of the other --zap flags",
+}
+
+// A flagHelp is what a program says of its flags: the default by name.
+type flagHelp map[string]string
+
+var flagLine = regexp.MustCompile(`(?m)^  -([a-z-]+)\b`)
+
+// help asks each program, as it is built from the source, for its flags.
+func help(t *testing.T) map[string]flagHelp {
+	t.Helper()
+	askOnce.Do(func() { asked = ask(t) })
+	if len(asked) != len(programs) {
+		t.Fatal("the programs could not be asked for their flags")
+	}
+	return asked
+}
+
+var (
+	askOnce sync.Once
+	asked   map[string]flagHelp
+)
+
+func ask(t *testing.T) map[string]flagHelp {
+	t.Helper()
+	dir := t.TempDir()
+	all := map[string]flagHelp{}
+	for command, source := range programs {
+		program := filepath.Join(dir, filepath.Base(command))
+		build := exec.Command("go", "build", "-o", program, source)
+		build.Dir = root
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", build.Args, err, out)
+		}
+		// The exit code says only that nothing was run.
+		out, _ := exec.Command(program, "--help").CombinedOutput()
+		all[command] = parseHelp(string(out))
+		if len(all[command]) == 0 {
+			t.Fatalf("%s --help names no flags:\n%s", command, out)
+		}
+	}
+	return all
+}
+
+func parseHelp(text string) flagHelp {
+	flags := flagHelp{}
+	at := flagLine.FindAllStringSubmatchIndex(text, -1)
+	for i, m := range at {
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		value := ""
+		if d := defaultValue.FindStringSubmatch(text[m[0]:end]); d != nil {
+			value = strings.Trim(d[1], `"`)
+		}
+		flags[text[m[2]:m[3]]] = value
+	}
+	return flags
+}
+
+var defaultValue = regexp.MustCompile(`\(default ([^)]*)\)\s*$`)
+
+// containers are those of all Deployments.
+func containers(in objects) []corev1.Container {
+	var all []corev1.Container
+	for _, object := range in {
+		if d, ok := object.(*appsv1.Deployment); ok {
+			all = append(all, d.Spec.Template.Spec.Containers...)
+		}
+	}
+	return all
+}
+
+func flagName(arg string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return name
+}
+
+func TestEveryFlagInTheManifestsIsOneOfTheProgram(t *testing.T) {
+	known := help(t)
+	for name, in := range map[string]objects{
+		"kustomize":                kustomization(t, []string{"default", "usage"}, components...),
+		"kustomize, one namespace": kustomization(t, []string{"default"}, "namespaced"),
+		"chart":                    rendered(t, nil),
+		"chart, all flags":         rendered(t, allFlags()),
+	} {
+		for _, c := range containers(in) {
+			flags, ok := known[c.Command[0]]
+			if !ok {
+				t.Fatalf("%s: nothing is built for the command %s", name, c.Command[0])
+			}
+			for _, arg := range c.Args {
+				if _, ok := flags[flagName(arg)]; !ok {
+					t.Errorf("%s: %s has no flag %s", name, c.Command[0], arg)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryFlagOfTheProgramsHasAValueInTheChart(t *testing.T) {
+	known := help(t)
+	for _, c := range containers(rendered(t, allFlags())) {
+		set := map[string]bool{}
+		for _, arg := range c.Args {
+			set[flagName(arg)] = true
+		}
+		for flag := range known[c.Command[0]] {
+			if !set[flag] && notInTheChart[flag] == "" {
+				t.Errorf("no value of the chart sets --%s of %s", flag, c.Command[0])
+			}
+		}
+	}
+}
+
+func TestTheChartSpellsNumbersAsFlagsWantThem(t *testing.T) {
+	var args []string
+	for _, c := range containers(rendered(t, allFlags())) {
+		args = append(args, c.Args...)
+	}
+	all := strings.Join(args, "\n") + "\n"
+	for _, want := range []string{
+		"--max-concurrent-reconciles=1000000\n", "--store-requests-per-second=0.5\n",
+		"--store-requests-per-second=1000000\n", "--max-objects=2000000\n", "--v=0\n",
+		"--namespaces=team-a,team-b\n", "--allowed-endpoints=*.example.com,10.0.0.0/8\n", "--status-heartbeat=0\n",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+}
+
+var documented = regexp.MustCompile(`Null: (\S+)\. \(--([a-z-]+)\)`)
+
+func TestTheDefaultsInTheCommentsOfTheChartAreThoseOfThePrograms(t *testing.T) {
+	known := help(t)
+	text, err := os.ReadFile(chartDir + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, usage, found := strings.Cut(regexp.MustCompile(`\n\s*#`).ReplaceAllString(string(text), ""), "\nusage:")
+	if !found {
+		t.Fatal("values.yaml has no usage")
+	}
+	check := func(text, program string, least int) {
+		matches := documented.FindAllStringSubmatch(text, -1)
+		if len(matches) < least {
+			t.Errorf("only %d defaults of %s are documented", len(matches), program)
+		}
+		for _, m := range matches {
+			// The logger's defaults are not in its help.
+			if got := known[program][m[2]]; !sameDefault(m[1], got) && !strings.HasPrefix(m[2], "zap-") {
+				t.Errorf("values.yaml says that --%s is %s by default, %s says %s", m[2], m[1], program, got)
+			}
+		}
+	}
+	check(manager, "/manager", 4)
+	check(usage, "/usage-server", 6)
+}
+
+// sameDefault compares durations as such. A flag whose default is the zero value
+// has none in its help.
+func sameDefault(documented, helped string) bool {
+	a, err := time.ParseDuration(documented)
+	b, otherErr := time.ParseDuration(helped)
+	if err == nil && otherErr == nil {
+		return a == b
+	}
+	return documented == helped || documented == "0" && helped == ""
+}
+
+func TestTheImageHasEveryCommandOfTheManifests(t *testing.T) {
+	text, err := os.ReadFile(root + "/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range containers(rendered(t, everything())) {
+		if !strings.Contains(string(text), "-o /out"+c.Command[0]+" "+programs[c.Command[0]]) ||
+			!strings.Contains(string(text), "/out"+c.Command[0]+" ") {
+			t.Errorf("the Dockerfile does not build %s from %s and copy it", c.Command[0], programs[c.Command[0]])
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^COPY ([a-z]+/) `).FindAllStringSubmatch(string(text), -1) {
+		ignore, err := os.ReadFile(root + "/.dockerignore")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(ignore), "!"+m[1]+"\n") {
+			t.Errorf(".dockerignore keeps %s out of the build", m[1])
+		}
+	}
+}

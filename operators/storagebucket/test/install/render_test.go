@@ -1,0 +1,197 @@
+package install
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+const (
+	root      = "../.."
+	chartDir  = root + "/charts/storagebucket"
+	release   = "storagebucket"
+	namespace = "storagebucket-system"
+)
+
+// The components of config/, all of them but namespaced, which changes what
+// others are.
+var components = []string{"prometheus", "grafana", "network-policy", "notify"}
+
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+		certmanagerv1.AddToScheme, monitoringv1.AddToScheme,
+	} {
+		utilruntime.Must(add(s))
+	}
+	return s
+}()
+
+// objects are what an installation consists of, by kind and name.
+type objects map[string]client.Object
+
+// kustomization builds a kustomization of config/ with components on top.
+func kustomization(t *testing.T, resources []string, with ...string) objects {
+	t.Helper()
+	config, err := filepath.Abs(root + "/config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var text strings.Builder
+	list := func(title string, names []string) {
+		fmt.Fprintf(&text, "%s:\n", title)
+		for _, name := range names {
+			relative, err := filepath.Rel(dir, filepath.Join(config, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&text, "- %s\n", relative)
+		}
+	}
+	list("resources", resources)
+	list("components", with)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatalf("building %v with %v: %v", resources, with, err)
+	}
+	manifest, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(manifest))
+}
+
+// rendered is the chart with values, as `helm template` would give it.
+func rendered(t *testing.T, values map[string]any) objects {
+	t.Helper()
+	files, err := render(t, values)
+	if err != nil {
+		t.Fatalf("rendering the chart: %v", err)
+	}
+	var manifest strings.Builder
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".txt") {
+			fmt.Fprintf(&manifest, "---\n%s\n", text)
+		}
+	}
+	return parse(t, manifest.String())
+}
+
+func render(t *testing.T, values map[string]any) (map[string]string, error) {
+	t.Helper()
+	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
+	c := loadChart(t)
+	all, err := util.ToRenderValues(c, values, options, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(c, all)
+}
+
+func loadChart(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.LoadDir(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// parse reads a manifest and accepts no field that its kind does not have.
+func parse(t *testing.T, manifest string) objects {
+	t.Helper()
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
+		json.SerializerOptions{Yaml: true, Strict: true})
+	found := objects{}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		document, err := documents.Read()
+		if err == io.EOF {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if blank(document) {
+			continue
+		}
+		o, gvk, err := strict.Decode(document, nil, nil)
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		object := o.(client.Object)
+		object.GetObjectKind().SetGroupVersionKind(*gvk)
+		key := gvk.Kind + "/" + object.GetName()
+		if object.GetNamespace() != "" && object.GetNamespace() != namespace {
+			key += " in " + object.GetNamespace()
+		}
+		if found[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		found[key] = object
+	}
+}
+
+// blank tells whether a document has nothing but comments.
+func blank(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
+			return false
+		}
+	}
+	return true
+}
+
+// get finds an object by kind and name.
+func get[T client.Object](t *testing.T, in objects, name string) T {
+	t.Helper()
+	var kind T
+	for key, object := range in {
+		if found, ok := object.(T); ok && strings.HasSuffix(key, "/"+name) {
+			return found
+		}
+	}
+	t.Fatalf("there is no %T %s", kind, name)
+	return kind
+}
+
+// generic is an object as the API server gets it.
+func generic(t *testing.T, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not written by whoever installs: what Go makes of an empty one.
+	delete(content, "status")
+	return &unstructured.Unstructured{Object: content}
+}

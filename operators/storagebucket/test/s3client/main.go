@@ -1,0 +1,82 @@
+// Command s3client is somebody else at a store, for demos: it changes what the
+// operator keeps as declared.
+//
+//	s3client --endpoint URL versioning BUCKET              says its state
+//	s3client --endpoint URL suspend-versioning BUCKET      changes it
+//	s3client --endpoint URL exists BUCKET                  says true or false
+//
+// The key pair comes from the environment, as s3server's does.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+)
+
+const timeout = 10 * time.Second
+
+func main() {
+	endpoint := flag.String("endpoint", "", "URL of the store")
+	flag.Parse()
+	if *endpoint == "" || flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: s3client --endpoint URL versioning|suspend-versioning|exists BUCKET")
+		os.Exit(2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	out, err := run(ctx, newClient(*endpoint), flag.Arg(0), flag.Arg(1))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "s3client:", err)
+		os.Exit(1) //nolint:gocritic // the request is over; there is nothing left to cancel
+	}
+	_, _ = fmt.Fprintln(os.Stdout, out)
+}
+
+func newClient(endpoint string) *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint: &endpoint, Region: "us-east-1", UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(os.Getenv("ROOT_ACCESS_KEY"), os.Getenv("ROOT_SECRET_KEY"), ""),
+	})
+}
+
+func run(ctx context.Context, client *s3.Client, verb, bucket string) (string, error) {
+	switch verb {
+	case "versioning":
+		out, err := client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &bucket})
+		if err != nil {
+			return "", fmt.Errorf("asking for the versioning of %s: %w", bucket, err)
+		}
+		return string(out.Status), nil
+	case "suspend-versioning":
+		_, err := client.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{
+			Bucket:                  &bucket,
+			VersioningConfiguration: &s3types.VersioningConfiguration{Status: s3types.BucketVersioningStatusSuspended},
+		})
+		if err != nil {
+			return "", fmt.Errorf("suspending the versioning of %s: %w", bucket, err)
+		}
+		return "Suspended", nil
+	case "exists":
+		_, err := client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, MaxKeys: aws.Int32(1)})
+		var api smithy.APIError
+		if errors.As(err, &api) && api.ErrorCode() == "NoSuchBucket" {
+			return "false", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("asking for %s: %w", bucket, err)
+		}
+		return "true", nil
+	default:
+		return "", fmt.Errorf("unknown verb %q", verb)
+	}
+}
