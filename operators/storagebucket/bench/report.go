@@ -103,7 +103,7 @@ func (r *Report) sizes() (sizes []int) {
 
 // table writes all medians, 80 columns wide at most.
 func (r *Report) table(out io.Writer) {
-	fmt.Fprintf(out, "%d CPUs, %s, %s; interval %s, measured for %s, store answers in %s,\n%d workers\n",
+	fmt.Fprintf(out, "%d CPUs, %s, %s; interval %s, measured for %s,\nstore answers in %s, %d workers\n",
 		r.CPUs, r.Platform, r.Go, r.Interval, r.Window, r.StoreDelay, r.Workers)
 	for _, size := range r.sizes() {
 		fmt.Fprintf(out, "\n%-41s%12s%12s%15s\n", fmt.Sprintf("%d buckets", size), baseline, ours, "ours/baseline")

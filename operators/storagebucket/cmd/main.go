@@ -4,6 +4,7 @@ package main
 import (
 	"flag"
 	"os"
+	"runtime/debug"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,7 +13,15 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/loglevel"
 )
 
+// gcPercent trades a little processor time for memory: most of the heap is the
+// cache, which lives as long as the process does. At 10,000 buckets the default
+// of 100 costs 20 MB more and saves a fiftieth of the processor time.
+const gcPercent = 30
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	var o options
 	o.bind(flag.CommandLine)
 	var zapOptions zap.Options

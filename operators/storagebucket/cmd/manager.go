@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +51,10 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	pprofAddress, err := o.pprofAddress()
+	if err != nil {
+		return nil, err
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
@@ -62,6 +65,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: controller.UncachedObjects()}},
 		Metrics:                 metricsOptions,
 		HealthProbeBindAddress:  o.healthProbeAddr,
+		PprofBindAddress:        pprofAddress,
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        "storagebucket.storage.koboshi.dev",
 		LeaderElectionNamespace: o.leaderNamespace,
@@ -81,9 +85,11 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
+// newScheme holds what is read and written, and not all of Kubernetes: every
+// type costs memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(storagev1.AddToScheme(scheme))
 	utilruntime.Must(storagev1alpha1.AddToScheme(scheme))
 	return scheme

@@ -20,6 +20,7 @@ type options struct {
 	metricsAddr     string
 	metricsSecure   bool
 	healthProbeAddr string
+	pprofAddr       string
 	leaderElect     bool
 	leaderNamespace string
 	namespaces      string
@@ -47,6 +48,8 @@ func (o *options) bind(f *flag.FlagSet) {
 			"Without it only a loopback address is accepted.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
 		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")
+	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
+		"The loopback address of Go's profiles, for example 127.0.0.1:6060. 0 turns them off.")
 	f.BoolVar(&o.leaderElect, "leader-elect", false,
 		"Elect a leader, so that of several managers one is active.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
@@ -99,6 +102,17 @@ func (o options) storeOptions() (stores.Options, error) {
 		RequestsPerSecond:     o.storeRate,
 		Concurrency:           o.storeConcurrency,
 	}, nil
+}
+
+// pprofAddress refuses to show the process's memory to anybody but this machine.
+func (o options) pprofAddress() (string, error) {
+	if off(o.pprofAddr) {
+		return "", nil
+	}
+	if !isLoopback(o.pprofAddr) {
+		return "", fmt.Errorf("--pprof-bind-address=%s: use a loopback address such as 127.0.0.1:6060", o.pprofAddr)
+	}
+	return o.pprofAddr, nil
 }
 
 // metricsOptions refuses to serve metrics to anybody who asks: either the API

@@ -50,12 +50,13 @@ func cells(t *metav1.Table) map[string]any {
 var _ = Describe("kubectl get", func() {
 	It("shows a bucket of v1", func(ctx context.Context) {
 		b := create(ctx, newNamespace(ctx))
+		b.Status.BucketName = "photos"
 		b.Status.Conditions = append(b.Status.Conditions,
 			metav1.Condition{Type: storagev1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "ProbeSucceeded", LastTransitionTime: metav1.Now()},
 			metav1.Condition{Type: storagev1.ConditionSynced, Status: metav1.ConditionFalse, Reason: "Drifted", LastTransitionTime: metav1.Now()})
 		Expect(api.Status().Update(ctx, b)).To(Succeed())
 		Expect(cells(table(ctx, "v1", b.Namespace, "storagebuckets"))).To(Equal(map[string]any{
-			"Name": "photos", "Bucket": nil, "Management": "Manage", "Ready": "True", "Healthy": "True", "Reason": "Available",
+			"Name": "photos", "Bucket": "photos", "Management": "Manage", "Ready": "True", "Healthy": "True", "Reason": "Available",
 			"[Synced]": "False", "[Store]": "minio", "[Latency]": float64(7),
 		}))
 	})
@@ -76,7 +77,7 @@ var _ = Describe("kubectl get", func() {
 		b := object(bucketV1, newNamespace(ctx), "photos", inStore)
 		Expect(api.Create(ctx, b)).To(Succeed())
 		Expect(cells(table(ctx, "v1", b.GetNamespace(), "storagebuckets"))).To(Equal(map[string]any{
-			"Name": "photos", "Bucket": "photos", "Management": "Observe", "Ready": nil, "Healthy": nil, "Reason": nil,
+			"Name": "photos", "Bucket": nil, "Management": "Observe", "Ready": nil, "Healthy": nil, "Reason": nil,
 			"[Synced]": nil, "[Store]": "minio", "[Latency]": nil,
 		}))
 	})

@@ -278,6 +278,10 @@ type StorageBucketStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// bucketName is the name of the bucket in the store.
+	// +optional
+	BucketName string `json:"bucketName,omitempty"`
+
 	// probe is the last probe.
 	// +optional
 	Probe *ProbeStatus `json:"probe,omitempty"`
@@ -376,7 +380,7 @@ type AppliedConfiguration struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:resource:shortName=stb,categories=storage
-// +kubebuilder:printcolumn:name="Bucket",type=string,JSONPath=`.spec.bucketName`
+// +kubebuilder:printcolumn:name="Bucket",type=string,JSONPath=`.status.bucketName`
 // +kubebuilder:printcolumn:name="Management",type=string,JSONPath=`.spec.management`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`

@@ -143,6 +143,7 @@ func statusToV1(s *StorageBucketStatus) storagev1.StorageBucketStatus {
 	status := storagev1.StorageBucketStatus{
 		Conditions:             s.Conditions,
 		ObservedGeneration:     s.ObservedGeneration,
+		BucketName:             s.BucketName,
 		External:               s.External,
 		Applied:                s.Applied,
 		Unsupported:            s.Unsupported,
@@ -165,6 +166,7 @@ func statusFromV1(s *storagev1.StorageBucketStatus) StorageBucketStatus {
 	status := StorageBucketStatus{
 		Conditions:             s.Conditions,
 		ObservedGeneration:     s.ObservedGeneration,
+		BucketName:             s.BucketName,
 		External:               s.External,
 		Applied:                s.Applied,
 		Unsupported:            s.Unsupported,

@@ -264,6 +264,10 @@ type StorageBucketStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// bucketName is the name of the bucket in the store.
+	// +optional
+	BucketName string `json:"bucketName,omitempty"`
+
 	// lastProbeTime is when the last probe ended, whatever its result. Checks
 	// that asked the store nothing, because the credentials were missing or the
 	// endpoint was not usable, do not move it.

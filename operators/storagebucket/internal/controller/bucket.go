@@ -230,9 +230,10 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 	limit := thresholdsOf(t.Spec.Probe)
 	before := meta.FindStatusCondition(t.Status.Conditions, storagev1.ConditionHealthy)
 	t.Status.Probe = noteProbe(t.Status.Probe, result, r.Clock.Now(), limit)
-	changed := false
+	noteworthy := false
 	if verdict := health(before, t.Status.Probe, result, limit); verdict != nil {
-		changed = r.set(t, storagev1.ConditionHealthy, *verdict)
+		noteworthy = news(before, verdict.status)
+		r.set(t, storagev1.ConditionHealthy, *verdict)
 	}
 	if !t.Managed() {
 		r.set(t, storagev1.ConditionSynced, found(reasonObserved, "the bucket is observed and not changed"))
@@ -244,7 +245,7 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 		// Still due: the retry asks again rather than report an old result.
 		return err
 	}
-	if changed {
+	if noteworthy {
 		r.event(t, result.Succeeded(), string(result.Reason), "Probe", result.Message)
 	}
 	if failure != nil && !failure.Reason.Terminal() {
@@ -331,7 +332,7 @@ func (r *Buckets) set(t *task, kind string, f finding) (changed bool) {
 // everything is worked out from the newest status.
 func (r *Buckets) save(ctx context.Context, t *task) error {
 	r.set(t, storagev1.ConditionReady, summarise(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy))
-	t.Status.ObservedGeneration = t.Generation
+	t.Status.ObservedGeneration, t.Status.BucketName = t.Generation, t.BucketName()
 	if !worthWriting(&t.stored, &t.Status, r.Heartbeat) {
 		return nil
 	}

@@ -1,10 +1,15 @@
 package controller
 
 import (
+	"slices"
+	"unique"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
 // CacheOptions keep in the manager's memory what is needed and no more: of the
@@ -37,5 +42,34 @@ func strip(obj any) (any, error) {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		accessor.SetAnnotations(annotations)
 	}
+	if b, ok := obj.(*storagev1.StorageBucket); ok {
+		share(b)
+	}
 	return obj, nil
 }
+
+// share has the strings that very many buckets have in common exist once. They
+// are most of a decoded bucket's text.
+func share(b *storagev1.StorageBucket) {
+	once(&b.Namespace)
+	once(&b.Spec.Management)
+	once(&b.Spec.DeletionPolicy)
+	once(&b.Spec.Probe.Method)
+	if ref := b.Spec.StoreRef; ref != nil {
+		once(&ref.Name)
+		once(&ref.Namespace)
+	}
+	if p := b.Status.Probe; p != nil {
+		once(&p.Reason)
+	}
+	b.Status.Conditions = slices.Clip(slices.Clone(b.Status.Conditions))
+	for i := range b.Status.Conditions {
+		c := &b.Status.Conditions[i]
+		once(&c.Type)
+		once(&c.Status)
+		once(&c.Reason)
+		once(&c.Message)
+	}
+}
+
+func once[S ~string](s *S) { *s = unique.Make(*s).Value() }

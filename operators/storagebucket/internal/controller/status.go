@@ -37,7 +37,9 @@ func failed(e *s3store.Error) finding {
 	return finding{metav1.ConditionFalse, string(e.Reason), e.Message}
 }
 
-func unknown(reason, message string) finding { return finding{metav1.ConditionUnknown, reason, message} }
+func unknown(reason, message string) finding {
+	return finding{metav1.ConditionUnknown, reason, message}
+}
 
 // set writes a condition, and tells whether its status changed. The transition
 // time moves only then.
@@ -119,6 +121,15 @@ func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3sto
 	default:
 		return &verdict
 	}
+}
+
+// news tells whether a verdict is worth an Event: that a bucket fails, and that
+// one that failed does no longer. That all is well from the start, or again
+// after the store was down, is not: the store's own Event says so once, and ten
+// thousand more would say no more.
+func news(before *metav1.Condition, verdict metav1.ConditionStatus) bool {
+	failed := before != nil && before.Status == metav1.ConditionFalse
+	return failed != (verdict == metav1.ConditionFalse)
 }
 
 // milliseconds rounds up, so that an answer never took no time; nil when there

@@ -103,6 +103,27 @@ func TestThresholdsHoldTheVerdictUntilEnoughProbesAgree(t *testing.T) {
 	}
 }
 
+func TestOnlyFailureAndItsEndAreNews(t *testing.T) {
+	const yes, no, maybe = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	for _, tc := range []struct {
+		before, verdict metav1.ConditionStatus
+		want            bool
+	}{
+		{"", yes, false}, {"", no, true},
+		{maybe, yes, false}, {maybe, no, true},
+		{yes, yes, false}, {yes, no, true},
+		{no, yes, true}, {no, no, false},
+	} {
+		var before *metav1.Condition
+		if tc.before != "" {
+			before = &metav1.Condition{Status: tc.before}
+		}
+		if got := news(before, tc.verdict); got != tc.want {
+			t.Errorf("from %q to %s: %v", tc.before, tc.verdict, got)
+		}
+	}
+}
+
 func TestAProbeThatFindsWhatTheLastOneFoundIsNotWritten(t *testing.T) {
 	limit := thresholds{3, 3}
 	status := storagev1.StorageBucketStatus{}

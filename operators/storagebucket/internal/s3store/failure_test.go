@@ -1,12 +1,17 @@
 package s3store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -267,13 +272,90 @@ func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
 	}
 }
 
-func TestAnswerThatComesBeforeTheBodyWasSentIsRead(t *testing.T) {
-	server := faultserver.Start(t)
-	server.Script(faultserver.Rule{Fault: faultserver.S3Error(403, "AccessDenied")})
+// A store that answers when it has seen the headers would otherwise do so
+// before the body was sent, and its reason would be lost.
+func TestBodyLeavesInOnePieceWithTheHeaders(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	first := make(chan string, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		piece := make([]byte, 64<<10)
+		n, _ := c.Read(piece)
+		first <- string(piece[:n])
+		_, _ = io.WriteString(c, "HTTP/1.1 403 Forbidden\r\nContent-Length: 40\r\n\r\n<Error><Code>AccessDenied</Code></Error>")
+	}()
+	c := configAt(t, faultserver.Start(t))
+	c.Endpoint.Host = l.Addr().String()
+	got := storeFrom(t, c).Canary(t.Context(), "photos", "canary")
+	_, body, _ := strings.Cut(<-first, "\r\n\r\n")
+	if got.Reason != ReasonAccessDenied || len(body) == 0 {
+		t.Errorf("%+v; with the headers came %d bytes of the body", got, len(body))
+	}
+}
+
+func TestEndlessBodyIsNotReadToItsEnd(t *testing.T) {
+	for _, tc := range []struct {
+		status int
+		ask    func(*Store) Reason
+	}{
+		{403, func(s *Store) Reason { return s.Probe(t.Context(), "photos").Reason }},
+		{200, func(s *Store) Reason { return s.Canary(t.Context(), "photos", "canary").Reason }},
+		{403, func(s *Store) Reason { return s.Check(t.Context()).Reason }},
+		{500, func(s *Store) Reason { return ReasonOf(s.call(t.Context(), createBucket)) }},
+	} {
+		var written atomic.Int64
+		done := make(chan struct{})
+		end := sync.OnceFunc(func() { close(done) })
+		server := faultserver.Start(t, faultserver.Behind(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(tc.status)
+			if r.Method == http.MethodHead {
+				return
+			}
+			defer end()
+			for junk := bytes.Repeat([]byte("<a>"), 1<<12); written.Load() < 1<<30; {
+				n, err := w.Write(junk)
+				written.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		})))
+		server.Script(faultserver.Rule{Method: "DELETE", Fault: faultserver.Status(204)})
+		store := storeAt(t, server)
+		reason := tc.ask(store)
+		<-done
+		// The rest is in the buffers of the two ends.
+		if got := written.Load(); got > maxSmallBody+(32<<20) {
+			t.Errorf("%d: %s after %d bytes", tc.status, reason, got)
+		}
+	}
+}
+
+func TestSigningTimeIsOursAndNotTheStores(t *testing.T) {
+	dates := make(chan string, 4)
+	server := faultserver.Start(t, faultserver.Behind(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		dates <- r.Header.Get("X-Amz-Date")
+		faultserver.S3Error(403, "RequestTimeTooSkewed", "Date", "Fri, 20 Nov 2020 12:00:00 GMT")(nil).ServeHTTP(w, r)
+	})))
 	store := storeAt(t, server)
-	for i := range 300 {
-		if got := store.Canary(t.Context(), "photos", "canary"); got.Reason != ReasonAccessDenied {
-			t.Fatalf("%d: %+v", i, got)
+	for range 2 {
+		if got := store.Probe(t.Context(), "photos"); got.Reason != ReasonClockSkew {
+			t.Errorf("%+v", got)
+		}
+	}
+	for range 4 {
+		at, err := time.Parse("20060102T150405Z", <-dates)
+		if err != nil || time.Since(at) > time.Hour {
+			t.Errorf("signed at %v, %v", at, err)
 		}
 	}
 }

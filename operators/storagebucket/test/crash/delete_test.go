@@ -36,14 +36,25 @@ func TestBucketIsEmptiedOneByOneWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
+func emptyBucket(ctx context.Context, w *world) error {
+	return settled(ctx, w, func(ctx context.Context, w *world) error {
+		return w.declare(ctx, w.managed(storagev1.Delete, false))
+	})
+}
+
 func TestEmptyBucketIsDeletedWhereverTheOperatorDies(t *testing.T) {
 	sweep(t, scenario{
-		prepare: func(ctx context.Context, w *world) error {
-			return settled(ctx, w, func(ctx context.Context, w *world) error {
-				return w.declare(ctx, w.managed(storagev1.Delete, false))
-			})
-		},
-		act: removeObject, want: wantGone, writes: []string{"DELETE bucket", "PATCH storagebuckets"},
+		prepare: emptyBucket, act: removeObject, want: wantGone,
+		writes: []string{"DELETE bucket", "PATCH storagebuckets"},
+	})
+}
+
+// The finalizer goes when the bucket is seen to be gone, not when the store has
+// said that it will be.
+func TestBucketIsSeenToBeGoneBeforeItsObjectIs(t *testing.T) {
+	sweep(t, scenario{
+		habit: deletesLater, prepare: emptyBucket, act: removeObject, want: wantGone,
+		writes: []string{"DELETE bucket", "PATCH storagebuckets"},
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -151,6 +152,8 @@ func storeFront(t *testing.T, b *blade, habit storeHabit) (f *front, address str
 		f.tamper = dropTags
 	case noBatches:
 		f.refuse = refuseBatches
+	case deletesLater:
+		f.refuse = swallowFirstDelete()
 	case wellBehaved:
 	}
 	return f, address
@@ -165,6 +168,8 @@ const (
 	dropsTags
 	// noBatches cannot delete several objects with one request.
 	noBatches
+	// deletesLater says that a bucket was deleted when it was not, once for each.
+	deletesLater
 )
 
 // dropTags takes the tags away before the answer to the request is seen, for
@@ -186,4 +191,19 @@ func refuseBatches(w http.ResponseWriter, r *http.Request) bool {
 	w.WriteHeader(http.StatusNotImplemented)
 	_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>NotImplemented</Code><Message>no batches</Message></Error>`)
 	return true
+}
+
+func swallowFirstDelete() func(http.ResponseWriter, *http.Request) bool {
+	var mu sync.Mutex
+	swallowed := map[string]bool{}
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if storeWrite(r) != "DELETE bucket" || swallowed[r.URL.Path] {
+			return false
+		}
+		swallowed[r.URL.Path] = true
+		w.WriteHeader(http.StatusNoContent)
+		return true
+	}
 }

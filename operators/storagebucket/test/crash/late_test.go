@@ -28,7 +28,7 @@ func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Con
 		}
 	}()
 	g.Expect(w.begin(ctx)).To(Succeed())
-	s.await(t, ctx, 0, "the store to be ready", func() error { return w.storeReady(ctx) })
+	s.await(ctx, t, 0, "the store to be ready", func() error { return w.storeReady(ctx) })
 
 	struck := s.blade.arm(first("PUT bucket"), underWay)
 	g.Expect(w.declare(ctx, w.managed(storagev1.Delete, true))).To(Succeed())
@@ -36,7 +36,7 @@ func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Con
 	g.Expect(meanwhile(ctx, w)).To(Succeed())
 	before := s.shop.reads.Load()
 	s.operator.start(t)
-	s.await(t, ctx, 0, "the store to be asked again", func() error {
+	s.await(ctx, t, 0, "the store to be asked again", func() error {
 		// HEAD, and then a request whose answer says why.
 		if s.shop.reads.Load() < before+2 {
 			return errors.New("it has not been")
@@ -44,8 +44,8 @@ func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Con
 		return nil
 	})
 	status = s.blade.deliver()
-	s.await(t, ctx, 100*time.Second, "all to be well", func() error { return want(ctx, w) })
-	s.atRest(t, ctx)
+	s.await(ctx, t, 100*time.Second, "all to be well", func() error { return want(ctx, w) })
+	s.atRest(ctx, t)
 	g.Expect(want(ctx, w)).To(Succeed(), "it was well, and did not stay so")
 	g.Expect(w.accounted(ctx)).To(Succeed())
 	g.Expect(w.end(ctx)).To(Succeed())

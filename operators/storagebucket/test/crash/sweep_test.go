@@ -179,15 +179,15 @@ func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool
 	g := NewWithT(t)
 	s.operator.start(t)
 	g.Expect(w.begin(ctx)).To(Succeed())
-	s.await(t, ctx, sc.limit, "the store to be ready", func() error { return w.storeReady(ctx) })
+	s.await(ctx, t, sc.limit, "the store to be ready", func() error { return w.storeReady(ctx) })
 	if sc.prepare != nil {
 		g.Expect(sc.prepare(ctx, w)).To(Succeed())
-		s.atRest(t, ctx)
+		s.atRest(ctx, t)
 	}
 
 	struck := s.blade.arm(nth(at), killed)
 	g.Expect(sc.act(ctx, w)).To(Succeed())
-	alive = s.untilStruck(t, ctx, struck, func() error { return sc.want(ctx, w) })
+	alive = s.untilStruck(ctx, t, struck, func() error { return sc.want(ctx, w) })
 	seen = s.blade.seen()
 	s.blade.disarm()
 	if !alive {
@@ -195,8 +195,8 @@ func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool
 			g.Expect(sc.meddle(ctx, w)).To(Succeed())
 		}
 		s.operator.start(t)
-		s.await(t, ctx, sc.limit, "all to be well after the restart", func() error { return sc.want(ctx, w) })
-		s.atRest(t, ctx)
+		s.await(ctx, t, sc.limit, "all to be well after the restart", func() error { return sc.want(ctx, w) })
+		s.atRest(ctx, t)
 		g.Expect(sc.want(ctx, w)).To(Succeed(), "it was well, and did not stay so")
 	}
 	g.Expect(w.accounted(ctx)).To(Succeed())
@@ -209,7 +209,7 @@ func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool
 }
 
 // untilStruck waits until the operator is dead, or all is well and stays so.
-func (s *series) untilStruck(t *testing.T, ctx context.Context, struck <-chan struct{}, want func() error) (alive bool) {
+func (s *series) untilStruck(ctx context.Context, t *testing.T, struck <-chan struct{}, want func() error) (alive bool) {
 	t.Helper()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -228,12 +228,12 @@ func (s *series) untilStruck(t *testing.T, ctx context.Context, struck <-chan st
 }
 
 // atRest waits until there are no more writes.
-func (s *series) atRest(t *testing.T, ctx context.Context) {
+func (s *series) atRest(ctx context.Context, t *testing.T) {
 	t.Helper()
 	NewWithT(t).Eventually(ctx, s.blade.quietFor).WithPolling(pollEvery).WithTimeout(settleLimit).Should(BeNumerically(">", quiet))
 }
 
-func (s *series) await(t *testing.T, ctx context.Context, limit time.Duration, what string, f func() error) {
+func (s *series) await(ctx context.Context, t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	NewWithT(t).Eventually(ctx, func() error {
 		if !s.operator.running() {

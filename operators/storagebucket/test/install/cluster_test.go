@@ -65,11 +65,11 @@ func remove(t *testing.T, c client.Client, in objects) {
 			continue
 		}
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			err := c.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{})
+			err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		})
 		if err != nil {
-			t.Errorf("waiting for %s to go: %v", key, err)
+			t.Errorf("waiting for %s to go: %v; its conditions: %v", key, err, crd.Status.Conditions)
 		}
 	}
 }

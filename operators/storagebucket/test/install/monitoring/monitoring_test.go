@@ -17,7 +17,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	promql "github.com/prometheus/prometheus/promql/parser"
 	_ "sigs.k8s.io/controller-runtime/pkg/controller" // registers its metrics
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -163,7 +163,7 @@ func check(expr promql.Expr, known series) []string {
 				break
 			}
 			for _, m := range n.LabelMatchers {
-				if m.Name != labels.MetricName && !slices.Contains(names, m.Name) {
+				if m.Name != model.MetricNameLabel && !slices.Contains(names, m.Name) {
 					problems = append(problems, n.Name+" has no label "+m.Name)
 				}
 			}
