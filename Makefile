@@ -108,6 +108,7 @@ lint: $(LINT) ## Lint all modules
 	cd conformance/envtest && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 	cd $(OPERATOR) && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 	cd $(OPERATOR)/test/s3server && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
+	cd $(OPERATOR)/test/install && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
 
 $(LINT): tools/go.mod tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -120,7 +121,8 @@ bench: build stock ## Measure Koboshi against stock, behind envtest, and draw th
 
 .PHONY: bench-storagebucket
 bench-storagebucket: build ## Measure the StorageBucket operator at scale, beside the tutorial's design
-	$(MAKE) -C $(OPERATOR) bench KOBOSHI="$(CURDIR)/bin/koboshi"
+	@mkdir -p docs/bench
+	$(MAKE) -C $(OPERATOR) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHFLAGS="-o $(CURDIR)/docs/bench/storagebucket.json $(BENCHFLAGS)"
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state

@@ -109,6 +109,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options) error {
 		MaxConcurrent: o.maxConcurrent,
 		Heartbeat:     o.heartbeat,
 		Cluster:       cluster,
+		Namespaces:    split(o.namespaces),
 		Clock:         clock.RealClock{},
 	})
 	if err != nil {

@@ -42,6 +42,7 @@ const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
 // +kubebuilder:validation:XValidation:rule="!has(self.management) || self.management != 'Manage' || has(self.storeRef)",message="management Manage requires storeRef: a bucket of an inline store is only observed",fieldPath=.management
 // +kubebuilder:validation:XValidation:rule="!has(self.forceEmpty) || !self.forceEmpty || (has(self.deletionPolicy) && self.deletionPolicy == 'Delete')",message="forceEmpty requires deletionPolicy Delete",fieldPath=.forceEmpty
 // +kubebuilder:validation:XValidation:rule="!has(self.probe) || !has(self.probe.method) || self.probe.method != 'Canary' || (has(self.management) && self.management == 'Manage')",message="method Canary requires management Manage: it writes to the bucket",fieldPath=.probe.method
+// +kubebuilder:validation:XValidation:rule="!has(self.probe) || !has(self.probe.method) || self.probe.method != 'Canary' || !has(self.objectLock) || !has(self.objectLock.defaultRetention)",message="method Canary is not possible with objectLock.defaultRetention: its objects could not be deleted",fieldPath=.probe.method
 // +kubebuilder:validation:XValidation:rule="!has(self.probe) || !has(self.probe.timeout) || !has(self.probeInterval) || duration(self.probe.timeout) <= duration(self.probeInterval)",message="timeout must not be longer than probeInterval",fieldPath=.probe.timeout
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectLock) || has(self.objectLock)",message="objectLock cannot be removed: a store cannot turn it off again",fieldPath=.objectLock
 // +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="objectLock requires versioning Enabled",fieldPath=.versioning
@@ -133,8 +134,9 @@ type StorageBucketSpec struct {
 	// +optional
 	Probe ProbeSpec `json:"probe,omitzero"`
 
-	// driftInterval is the time between two comparisons of a managed bucket's
-	// configuration with what is declared, as a duration such as 10m: 1m to
+	// driftInterval is the least time between two comparisons of a managed bucket's
+	// configuration with what is declared, which is made with the first probe
+	// after it, as a duration such as 10m: 1m to
 	// 168h.
 	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:MaxLength=32

@@ -68,6 +68,9 @@ type Buckets struct {
 	plan  *schedule.Plan
 	sites *sites
 	drift *driftClock
+	// atOnce is how many buckets of one store are managed at the same time, so
+	// that one that is slow leaves workers to the others.
+	atOnce int
 }
 
 // +kubebuilder:rbac:groups=storage.koboshi.dev,resources=storagebuckets,verbs=get;list;watch;patch
@@ -174,12 +177,16 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	subject := r.subject(t)
 	turn := r.plan.Due(subject)
 	token := requestedAt(t)
-	forced := token != "" && token != t.Status.LastHandledReconcileAt
-	if turn.Cause == "" && !forced {
+	if turn.Cause == "" && token != "" && token != t.Status.LastHandledReconcileAt {
+		// Through the plan, which merges what comes too often.
+		r.plan.Poke(subject.Key)
+		turn = r.plan.Due(subject)
+	}
+	if turn.Cause == "" {
 		return nil
 	}
 	release, wait := t.site.store.Limiter().TryAcquire()
-	if wait > 0 {
+	if release == nil {
 		r.plan.Postpone(subject, wait)
 		return nil
 	}
@@ -190,17 +197,28 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	defer cancel()
 
 	var failure *s3store.Error
-	if r.syncDue(t, turn, forced) {
+	if r.syncDue(t, turn) {
 		release()
+		leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
+		if !ok {
+			r.plan.Postpone(subject, doubtPause)
+			return nil
+		}
 		err := r.sync(remote, t)
+		leave()
 		if err != nil && !errors.As(err, &failure) {
 			return err
+		}
+		if failure != nil && failure.Reason == s3store.ReasonThrottled {
+			// The store wants to be left alone, and that is what is told.
+			r.plan.Backoff(subject, failure.RetryAfter)
+			return r.save(ctx, t)
 		}
 		if release, err = t.site.store.Limiter().Acquire(remote); err != nil {
 			return fmt.Errorf("waiting for the store's limits: %w", err)
 		}
 	}
-	result := r.probe(remote, t, failure)
+	result := r.probe(ctx, t, failure)
 	release()
 	if ctx.Err() != nil {
 		// The manager is stopping. What was cut short says nothing of the store.
@@ -230,11 +248,12 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 	limit := thresholdsOf(t.Spec.Probe)
 	before := meta.FindStatusCondition(t.Status.Conditions, storagev1.ConditionHealthy)
 	t.Status.Probe = noteProbe(t.Status.Probe, result, r.Clock.Now(), limit)
-	noteworthy := false
-	if verdict := health(before, t.Status.Probe, result, limit); verdict != nil {
-		noteworthy = news(before, verdict.status)
-		r.set(t, storagev1.ConditionHealthy, *verdict)
+	verdict := health(before, t.Status.Probe, result, limit)
+	if verdict == nil {
+		verdict = &finding{before.Status, before.Reason, before.Message}
 	}
+	noteworthy := news(before, verdict.status)
+	r.set(t, storagev1.ConditionHealthy, *verdict)
 	if !t.Managed() {
 		r.set(t, storagev1.ConditionSynced, found(reasonObserved, "the bucket is observed and not changed"))
 	}
@@ -294,12 +313,11 @@ func canaryKey(t *task) string { return ".koboshi-canary/" + string(t.UID) }
 // subject is what the plan has to know of a bucket.
 func (r *Buckets) subject(t *task) schedule.Subject {
 	s := schedule.Subject{
-		Key:      client.ObjectKeyFromObject(t),
-		UID:      t.UID,
-		Interval: intervalOf(t.Spec.Probe),
-		Inputs:   fmt.Sprintf("%d/%s/%s", t.Generation, t.site.inputs, t.Annotations[storagev1.AnnotationAdopt]),
-		Fresh: t.stored.ObservedGeneration == t.Generation &&
-			meta.FindStatusCondition(t.stored.Conditions, storagev1.ConditionHealthy) != nil,
+		Key:       client.ObjectKeyFromObject(t),
+		UID:       t.UID,
+		Interval:  intervalOf(t.Spec.Probe),
+		Inputs:    fmt.Sprintf("%d/%s/%s", t.Generation, t.site.inputs, t.Annotations[storagev1.AnnotationAdopt]),
+		Fresh:     t.stored.ObservedGeneration == t.Generation && probed(&t.stored),
 		Heartbeat: r.Heartbeat,
 	}
 	if p := t.stored.Probe; p != nil && p.LastProbeTime != nil {
@@ -323,16 +341,18 @@ func timeoutOf(p storagev1.ProbeSpec) time.Duration {
 }
 
 // set writes a condition of the bucket.
-func (r *Buckets) set(t *task, kind string, f finding) (changed bool) {
-	return set(&t.Status.Conditions, kind, t.Generation, r.Clock.Now(), f)
+func (r *Buckets) set(t *task, kind string, f finding) {
+	set(&t.Status.Conditions, kind, t.Generation, r.Clock.Now(), f)
 }
 
 // save brings Ready up to date and writes the status if it says anything new.
 // The write fails when the object has changed since it was read, so that
 // everything is worked out from the newest status.
 func (r *Buckets) save(ctx context.Context, t *task) error {
-	r.set(t, storagev1.ConditionReady, summarise(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy))
-	t.Status.ObservedGeneration, t.Status.BucketName = t.Generation, t.BucketName()
+	generation := observed(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy)
+	set(&t.Status.Conditions, storagev1.ConditionReady, generation, r.Clock.Now(),
+		summarise(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy))
+	t.Status.ObservedGeneration, t.Status.BucketName = generation, t.BucketName()
 	if !worthWriting(&t.stored, &t.Status, r.Heartbeat) {
 		return nil
 	}

@@ -75,8 +75,9 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 		}
 		switch {
 		case s3store.ReasonOf(err) == s3store.ReasonUnsupported:
+			// It stays among what was applied: a store may keep it, and show it
+			// in another way.
 			unsupported = append(unsupported, setting.Name)
-			t.Status.Applied = withoutApplied(t.Status.Applied, setting.Name)
 		case err != nil:
 			return unsupported, named(setting.Name, err)
 		case drifted[setting.Name]:

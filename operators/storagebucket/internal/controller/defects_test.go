@@ -9,7 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
@@ -111,21 +114,23 @@ var _ = Describe("Known from others", func() {
 		w.server.Heal()
 	})
 
-	It("lib-bucket-provisioner#71, #146, #188: a Kubernetes write that fails deletes nothing", func(ctx SpecContext) {
+	It("lib-bucket-provisioner#71, #146, #188: a Kubernetes write that fails deletes nothing, and makes nothing", func(ctx SpecContext) {
 		w := newWorld(ctx)
-		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, everySecond)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		create(ctx, b)
-		w.run()
+		r := w.run()
 		eventually(ctx, b, ready, "True Available")
 		w.putObject(ctx, b.BucketName(), "a")
-		// Conflicts: the object changes all the time.
-		for i := range 30 {
-			update(ctx, b, func(b *storagev1.StorageBucket) { b.Labels = map[string]string{"n": strings.Repeat("x", i)} })
-		}
-		Consistently(func() []string { return w.objects(ctx, b.BucketName()) }).WithTimeout(time.Second).Should(Equal([]string{"a"}))
-		for _, line := range w.writes() {
-			Expect(line).NotTo(HavePrefix("DELETE"))
-		}
+		w.refuseStatusWrites(ctx, b)
+		later := w.newBucket("later", managedBucket)
+		create(ctx, later)
+		w.server.Script(faultserver.Rule{Path: "/" + b.BucketName(), Fault: faultserver.S3Error(403, "AccessDenied")})
+		r.poke(b)
+		Eventually(r.logs.String).Should(ContainSubstring("no status today"))
+		w.server.Heal()
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		Consistently(func() []string { return w.objects(ctx, b.BucketName()) }).WithTimeout(2 * time.Second).Should(Equal([]string{"a"}))
+		Expect(w.exists(ctx, later.BucketName())).To(BeFalse())
 	})
 
 	It("K8s-S3-Operator#18: what belongs to somebody else is neither changed nor deleted", func(ctx SpecContext) {
@@ -391,6 +396,40 @@ var _ = Describe("An object that a crash left behind", func() {
 		Expect(w.writes()).To(BeEmpty())
 	})
 })
+
+// refuseStatusWrites has the API server refuse them in the world's namespace,
+// and waits until it does.
+func (w *world) refuseStatusWrites(ctx context.Context, b *storagev1.StorageBucket) {
+	GinkgoHelper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{storagev1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"storagebuckets/status"},
+					},
+				}}},
+			},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: "no status today"}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	create(ctx, policy, binding)
+	DeferCleanup(func(ctx context.Context) {
+		Expect(api.Delete(ctx, binding)).To(Succeed())
+		Expect(api.Delete(ctx, policy)).To(Succeed())
+	})
+	Eventually(func() error { return api.Status().Update(ctx, current(ctx, b), client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("no status today")))
+}
 
 // pending writes the marker that a process wrote and did not live to clear.
 func pending(ctx context.Context, b *storagev1.StorageBucket, endpoint string) {

@@ -53,6 +53,11 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 		// That the store turns out to be well again is no event.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
+	leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
+	if !ok {
+		return ctrl.Result{RequeueAfter: doubtPause}, nil
+	}
+	defer leave()
 	remote, cancel := context.WithTimeout(ctx, remoteTimeout)
 	defer cancel()
 	again, err := r.deleteBucket(remote, ctx, t)
@@ -154,7 +159,14 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 	case current.isOf(r.Cluster, t.UID) && current.origin != originCreated:
 		return 0, r.letGo(ctx, t, "Retained", "it was adopted and not made here, so it stays as it is")
 	}
-	return r.removeBucket(remote, t)
+	again, err = r.removeBucket(remote, t)
+	if err != nil || again > 0 {
+		return again, err
+	}
+	if t.Status.External.State == storagev1.ExternalPending {
+		return lookAgain, nil // until no request to make it can take effect any more
+	}
+	return 0, r.letGo(ctx, t, "Deleted", "it was deleted, and the store has it no longer")
 }
 
 // movedAway says that a bucket we made is not to be found only because the
@@ -210,7 +222,11 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 		}
 		return 0, err
 	}
-	return time.Millisecond, nil
+	seen, err := t.site.store.Find(ctx, t.BucketName())
+	if err != nil || seen.Exists {
+		return lookAgain, err
+	}
+	return 0, nil
 }
 
 // untilCreateIsOver is how long a request to make the bucket, sent by a process

@@ -36,6 +36,8 @@ type gate struct {
 	stores map[types.NamespacedName]*storeStanding
 	// doubts are the buckets whose last failure has not been believed yet.
 	doubts map[types.NamespacedName]time.Time
+	// inside is how many buckets of a store are being managed.
+	inside map[types.NamespacedName]int
 }
 
 type storeStanding struct {
@@ -50,7 +52,25 @@ func newGate() *gate {
 	return &gate{
 		stores: map[types.NamespacedName]*storeStanding{},
 		doubts: map[types.NamespacedName]time.Time{},
+		inside: map[types.NamespacedName]int{},
 	}
+}
+
+// enter lets a bucket of the store be managed, unless so many are already.
+func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside[store] >= most {
+		return nil, false
+	}
+	g.inside[store]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.inside[store]--; g.inside[store] == 0 {
+			delete(g.inside, store)
+		}
+	}, true
 }
 
 // standingOf tells what is believed of a store that is reached with these
@@ -60,6 +80,11 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 	defer g.mu.Unlock()
 	if s, ok := g.stores[key]; ok {
 		if s.inputs != inputs {
+			return doubtful
+		}
+		if s.standing == down && meta.IsStatusConditionTrue(status.Conditions, storagev1.ConditionHealthy) {
+			// Not written yet, or not seen: a bucket that is parked now would
+			// miss the event that wakes it.
 			return doubtful
 		}
 		return s.standing

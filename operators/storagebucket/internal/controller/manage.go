@@ -23,20 +23,22 @@ const createWindow = remoteTimeout
 
 // syncDue tells whether the bucket's existence and configuration are to be
 // looked at now, and not its health alone.
-func (r *Buckets) syncDue(t *task, turn schedule.Turn, forced bool) bool {
+func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 	if !t.Managed() {
 		// The finalizer of a bucket that was managed before has to go.
 		return slices.Contains(t.Finalizers, storagev1.Finalizer)
 	}
 	driftDue := r.drift.due(t.StorageBucket, r.Clock.Now())
-	return forced || driftDue || turn.Cause != schedule.Slot || !inSync(t)
+	return driftDue || turn.Cause != schedule.Slot || !inSync(t)
 }
 
-// inSync tells whether the present spec was carried out.
+// inSync tells whether the present spec was carried out, as far as it can be.
 func inSync(t *task) bool {
 	for _, c := range t.stored.Conditions {
 		if c.Type == storagev1.ConditionSynced {
-			return c.Status == metav1.ConditionTrue && c.ObservedGeneration == t.Generation
+			// What the store cannot hold it cannot hold a minute later either.
+			done := c.Status == metav1.ConditionTrue || c.Reason == string(s3store.ReasonUnsupported)
+			return done && c.ObservedGeneration == t.Generation
 		}
 	}
 	return false
@@ -90,7 +92,7 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
 	}
-	if e := t.Status.External; e != nil && e.State != storagev1.ExternalPending && e.Endpoint != t.site.endpoint {
+	if e := t.Status.External; e != nil && e.Endpoint != t.site.endpoint {
 		return &s3store.Error{
 			Reason: s3store.ReasonBucketNotFound,
 			Message: fmt.Sprintf("the bucket was made at %s and is not at the ObjectStore's present endpoint: "+
@@ -100,6 +102,7 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	if storeTime.IsZero() {
 		storeTime = r.Clock.Now()
 	}
+	retry := t.Status.External != nil
 	if err := r.setExternal(ctx, t, storagev1.ExternalPending, storeTime); err != nil {
 		return err
 	}
@@ -113,8 +116,11 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 		// The second may be ours as well: an answer was lost and the request
 		// repeated. The tags tell.
 	case reason.Terminal():
-		// The store has answered: nothing was made.
-		t.Status.External = nil
+		// The store has answered: nothing was made. An earlier request may still
+		// be on its way.
+		if !retry {
+			t.Status.External = nil
+		}
 		return err
 	default:
 		return err
@@ -123,20 +129,16 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	if tagsErr != nil {
 		return tagsErr
 	}
-	if err != nil || !none(tags) {
-		if err == nil {
-			r.noteTagsOnCreate(ctx, t, ownerOf(tags) == me)
-		}
-		return r.claim(ctx, t, tags)
+	kept := ownerOf(tags) == me
+	// That the store said "made" is no proof: some say it for a bucket that this
+	// account has already. So one without tags is claimed only as after a crash.
+	if claimErr := r.claim(ctx, t, tags); claimErr != nil {
+		return claimErr
 	}
-	if keeps := t.site.object.Status.TagsOnCreate; keeps != nil && *keeps {
-		// Some stores answer "made" for a bucket that this account has already.
-		return conflict(owner{}, tags, t)
+	if err == nil {
+		r.noteTagsOnCreate(ctx, t, kept)
 	}
-	// It was made a moment ago, and the store does not keep tags that come with
-	// the request.
-	r.noteTagsOnCreate(ctx, t, false)
-	return r.mark(ctx, t, tags, me)
+	return nil
 }
 
 // noteTagsOnCreate writes down what was learnt of the store. Should that fail,
@@ -192,9 +194,6 @@ func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, cu
 		if alive {
 			return conflict(current, tags, t)
 		}
-		// What was made by an object of this cluster that is gone was made
-		// here; the origin stays what it was.
-		me.origin = current.origin
 	}
 	return r.mark(ctx, t, tags, me)
 }
@@ -313,8 +312,12 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	return nil
 }
 
-// alive tells whether a StorageBucket of that UID exists.
+// alive tells whether a StorageBucket of that UID exists, or may exist where
+// this manager does not look.
 func (r *Buckets) alive(ctx context.Context, uid types.UID) (bool, error) {
+	if len(r.sites.watched) > 0 {
+		return true, nil
+	}
 	var all storagev1.StorageBucketList
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the storage buckets: %w", err)

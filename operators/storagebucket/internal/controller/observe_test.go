@@ -234,6 +234,18 @@ var _ = Describe("A store", func() {
 		Expect(w.server.Connections()).To(BeZero())
 	})
 
+	It("may use the operator's own identity only where that is allowed", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		store := w.newStore(func(s *storagev1.ObjectStore) {
+			s.Name = "ambient"
+			s.Spec.Credentials = storagev1.Credentials{Source: storagev1.CredentialsFromEnvironment}
+		})
+		create(ctx, store)
+		w.run()
+		Eventually(func() string { return message(current(ctx, store).Status.Conditions, ready) }).
+			Should(ContainSubstring("--environment-credentials-namespaces"))
+	})
+
 	It("is trusted through its CA bundle, from the moment that is right", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		tls := faultserver.Start(GinkgoT(), faultserver.Before(realStore), faultserver.TLS(faultserver.Good))

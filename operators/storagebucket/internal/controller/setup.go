@@ -32,6 +32,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// Cluster is this cluster's part of the ownership tags.
 	Cluster string
+	// Namespaces are the only ones in the manager's cache; none means all.
+	Namespaces []string
 	// Clock of everything.
 	Clock clock.Clock
 }
@@ -60,12 +62,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (*Controllers, erro
 	}
 	ofStores := &Stores{
 		Client: mgr.GetClient(), Events: mgr.GetEventRecorder("storagebucket"), Clock: o.Clock, Heartbeat: o.Heartbeat,
-		plan: schedule.NewPlan(o.Clock), registry: shared, gate: newGate(),
+		plan: schedule.NewPlan(o.Clock), registry: shared, gate: newGate(), watched: o.Namespaces,
 	}
 	ofBuckets := &Buckets{
 		Client: mgr.GetClient(), Events: ofStores.Events, Clock: o.Clock, Cluster: o.Cluster, Heartbeat: o.Heartbeat,
-		plan: schedule.NewPlan(o.Clock), drift: newDriftClock(),
-		sites: &sites{reader: mgr.GetClient(), shared: shared, inline: inline, gate: ofStores.gate, plan: ofStores.plan},
+		plan: schedule.NewPlan(o.Clock), drift: newDriftClock(), atOnce: max(1, o.MaxConcurrent/2),
+		sites: &sites{reader: mgr.GetClient(), shared: shared, inline: inline, gate: ofStores.gate, plan: ofStores.plan, watched: o.Namespaces},
 	}
 	return newControllers(mgr, ofBuckets.plan), errors.Join(
 		mgr.Add(shared.Refs), mgr.Add(inline.Refs),

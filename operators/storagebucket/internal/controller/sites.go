@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
@@ -31,19 +33,20 @@ type site struct {
 	problem *finding
 	// inputs changes whenever the connection was made anew.
 	inputs string
-	// standing of the store; an inline store is always up.
+	// standing of the store; one that nobody asks is always up.
 	standing standing
 }
 
-// shared tells whether the store has a controller of its own to ask it.
-func (s site) shared() bool { return s.object != nil }
+// shared tells whether the store's own controller asks it: it has one, and is
+// not paused.
+func (s site) shared() bool { return s.object != nil && !paused(s.object) }
 
 // label names the store in metrics.
 func (s site) label() string {
 	if s.key.Name == "" {
-		return "inline"
+		return metrics.InlineStore
 	}
-	return s.key.String()
+	return metrics.StoreName(s.key.Namespace, s.key.Name)
 }
 
 // sites finds the store of a bucket.
@@ -54,6 +57,8 @@ type sites struct {
 	shared *stores.Registry
 	inline *stores.Registry
 	gate   *gate
+	// watched are the only namespaces in the cache; none means all.
+	watched []string
 	// plan of the stores: one in doubt is asked at once.
 	plan *schedule.Plan
 }
@@ -65,7 +70,11 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 		return s.ofInline(ctx, b)
 	}
 	namespace, name := b.StoreKey()
-	where := site{key: types.NamespacedName{Namespace: namespace, Name: name}}
+	where := site{key: types.NamespacedName{Namespace: namespace, Name: name}, standing: up}
+	if !watches(s.watched, namespace) {
+		where.problem = problemf(reasonStoreNotFound, "namespace %q of the ObjectStore is not among the operator's --namespaces", namespace)
+		return where, nil
+	}
 	var store storagev1.ObjectStore
 	err := s.reader.Get(ctx, where.key, &store)
 	if err == nil && !stores.Allowed(&store, b.Namespace) {
@@ -85,8 +94,15 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 	}
 	where.object, where.endpoint = &store, store.Spec.Endpoint
 	where.take(connection)
-	where.standing = s.gate.standingOf(where.key, where.inputs, &store.Status)
+	if where.shared() {
+		where.standing = s.gate.standingOf(where.key, where.inputs, &store.Status)
+	}
 	return where, nil
+}
+
+// watches tells whether a namespace is in the cache.
+func watches(watched []string, namespace string) bool {
+	return len(watched) == 0 || slices.Contains(watched, namespace)
 }
 
 func (s *sites) ofInline(ctx context.Context, b *storagev1.StorageBucket) (site, error) {

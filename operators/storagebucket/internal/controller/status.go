@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,6 +75,30 @@ func summarise(conditions []metav1.Condition, kinds ...string) finding {
 		}
 	}
 	return sum
+}
+
+// observed is the generation that all of the conditions are about.
+func observed(conditions []metav1.Condition, kinds ...string) int64 {
+	generation := int64(math.MaxInt64)
+	for _, kind := range kinds {
+		c := meta.FindStatusCondition(conditions, kind)
+		if c == nil {
+			return 0
+		}
+		generation = min(generation, c.ObservedGeneration)
+	}
+	return generation
+}
+
+// probed tells whether a status holds the result of a probe, and not that none
+// could be made, or was to be.
+func probed(status *storagev1.StorageBucketStatus) bool {
+	healthy := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy)
+	synced := meta.FindStatusCondition(status.Conditions, storagev1.ConditionSynced)
+	if healthy == nil || synced == nil || synced.Reason == reasonPaused {
+		return false
+	}
+	return healthy.Reason == reasonStoreUnavailable || status.Probe != nil && healthy.Reason == status.Probe.Reason
 }
 
 // thresholds are how many probes in a row change the verdict.

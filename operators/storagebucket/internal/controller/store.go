@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
@@ -46,6 +48,9 @@ type Stores struct {
 	plan     *schedule.Plan
 	registry *stores.Registry
 	gate     *gate
+	watched  []string
+	// paused are the stores that were when last seen.
+	paused sync.Map
 }
 
 // +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores,verbs=get;list;watch;patch
@@ -55,6 +60,9 @@ type Stores struct {
 
 // Reconcile looks at one ObjectStore and, when that is due, asks the store.
 func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if !watches(r.watched, req.Namespace) {
+		return ctrl.Result{}, nil // a bucket refers to it; its status says so
+	}
 	var store storagev1.ObjectStore
 	if err := r.Client.Get(ctx, req.NamespacedName, &store); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -78,9 +86,15 @@ func (r *Stores) reconcile(ctx context.Context, store *storagev1.ObjectStore) er
 	if err := r.keepWhileUsed(ctx, store); err != nil {
 		return err
 	}
+	key := client.ObjectKeyFromObject(store)
 	if paused(store) {
-		r.plan.Forget(client.ObjectKeyFromObject(store))
+		r.paused.Store(key, true)
+		r.plan.Forget(key)
+		r.gate.forget(key)
 		return nil
+	}
+	if _, was := r.paused.LoadAndDelete(key); was {
+		r.plan.Poke(key)
 	}
 	connection, err := r.registry.Connect(ctx, client.ObjectKeyFromObject(store), stores.OfStore(store))
 	if err != nil {
@@ -93,6 +107,7 @@ func (r *Stores) reconcile(ctx context.Context, store *storagev1.ObjectStore) er
 }
 
 func (r *Stores) forget(req ctrl.Request) {
+	r.paused.Delete(req.NamespacedName)
 	r.plan.Forget(req.NamespacedName)
 	r.registry.Forget(req.NamespacedName)
 	r.gate.forget(req.NamespacedName)
@@ -130,6 +145,7 @@ func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c s
 	r.plan.Park(r.subject(store, c))
 	r.gate.settle(client.ObjectKeyFromObject(store), c.Inputs, down, r.Clock.Now())
 	before := store.DeepCopy()
+	forgetLearnt(store)
 	changed := r.set(store, storagev1.ConditionHealthy, failed(c.Problem))
 	return r.save(ctx, before, store, changed)
 }
@@ -152,8 +168,10 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	metrics.StoreChecks.WithLabelValues(key.String(), string(result.Reason)).Inc()
 
 	before := store.DeepCopy()
+	forgetLearnt(store)
 	verdict, standing := finding{metav1.ConditionFalse, string(result.Reason), result.Message}, down
-	if result.Succeeded() {
+	if result.Succeeded() || result.Reason == s3store.ReasonThrottled {
+		// A store that asks for patience is there.
 		verdict.status, standing = metav1.ConditionTrue, up
 	}
 	store.Status.Probe = noteProbe(store.Status.Probe, result, r.Clock.Now(), thresholds{1, 1})
@@ -169,6 +187,13 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	}
 	r.plan.Probed(r.subject(store, c), result.RetryAfter)
 	return nil
+}
+
+// forgetLearnt drops what was learnt of the store that the spec before meant.
+func forgetLearnt(store *storagev1.ObjectStore) {
+	if store.Status.ObservedGeneration != store.Generation {
+		store.Status.TagsOnCreate = nil
+	}
 }
 
 func (r *Stores) subject(store *storagev1.ObjectStore, c stores.Connection) schedule.Subject {

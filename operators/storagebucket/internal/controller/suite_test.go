@@ -294,6 +294,7 @@ func run(namespaces []string, change ...func(*Options)) *running {
 		Stores:        stores.Options{Guard: guard, RequestsPerSecond: 300, Concurrency: 8},
 		MaxConcurrent: 8,
 		Cluster:       cluster,
+		Namespaces:    namespaces,
 		Clock:         clock.RealClock{},
 	}
 	for _, f := range change {

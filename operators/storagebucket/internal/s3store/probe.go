@@ -69,6 +69,9 @@ func resultOf(failure *Error, x *exchange) Result {
 	return Result{Reason: failure.Reason, Message: failure.Message, Latency: x.latency(), RetryAfter: failure.RetryAfter}
 }
 
+// canaryDelete bounds the deletion of a canary's object.
+const canaryDelete = 5 * time.Second
+
 // Canary writes a small object, reads it back and deletes it. The object's
 // name is the caller's to choose, and to keep from being used for anything
 // else. The caller has been let through by the limiter. The latency is that of
@@ -103,7 +106,11 @@ func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 		failure = &Error{Reason: ReasonUnexpectedResponse, Message: "the store gave back another content than was written"}
 	}
 	s.limiter.charge()
-	_, undeleted := s.send(ctx, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {
+	// With time of its own: what was written is not to stay because reading it
+	// took too long.
+	deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryDelete)
+	defer cancel()
+	_, undeleted := s.send(deleting, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {
 		_, err := c.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key, VersionId: version})
 		return err
 	})

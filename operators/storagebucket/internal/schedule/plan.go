@@ -166,6 +166,11 @@ func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	now := p.clock.Now()
 	e := p.entryOf(s, now)
 	e.parked = false
+	if !e.poked.IsZero() && !now.Before(e.poked) {
+		// It is due for the poke from now on, and not announced for it again.
+		e.dueNoLaterThan(e.poked, Poked)
+		e.poked = time.Time{}
+	}
 	e.since = earlier(e.since, now)
 	e.next = now.Add(max(wait, resolution))
 	p.list(e)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -138,11 +137,11 @@ func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 			}
 		}
 	}
-	return credentials.NewStaticCredentialsProvider(
-		string(secret.Data[storagev1.AccessKeyIDKey]),
-		string(secret.Data[storagev1.SecretAccessKeyKey]),
-		string(secret.Data[storagev1.SessionTokenKey]),
-	), nil
+	return s3store.Credentials{
+		AccessKeyID:     string(secret.Data[storagev1.AccessKeyIDKey]),
+		SecretAccessKey: string(secret.Data[storagev1.SecretAccessKeyKey]),
+		SessionToken:    string(secret.Data[storagev1.SessionTokenKey]),
+	}, nil
 }
 
 func unprintable(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

@@ -124,6 +124,10 @@ func (r *Registry) release(id string) {
 		return
 	}
 	delete(r.entries, id)
+	go e.close() // which may have to wait for a connection that is being made
+}
+
+func (e *entry) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.connection.Store != nil {

@@ -16,6 +16,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -50,12 +52,14 @@ func cluster(t *testing.T) (client.Client, *rest.Config) {
 // remove deletes objects, and waits until the CRDs are gone.
 func remove(t *testing.T, c client.Client, in objects) {
 	t.Helper()
-	ctx := context.Background()
 	for key, object := range in {
+		if crd, ok := object.(*apiextensionsv1.CustomResourceDefinition); ok {
+			waitUntilServed(t, c, crd)
+		}
 		if foreignKind(object) {
 			continue
 		}
-		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
+		if err := client.IgnoreNotFound(c.Delete(context.Background(), object)); err != nil {
 			t.Errorf("deleting %s: %v", key, err)
 		}
 	}
@@ -64,14 +68,31 @@ func remove(t *testing.T, c client.Client, in objects) {
 		if !ok {
 			continue
 		}
-		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := poll(func(ctx context.Context) (bool, error) {
 			err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-		})
-		if err != nil {
+		}); err != nil {
 			t.Errorf("waiting for %s to go: %v; its conditions: %v", key, err, crd.Status.Conditions)
 		}
 	}
+}
+
+// waitUntilServed waits until the objects of a CRD can be listed. The API server
+// lists them to delete a CRD; where it cannot because the CRD is new, it does not
+// try again within a minute.
+func waitUntilServed(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: crd.Spec.Names.ListKind})
+	if err := poll(func(ctx context.Context) (bool, error) {
+		return c.List(ctx, list) == nil, nil
+	}); err != nil {
+		t.Errorf("waiting for %s to be served: %v", crd.Name, err)
+	}
+}
+
+func poll(condition wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, time.Minute, true, condition)
 }
 
 func foreignKind(object client.Object) bool {

@@ -1,0 +1,219 @@
+package controller
+
+import (
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
+)
+
+// reconciles is how often StorageBuckets were reconciled in this process.
+func reconciles() float64 {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "controller" && l.GetValue() == "storagebucket" {
+					sum += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+var _ = Describe("In a corner,", func() {
+	It("a bucket that was there, and that the store says was made, is not claimed", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
+		w.makeBucket(ctx, b.BucketName())
+		w.putObject(ctx, b.BucketName(), "theirs")
+		// Nothing is known of the store yet. It says that there is no such
+		// bucket, and answers the request to make it with success.
+		w.server.Script(
+			faultserver.Rule{Path: "/" + b.BucketName(), Times: 2, Fault: faultserver.S3Error(404, "NoSuchBucket")},
+			faultserver.Rule{Method: "PUT", Path: "/" + b.BucketName(), Times: 1, Fault: faultserver.Status(200)},
+		)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "False OwnershipConflict")
+		Expect(current(ctx, w.newStore()).Status.TagsOnCreate).To(BeNil())
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		Eventually(func() []string { return w.objects(ctx, b.BucketName()) }).Should(Equal([]string{"theirs"}))
+		Expect(w.tags(ctx, b.BucketName())).To(BeEmpty())
+	})
+
+	It("a bucket is not adopted while its owner may live where the manager does not look", func(ctx SpecContext) {
+		theirs, ours := newWorld(ctx), newWorld(ctx)
+		b := theirs.newBucket("photos", managedBucket)
+		create(ctx, b)
+		theirs.run()
+		eventually(ctx, b, ready, "True Available")
+		taker := ours.newBucket("taken", managedBucket, func(s *storagev1.StorageBucketSpec) { s.BucketName = b.Spec.BucketName })
+		taker.Annotations = map[string]string{storagev1.AnnotationAdopt: b.Spec.BucketName}
+		create(ctx, taker)
+		ours.run()
+		eventually(ctx, taker, ready, "False OwnershipConflict")
+		theirs.owned(ctx, b, originCreated)
+	})
+
+	It("what was learnt of a store does not outlive its spec", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
+		store := current(ctx, w.newStore())
+		store.Spec.HealthInterval.Duration = time.Minute
+		Expect(api.Update(ctx, store)).To(Succeed())
+		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(BeNil())
+	})
+
+	It("word of a bucket whose store is in doubt is not acted on over and over", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos")
+		w.makeBucket(ctx, b.BucketName())
+		create(ctx, b)
+		r := w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.server.Script(
+			faultserver.Rule{Query: "max-buckets", Fault: faultserver.Hang()},
+			faultserver.Rule{Path: "/" + b.BucketName(), Fault: faultserver.Reset()})
+		asked := w.server.Count()
+		r.poke(b)
+		Eventually(w.server.Count).Should(BeNumerically(">=", asked+2))
+		before := reconciles()
+		r.poke(b)
+		Consistently(func() float64 { return reconciles() - before }).WithTimeout(2 * time.Second).Should(BeNumerically("<", 30))
+	})
+
+	It("a bucket in a store that is paused is judged by itself", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos")
+		w.makeBucket(ctx, b.BucketName())
+		create(ctx, b)
+		r := w.run()
+		eventually(ctx, b, ready, "True Available")
+		store := current(ctx, w.newStore())
+		store.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
+		Expect(api.Update(ctx, store)).To(Succeed())
+		w.server.Down()
+		Eventually(func() string {
+			r.poke(b)
+			return condition(current(ctx, b).Status.Conditions, healthy)
+		}).WithPolling(time.Second).Should(Equal("False EndpointUnreachable"))
+	})
+
+	It("a deletion that takes effect late is asked about, not repeated without pause", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, deletedBucket)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.server.Script(faultserver.Rule{Method: "DELETE", Fault: faultserver.Status(204)})
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		deletes := func() int {
+			n := 0
+			for _, line := range w.writes() {
+				if strings.HasPrefix(line, "DELETE") {
+					n++
+				}
+			}
+			return n
+		}
+		Eventually(deletes).Should(BeNumerically(">", 0))
+		Consistently(deletes).WithTimeout(2 * time.Second).Should(BeNumerically("<", 5))
+		Expect(current(ctx, b).Finalizers).NotTo(BeEmpty())
+		w.server.Heal()
+		eventuallyGone(ctx, b)
+		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
+	})
+
+	It("Ready is not told of a spec that has not been carried out", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, configured)
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		w.server.Script(faultserver.Rule{Method: "PUT", Query: "tagging", Fault: faultserver.Hang()})
+		update(ctx, b, func(b *storagev1.StorageBucket) { b.Spec.Tags["team"] = "films" })
+		writes := len(w.writes())
+		Eventually(func() int { return len(w.writes()) }).Should(BeNumerically(">", writes))
+		got := current(ctx, b)
+		Expect(got.Status.ObservedGeneration).To(BeNumerically("<", got.Generation))
+		for _, c := range got.Status.Conditions {
+			if c.Type == ready {
+				Expect(c.ObservedGeneration).To(BeNumerically("<", got.Generation))
+			}
+		}
+	})
+
+	It("what was edited during a pause is done when it ends, however long the interval", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos")
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, healthy, "False BucketNotFound")
+		update(ctx, b, func(b *storagev1.StorageBucket) {
+			b.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
+			b.Spec.Management = storagev1.Manage
+		})
+		eventually(ctx, b, synced, "False ReconcilePaused")
+		Expect(w.writes()).To(BeEmpty())
+		update(ctx, b, func(b *storagev1.StorageBucket) { b.Annotations = nil })
+		eventually(ctx, b, ready, "True Available")
+		Expect(w.exists(ctx, b.BucketName())).To(BeTrue())
+	})
+
+	It("a managed bucket whose store asks for patience says so", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket)
+		w.server.Script(faultserver.Rule{Path: "/" + b.BucketName(), Query: "tagging", Fault: faultserver.Throttle("120")})
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, synced, "False Throttled")
+		eventually(ctx, b, ready, "False Throttled")
+	})
+
+	It("a store that asks for patience does not take its buckets down", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.server.Script(faultserver.Rule{Query: "max-buckets", Fault: faultserver.Throttle("1")})
+		b := w.newBucket("photos")
+		w.makeBucket(ctx, b.BucketName())
+		create(ctx, b)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+	})
+
+	It("a setting that the store drops in silence is not put again at every look", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket, everySecond, func(s *storagev1.StorageBucketSpec) {
+			s.CORS = []storagev1.CORSRule{{AllowedOrigins: []string{"*"}, AllowedMethods: []string{"GET"}}}
+		})
+		w.server.Script(faultserver.Rule{Method: "PUT", Query: "cors", Fault: faultserver.Status(200)})
+		create(ctx, b)
+		w.run()
+		got := eventually(ctx, b, ready, "False Unsupported")
+		Expect(got.Status.Unsupported).To(Equal([]string{"cors"}))
+		version, writes, asked := got.ResourceVersion, len(w.writes()), w.requestsFor(b.BucketName())
+		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">=", asked+3))
+		Expect(w.writes()).To(HaveLen(writes))
+		Expect(current(ctx, b).ResourceVersion).To(Equal(version))
+		_, err := w.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: aws.String(b.BucketName())})
+		Expect(err).NotTo(HaveOccurred())
+	})
+})
