@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,7 +99,9 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the storage bucket: %w", err)
 	}
-	t := &task{StorageBucket: &bucket, stored: *bucket.Status.DeepCopy()}
+	// What is read is the cache's own; see CacheOptions.
+	t := &task{StorageBucket: &bucket, stored: bucket.Status}
+	t.Status = *bucket.Status.DeepCopy()
 	result, err := r.reconcile(ctx, t)
 	if err != nil && ctx.Err() != nil {
 		// The manager is stopping. What was cut short is looked at by the next.
@@ -272,7 +275,9 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 		return nil
 	}
 	r.plan.Probed(subject, result.RetryAfter)
-	logf.FromContext(ctx).V(1).Info("probed", "reason", result.Reason, "latency", result.Latency.String())
+	if log := logf.FromContext(ctx).V(1); log.Enabled() {
+		log.Info("probed", "reason", result.Reason, "latency", result.Latency.String())
+	}
 	return nil
 }
 
@@ -316,7 +321,7 @@ func (r *Buckets) subject(t *task) schedule.Subject {
 		Key:       client.ObjectKeyFromObject(t),
 		UID:       t.UID,
 		Interval:  intervalOf(t.Spec.Probe),
-		Inputs:    fmt.Sprintf("%d/%s/%s", t.Generation, t.site.inputs, t.Annotations[storagev1.AnnotationAdopt]),
+		Inputs:    strconv.FormatInt(t.Generation, 10) + "/" + t.site.inputs + "/" + t.Annotations[storagev1.AnnotationAdopt],
 		Fresh:     t.stored.ObservedGeneration == t.Generation && probed(&t.stored),
 		Heartbeat: r.Heartbeat,
 	}
@@ -356,6 +361,7 @@ func (r *Buckets) save(ctx context.Context, t *task) error {
 	if !worthWriting(&t.stored, &t.Status, r.Heartbeat) {
 		return nil
 	}
+	t.StorageBucket = t.DeepCopy() // the answer is read into it
 	before := t.DeepCopy()
 	before.Status = t.stored
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -373,6 +379,7 @@ func (r *Buckets) ensureFinalizer(ctx context.Context, t *task, want bool) error
 	if controllerutil.ContainsFinalizer(t, storagev1.Finalizer) == want {
 		return nil
 	}
+	t.StorageBucket = t.DeepCopy()
 	before := t.DeepCopy()
 	if want {
 		controllerutil.AddFinalizer(t, storagev1.Finalizer)

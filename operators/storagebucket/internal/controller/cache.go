@@ -16,8 +16,13 @@ import (
 // objects' metadata neither who wrote which field nor the copy of everything
 // that kubectl apply leaves in an annotation. Secrets and ConfigMaps are not
 // cached at all; see package refs. No namespaces means all.
+//
+// What is read from the cache is the cache's own: at 10,000 buckets, the copies
+// of those that are looked at and found to be as they should be are most of the
+// garbage. Whoever changes an object, or reads an answer into it, copies it
+// first.
 func CacheOptions(namespaces ...string) cache.Options {
-	o := cache.Options{DefaultTransform: strip}
+	o := cache.Options{DefaultTransform: strip, DefaultUnsafeDisableDeepCopy: new(true)}
 	for _, namespace := range namespaces {
 		if o.DefaultNamespaces == nil {
 			o.DefaultNamespaces = map[string]cache.Config{}

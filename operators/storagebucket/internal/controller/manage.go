@@ -144,7 +144,7 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 // noteTagsOnCreate writes down what was learnt of the store. Should that fail,
 // the next bucket teaches it again.
 func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) {
-	store := t.site.object
+	store := t.site.object.DeepCopy()
 	if store.Status.TagsOnCreate != nil && *store.Status.TagsOnCreate == keeps {
 		return
 	}

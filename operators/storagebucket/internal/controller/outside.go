@@ -38,6 +38,7 @@ func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) err
 		return nil
 	default:
 	}
+	b = *b.DeepCopy()
 	before := b.DeepCopy()
 	metav1.SetMetaDataAnnotation(&b.ObjectMeta, storagev1.AnnotationReconcileRequestedAt, time.Now().UTC().Format(time.RFC3339Nano))
 	if err := c.client.Patch(ctx, &b, client.MergeFrom(before)); err != nil {

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
@@ -105,7 +108,19 @@ func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Sour
 		WatchesRawSource(source.Channel(due, enqueueDue())).
 		WatchesRawSource(changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrent}).
+		WithLogConstructor(logOf(mgr.GetLogger().WithName("storagebucket"))).
 		Complete(r)
+}
+
+// logOf has a reconciliation's log name the object and no more: the default
+// adds six values to every one, written or not.
+func logOf(base logr.Logger) func(*reconcile.Request) logr.Logger {
+	return func(req *reconcile.Request) logr.Logger {
+		if req == nil {
+			return base
+		}
+		return base.WithValues("object", klog.KRef(req.Namespace, req.Name))
+	}
 }
 
 // addTicker adds the Runnable that announces what a plan says is due.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -169,12 +170,32 @@ func milliseconds(d time.Duration) *int64 {
 
 // worthWriting tells whether a status says anything that the stored one does
 // not, or the heartbeat is due. The time and the latency of a probe alone say
-// nothing.
+// nothing. It is asked after every probe, so it compares the parts that differ
+// between buckets without reflection.
 func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time.Duration) bool {
-	quiet := current.DeepCopy()
-	quiet.LastDriftCheckTime = stored.LastDriftCheckTime
-	quiet.Probe = quieted(stored.Probe, current.Probe)
-	return !equality.Semantic.DeepEqual(stored, quiet) || heartbeatDue(stored.Probe, current.Probe, heartbeat)
+	return stored.ObservedGeneration != current.ObservedGeneration ||
+		stored.BucketName != current.BucketName ||
+		stored.LastHandledReconcileAt != current.LastHandledReconcileAt ||
+		!slices.EqualFunc(stored.Conditions, current.Conditions, sameCondition) ||
+		!sameOutcome(stored.Probe, current.Probe) ||
+		!slices.Equal(stored.Unsupported, current.Unsupported) ||
+		!equality.Semantic.DeepEqual(stored.External, current.External) ||
+		!equality.Semantic.DeepEqual(stored.Applied, current.Applied) ||
+		heartbeatDue(stored.Probe, current.Probe, heartbeat)
+}
+
+func sameCondition(a, b metav1.Condition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+		a.ObservedGeneration == b.ObservedGeneration && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+}
+
+// sameOutcome compares probes but for their time and latency.
+func sameOutcome(a, b *storagev1.ProbeStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Reason == b.Reason && a.ConsecutiveFailures == b.ConsecutiveFailures &&
+		a.ConsecutiveSuccesses == b.ConsecutiveSuccesses
 }
 
 // quieted is a probe with the time and the latency of the one before.

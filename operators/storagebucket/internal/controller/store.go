@@ -71,7 +71,7 @@ func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the object store: %w", err)
 	}
-	err := r.reconcile(ctx, &store)
+	err := r.reconcile(ctx, store.DeepCopy())
 	if err != nil && ctx.Err() != nil {
 		// The manager is stopping. What was cut short is looked at by the next.
 		return ctrl.Result{}, nil

@@ -3,8 +3,9 @@
 package stores
 
 import (
-	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/refs"
@@ -76,9 +77,18 @@ func kindOf(ref *storagev1.CABundleReference) string {
 
 // id is the same for two locations that may share a connection.
 func (l Location) id() string {
-	// Only plain values: it cannot fail.
-	b, _ := json.Marshal(l)
-	return string(b)
+	secret, bundle := "", ""
+	if ref := l.Credentials.SecretRef; ref != nil {
+		secret = ref.Name
+	}
+	if ref := l.CABundle; ref != nil {
+		bundle = kindOf(ref) + "/" + ref.Name + "/" + ref.Key
+	}
+	// None of the parts can hold the separator.
+	return strings.Join([]string{
+		l.Namespace, l.Endpoint, l.Region, strconv.FormatBool(l.PathStyle), bundle, string(l.Credentials.Source), secret,
+		strconv.Itoa(int(l.Limits.RequestsPerSecond)), strconv.Itoa(int(l.Limits.Concurrency)),
+	}, "\x00")
 }
 
 // Allowed tells whether StorageBuckets of a namespace may refer to the store.
