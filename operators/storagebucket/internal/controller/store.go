@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -202,7 +203,7 @@ func (r *Stores) subject(store *storagev1.ObjectStore, c stores.Connection) sche
 		Key:       client.ObjectKeyFromObject(store),
 		UID:       store.UID,
 		Interval:  store.Spec.HealthInterval.Duration,
-		Inputs:    c.Inputs,
+		Inputs:    strconv.FormatInt(store.Generation, 10) + "/" + c.Inputs,
 		Fresh:     store.Status.ObservedGeneration == store.Generation && healthy != nil,
 		Heartbeat: r.Heartbeat,
 	}
