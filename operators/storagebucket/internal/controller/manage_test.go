@@ -222,7 +222,7 @@ var _ = Describe("A managed bucket that is deleted", func() {
 })
 
 var _ = Describe("A store that is down", func() {
-	It("is asked alone, and its buckets come back when it does", func(ctx SpecContext) {
+	It("is asked alone, once and not per bucket, and its buckets come back when it does (provider-ceph)", func(ctx SpecContext) {
 		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Second })
 		var buckets []*storagev1.StorageBucket
 		for _, name := range []string{"aaa", "bbb", "ccc", "ddd", "eee"} {

@@ -283,7 +283,7 @@ var _ = Describe("A store", func() {
 })
 
 var _ = Describe("A secret", func() {
-	It("appears in no log, status or Event, whatever goes wrong", func(ctx SpecContext) {
+	It("appears in no log, status or Event, whatever goes wrong (GHSA-wj3p-5h3x-c74q, CloudStack#10339)", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, everySecond)
 		create(ctx, b)
