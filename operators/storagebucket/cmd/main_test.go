@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
 	for _, tc := range []struct {
@@ -35,6 +38,39 @@ func TestNamespacesAreSplitAtCommas(t *testing.T) {
 	for in, want := range map[string]int{"": 0, "a": 1, "a,b": 2, "a, b,": 2} {
 		if got := split(in); len(got) != want {
 			t.Errorf("%q: got %q", in, got)
+		}
+	}
+}
+
+func TestWhatOnlyThisMachineMaySeeIsRefusedElsewhere(t *testing.T) {
+	for address, ok := range map[string]bool{"0": true, "127.0.0.1:6060": true, ":6060": false, "0.0.0.0:6060": false, "192.0.2.1:6060": false} {
+		if _, err := (options{pprofAddr: address}).pprofAddress(); (err == nil) != ok {
+			t.Errorf("--pprof-bind-address=%s: %v", address, err)
+		}
+		if address == "0" || ok {
+			continue
+		}
+		if err := addNotify(nil, options{notifyAddr: address}, nil); err == nil {
+			t.Errorf("--notify-bind-address=%s without a certificate was accepted", address)
+		}
+	}
+}
+
+func TestLimitsThatLetNothingPassAreRefused(t *testing.T) {
+	good := options{storeRate: 1, storeConcurrency: 1, maxConcurrent: 1}
+	if _, err := good.storeOptions(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*options){
+		"--store-requests-per-second": func(o *options) { o.storeRate = 0 },
+		"--store-concurrency":         func(o *options) { o.storeConcurrency = -1 },
+		"--max-concurrent-reconciles": func(o *options) { o.maxConcurrent = 0 },
+		"--allowed-endpoints":         func(o *options) { o.allowedEndpoints = "10.0.0.0/99" },
+	} {
+		o := good
+		change(&o)
+		if _, err := o.storeOptions(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }

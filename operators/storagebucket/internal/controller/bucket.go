@@ -188,6 +188,15 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	if turn.Cause == "" {
 		return nil
 	}
+	sync := r.syncDue(t, turn)
+	if sync {
+		leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
+		if !ok {
+			r.plan.Postpone(subject, doubtPause)
+			return nil
+		}
+		defer leave()
+	}
 	release, wait := t.site.store.Limiter().TryAcquire()
 	if release == nil {
 		r.plan.Postpone(subject, wait)
@@ -200,15 +209,9 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	defer cancel()
 
 	var failure *s3store.Error
-	if r.syncDue(t, turn) {
+	if sync {
 		release()
-		leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
-		if !ok {
-			r.plan.Postpone(subject, doubtPause)
-			return nil
-		}
 		err := r.sync(remote, t)
-		leave()
 		if err != nil && !errors.As(err, &failure) {
 			return err
 		}

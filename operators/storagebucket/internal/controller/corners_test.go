@@ -118,6 +118,35 @@ var _ = Describe("In a corner,", func() {
 		}).WithPolling(time.Second).Should(Equal("False EndpointUnreachable"))
 	})
 
+	It("a store is checked at once when its pause ends", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.run()
+		store := w.newStore()
+		Eventually(func() string { return condition(current(ctx, store).Status.Conditions, ready) }).Should(Equal("True Available"))
+		pause := func(annotations map[string]string) {
+			Eventually(func() error {
+				got := current(ctx, store)
+				got.Annotations = annotations
+				return api.Update(ctx, got)
+			}).Should(Succeed())
+		}
+		pause(map[string]string{storagev1.AnnotationPaused: "true"})
+		w.server.Script(faultserver.Rule{Fault: faultserver.S3Error(403, "InvalidAccessKeyId")})
+		asked := w.server.Count()
+		Consistently(w.server.Count).WithTimeout(500 * time.Millisecond).Should(Equal(asked))
+		pause(nil)
+		Eventually(func() string { return condition(current(ctx, store).Status.Conditions, ready) }).Should(Equal("False InvalidCredentials"))
+	})
+
+	It("a store in a namespace that is not watched is named as the reason", func(ctx SpecContext) {
+		ours, theirs := newWorld(ctx), newWorld(ctx)
+		b := ours.newBucket("photos", func(s *storagev1.StorageBucketSpec) { s.StoreRef.Namespace = theirs.namespace })
+		create(ctx, b)
+		ours.run()
+		got := eventually(ctx, b, ready, "False StoreNotFound")
+		Expect(message(got.Status.Conditions, ready)).To(ContainSubstring("--namespaces"))
+	})
+
 	It("a deletion that takes effect late is asked about, not repeated without pause", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"hash/fnv"
 	"sync"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
 // defaultDriftInterval is the CRD's default.
@@ -31,7 +31,7 @@ func (d *driftClock) due(b *storagev1.StorageBucket, now time.Time) bool {
 	key, interval := client.ObjectKeyFromObject(b), driftIntervalOf(b)
 	last, known := d.last[key]
 	if !known {
-		last = now.Add(-phase(b.UID, interval))
+		last = now.Add(-schedule.Phase(b.UID, interval))
 		d.last[key] = last
 	}
 	return now.Sub(last) >= interval
@@ -55,11 +55,4 @@ func driftIntervalOf(b *storagev1.StorageBucket) time.Duration {
 		return defaultDriftInterval
 	}
 	return b.Spec.DriftInterval.Duration
-}
-
-// phase is an object's own place in an interval.
-func phase(uid types.UID, interval time.Duration) time.Duration {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(uid))
-	return time.Duration(h.Sum64() % uint64(interval))
 }

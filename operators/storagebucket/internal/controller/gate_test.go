@@ -61,6 +61,35 @@ func TestABucketsFailureIsBelievedOnlyAfterItsStoreAnswered(t *testing.T) {
 	}
 }
 
+func TestOneStoreDoesNotTakeAllWorkers(t *testing.T) {
+	g := newGate()
+	leave, ok := g.enter(aStore, 2)
+	if _, second := g.enter(aStore, 2); !ok || !second {
+		t.Fatal("two of two were not let in")
+	}
+	if _, third := g.enter(aStore, 2); third {
+		t.Fatal("a third of two was let in")
+	}
+	if _, other := g.enter(aBucket, 2); !other {
+		t.Fatal("another store's bucket was not let in")
+	}
+	leave()
+	if _, again := g.enter(aStore, 2); !again {
+		t.Fatal("nobody was let in after one had left")
+	}
+}
+
+func TestAStoreThatIsDownIsDoubtfulUntilItsStatusSaysSo(t *testing.T) {
+	g := newGate()
+	g.settle(aStore, "i", down, noon)
+	if got := g.standingOf(aStore, "i", statusWith(metav1.ConditionTrue)); got != doubtful {
+		t.Errorf("standing %d, want doubtful", got)
+	}
+	if got := g.standingOf(aStore, "i", statusWith(metav1.ConditionFalse)); got != down {
+		t.Errorf("standing %d, want down", got)
+	}
+}
+
 func TestABucketThatAnsweredIsDoubtedAnew(t *testing.T) {
 	g := newGate()
 	g.settle(aStore, "i", up, noon)

@@ -16,7 +16,7 @@ const catchUp = 30 * time.Second
 // at most an interval. It is added to a time that carries Go's monotonic
 // reading, so a step of the wall clock does not stop the probes.
 func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Duration {
-	offset := time.Duration(phase(uid) % uint64(interval))
+	offset := Phase(uid, interval)
 	sinceSlot := (now.UnixNano() - int64(offset)) % int64(interval)
 	if sinceSlot < 0 {
 		sinceSlot += int64(interval)
@@ -31,11 +31,12 @@ func spread(now time.Time, uid types.UID, interval time.Duration) time.Duration 
 	return untilSlot(now, uid, interval) % min(interval+1, catchUp)
 }
 
-// phase spreads UIDs evenly over 64 bits.
-func phase(uid types.UID) uint64 {
+// Phase is an object's own place in an interval; over all UIDs they are spread
+// evenly.
+func Phase(uid types.UID, interval time.Duration) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))
-	return h.Sum64()
+	return time.Duration(h.Sum64() % uint64(interval))
 }
 
 // Timeout is how long a probe may take when probes are interval apart: limit,
