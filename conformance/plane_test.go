@@ -48,9 +48,11 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	if shared != nil {
-		shared.stop()
-		_ = os.RemoveAll(shared.dir)
+	for _, p := range []*plane{shared, sharedProgramPlane} {
+		if p != nil {
+			p.stop()
+			_ = os.RemoveAll(p.dir)
+		}
 	}
 	os.Exit(code)
 }
@@ -83,7 +85,7 @@ type plane struct {
 	dynamic    dynamic.Interface
 
 	cmd    *exec.Cmd
-	output *bytes.Buffer
+	output *transcript
 	exited chan struct{}
 }
 
@@ -127,7 +129,7 @@ func launch(dir string, args ...string) (*plane, error) {
 	_ = os.Remove(ready)
 	args = append([]string{"up", "--die-with-parent", "--ready-file=" + ready}, args...)
 	args = append(args, strings.Fields(os.Getenv("KOBOSHI_UP_ARGS"))...)
-	p := &plane{dir: dir, cmd: exec.Command(koboshi, args...), output: &bytes.Buffer{}, exited: make(chan struct{})}
+	p := &plane{dir: dir, cmd: exec.Command(koboshi, args...), output: &transcript{}, exited: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.output, p.output
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
@@ -138,6 +140,24 @@ func launch(dir string, args ...string) (*plane, error) {
 		return nil, fmt.Errorf("koboshi %s: %w\n%s", strings.Join(args, " "), err, p.output)
 	}
 	return p, p.connect()
+}
+
+// transcript is what a process writes while tests read it.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *transcript) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *transcript) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
 }
 
 func (p *plane) waitReady(file string) error {
@@ -242,8 +262,12 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
-		last = ask(ctx)
-		return last == nil, nil
+		err := ask(ctx)
+		// That time is up explains less than what was wrong before.
+		if err == nil || ctx.Err() == nil || last == nil {
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s: not within %v: %v", what, within, last)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/cli"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/kubelet"
 	"github.com/koboshi-dev/koboshi/internal/envtest"
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
@@ -19,6 +20,9 @@ import (
 func main() {
 	if name := shim.Called(); name != "" {
 		os.Exit(server(name, os.Args[1:]))
+	}
+	if kubelet.Called() {
+		os.Exit(kubelet.Main())
 	}
 	// kubectl has its own ways with signals.
 	if filepath.Base(os.Args[0]) == "kubectl" {

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -20,8 +23,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/services"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
+	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
 const defaultDataDir = ".koboshi"
@@ -34,6 +39,8 @@ type upFlags struct {
 	ephemeral     bool
 	readyFile     string
 	dieWithParent bool
+	run           []string
+	config        string
 }
 
 func newUp(stdio Stdio) *cobra.Command {
@@ -44,12 +51,27 @@ func newUp(stdio Stdio) *cobra.Command {
 		Long: `Run a complete Kubernetes in this process until interrupted: etcd,
 kube-apiserver, the controllers, the scheduler and simulated nodes.
 
+Pods are simulated, unless --run or --config says that their image stands for a
+program of this machine. Then they are processes that run as you on a node
+named local, with volumes, probes, logs and restarts as a kubelet gives them.
+Addresses that lead to their Services are printed as they come. A file for
+--config holds the same as a list, with more to say about each:
+
+  run:
+  - image: web            # any tag; web:1.2 is that tag only
+    path: bin/web         # relative to the file
+    args: [--port, "80"]  # when the Pod gives neither args nor a command
+    workingDir: site      # default: where koboshi up was started
+    env: {LEVEL: debug}   # the Pod's own counts where both have one
+    user: 1000            # the uid it sees as its own (default: 65532)
+
 Profiles, each with all of the one before:
 ` + profileTable(),
 		Example: `  koboshi up                                # state in .koboshi, kept
   koboshi up --profile api --ephemeral      # what envtest runs, in memory
   koboshi up --controllers=-deployment      # all but the Deployment controller
-  koboshi up --nodes 3 --port 6443`,
+  koboshi up --nodes 3 --port 6443
+  koboshi up --run web=./bin/web            # Pods with image web really run`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts, err := f.options(cmd.Flags().Changed)
@@ -79,6 +101,8 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.profile, "profile", "full", "which controllers run: api, gc, workloads or full")
 	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or with a leading - to remove, by upstream's names")
 	fs.IntVar(&f.plane.Nodes, "nodes", 1, "simulated nodes; without a scheduler in the profile the default is 0")
+	fs.StringArrayVar(&f.run, "run", nil, "make Pods real that have this image, as IMAGE=PATH of a program; may be repeated")
+	fs.StringVar(&f.config, "config", "", "YAML file with programs to run, as above; --run goes before it")
 	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder that keeps the state")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
 	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
@@ -113,6 +137,9 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 		return o, usageError{err}
 	}
 	o.Profile = profile
+	if o.Programs, err = f.programs(profile); err != nil {
+		return o, usageError{err}
+	}
 	if !changed("nodes") && !profile.Has(controllers.Scheduler) {
 		o.Nodes = 0
 	}
@@ -140,6 +167,39 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 		return o, err
 	}
 	return o, checkEtcd(o.Etcd)
+}
+
+// programs reads what --run and --config say. They go with the profile and
+// with this system, or not at all.
+func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
+	if len(f.run) == 0 && f.config == "" {
+		return nil, nil
+	}
+	switch {
+	case !profile.Has(controllers.Scheduler):
+		return nil, fmt.Errorf("--run and --config need a scheduler, which profile %s does not run; add --controllers=scheduler, or choose another --profile", profile.Name)
+	case runtime.GOOS != "linux":
+		return nil, fmt.Errorf("--run and --config need Linux, whose namespaces hold the programs; leave them out on %s, or use a virtual machine", runtime.GOOS)
+	}
+	var set programs.Set
+	for _, flag := range f.run {
+		program, err := programs.Parse(flag)
+		if err == nil {
+			set, err = set.Add(program)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--run: %w", err)
+		}
+	}
+	if f.config == "" {
+		return set, nil
+	}
+	more, err := programs.Load(f.config)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	// Of two for the same image the first counts.
+	return append(set, more...), nil
 }
 
 // ours are flags of kube-apiserver whose place has been taken.
@@ -197,6 +257,8 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	if readyFile != "" {
 		_ = os.Remove(readyFile) // of a plane that was killed
 	}
+	reachable := &addresses{out: stdio.Out}
+	o.Reachable = reachable.tell
 	plane, err := controlplane.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -207,6 +269,7 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	ready := readiness{Server: plane.URL(), Kubeconfig: plane.Kubeconfig(), PID: os.Getpid()}
 	err = ready.announce(stdio, o, time.Since(started), readyFile)
 	if err == nil {
+		reachable.release()
 		go memory.Settle(ctx)
 		select {
 		case <-ctx.Done():
@@ -217,6 +280,34 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 		_ = os.Remove(readyFile)
 	}
 	return errors.Join(err, plane.Stop())
+}
+
+// addresses prints where Services can be reached. Those that come before the
+// plane is ready are held back until then.
+type addresses struct {
+	out   io.Writer
+	mu    sync.Mutex
+	held  []services.Address
+	ready bool
+}
+
+func (a *addresses) tell(address services.Address) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ready {
+		a.held = append(a.held, address)
+		return
+	}
+	_, _ = fmt.Fprintln(a.out, address)
+}
+
+func (a *addresses) release() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, address := range a.held {
+		_, _ = fmt.Fprintln(a.out, address)
+	}
+	a.held, a.ready = nil, true
 }
 
 // readiness is the content of the ready file.
@@ -230,6 +321,9 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	nodes := "no nodes"
 	if o.Nodes > 0 {
 		nodes = fmt.Sprintf("nodes: %d", o.Nodes)
+	}
+	if len(o.Programs) > 0 {
+		nodes += " and local"
 	}
 	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
 		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, quoted(r.Kubeconfig))

@@ -1,9 +1,19 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/services"
+	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
 // parseUp returns the options that koboshi up would start a plane with.
@@ -15,4 +25,79 @@ func parseUp(args ...string) (controlplane.Options, error) {
 		return controlplane.Options{}, err
 	}
 	return f.options(fs.Changed)
+}
+
+// configFile is a file for --config.
+func configFile(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "koboshi.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestProgramsComeFromFlagsAndThenFromTheFile(t *testing.T) {
+	file := configFile(t, "run: [{image: web, path: /bin/ls, args: [-l]}, {image: job, path: /bin/sh}]")
+	o, err := parseUp("--config", file, "--run=db=/bin/sh", "--run", "web=/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := programs.Set{
+		{Image: "db", Path: "/bin/sh"},
+		{Image: "web", Path: "/bin/sh"},
+		{Image: "web", Path: "/bin/ls", Args: []string{"-l"}},
+		{Image: "job", Path: "/bin/sh"},
+	}
+	if diff := cmp.Diff(want, o.Programs); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if web, _ := o.Programs.Lookup("web"); web.Path != "/bin/sh" {
+		t.Errorf("image web is %s; --run does not go before the file", web.Path)
+	}
+}
+
+func TestWithoutFlagsAllPodsAreSimulated(t *testing.T) {
+	if o, err := parseUp(); err != nil || len(o.Programs) != 0 {
+		t.Errorf("programs %v, %v", o.Programs, err)
+	}
+}
+
+func TestProgramsThatCannotRunAreRefused(t *testing.T) {
+	file := configFile(t, "run:\n- image: web\n  file: /bin/sh\n")
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--run=web"}, `--run: "web" is not IMAGE=PATH; write for example web=./bin/web`},
+		{[]string{"--run=web=/missing"}, "--run: image web: there is no /missing; build the program first, or correct the path"},
+		{[]string{"--run=web=/bin/sh", "--run=docker.io/library/web=/bin/ls"}, "stands for /bin/sh and for /bin/ls; leave one out"},
+		{[]string{"--config=/missing"}, "--config: reading the programs: open /missing: no such file or directory; correct the path"},
+		{[]string{"--config=" + file}, `--config: ` + file + `: line 3: unknown field "file"; it may be image, path, args, workingDir, env, user`},
+		{[]string{"--run=web=/bin/sh", "--profile=api"}, "profile api does not run; add --controllers=scheduler, or choose another --profile"},
+		{[]string{"--run=web=/bin/sh", "--controllers=-kube-scheduler"}, "profile full does not run; add --controllers=scheduler, or choose another --profile"},
+	} {
+		_, err := parseUp(test.args...)
+		if err == nil || !errors.As(err, &usageError{}) || !strings.HasSuffix(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("up %q:\ngot  %v\nwant … %s", test.args, err, test.says)
+		}
+	}
+	if _, err := parseUp("--run=web=/bin/sh", "--profile=gc", "--controllers=scheduler"); err != nil {
+		t.Errorf("with a scheduler: %v", err)
+	}
+}
+
+func TestAddressesArePrintedOnceThePlaneIsReady(t *testing.T) {
+	var out bytes.Buffer
+	a := &addresses{out: &out}
+	a.tell(services.Address{Namespace: "default", Service: "web", URL: "http://127.0.0.1:1"})
+	if out.Len() > 0 {
+		t.Errorf("before the plane is ready: %q", &out)
+	}
+	a.release()
+	a.tell(services.Address{Namespace: "default", Service: "db", URL: "127.0.0.1:2"})
+	want := "service default/web  http://127.0.0.1:1\nservice default/db  127.0.0.1:2\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

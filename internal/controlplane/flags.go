@@ -38,11 +38,15 @@ func (p *Plane) apiserverFlags() []string {
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--allow-privileged=true",
 	}
-	if p.opts.Profile.RunsServiceAccounts() {
+	// A real kubelet has no more rights than these two give it.
+	if p.opts.Profile.RunsServiceAccounts() || len(p.opts.Programs) > 0 {
 		flags = append(flags, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")
 	} else {
+		flags = append(flags, "--authorization-mode=RBAC")
+	}
+	if !p.opts.Profile.RunsServiceAccounts() {
 		// Nobody creates the default service account that the plugin asks for.
-		flags = append(flags, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount")
+		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
 	flags = append(flags, p.opts.Etcd.flags()...)
 	return override(flags, p.opts.APIServerFlags)

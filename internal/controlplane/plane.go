@@ -24,10 +24,13 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/kubelet"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	forwarding "github.com/koboshi-dev/koboshi/internal/controlplane/services"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
 // The names of the components, as upstream has them. Each is the name of a
@@ -51,6 +54,9 @@ type Options struct {
 	Profile controllers.Profile
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
+	// Programs are what Pods with their images run on this machine. Empty means
+	// that all Pods are simulated.
+	Programs programs.Set
 	// Port is the API server's port on loopback. Zero means the one this data
 	// directory used last, or any free one.
 	Port int
@@ -65,6 +71,10 @@ type Options struct {
 	// Waiting is told every few seconds what the start waits for. Nil means
 	// that nobody wants to know.
 	Waiting func(what string)
+	// Reachable is told where the Services of Programs can be reached, each
+	// address once, also while Start is under way. It must not block. Nil means
+	// that nobody wants to know.
+	Reachable func(forwarding.Address)
 	// LastWords receives one line when a component ends the process by itself.
 	// If it is set, what libraries write to the process's standard error goes
 	// to a log file; if it is nil, standard error stays as it is.
@@ -88,6 +98,7 @@ type Plane struct {
 	listener    net.Listener
 	server      *apiserver.Server
 	loopback    *rest.Config
+	local       *kubelet.Process // nil when no programs run
 
 	tasks *tasks
 
@@ -108,6 +119,7 @@ var steps = []step{
 	{"start kube-apiserver", (*Plane).startServer},
 	{"start controllers and scheduler", (*Plane).startControllers},
 	{"start nodes", (*Plane).startNodes},
+	{"forward services", (*Plane).startForwarding},
 	{"hand out the kubeconfig", (*Plane).writeKubeconfig},
 }
 
@@ -183,8 +195,9 @@ func (p *Plane) Kubeconfig() string {
 func (p *Plane) Failed() <-chan struct{} { return p.tasks.ctx.Done() }
 
 // Stop ends the plane, in well under a second: clients are cut off, not
-// drained, and the store is complete at every moment. It returns the error of
-// the component that failed first, if one did.
+// drained, and the store is complete at every moment. Programs of Pods are asked
+// to end and have a second; then none of their processes is left. It returns the
+// error of the component that failed first, if one did.
 func (p *Plane) Stop() error {
 	failure := p.halt()
 	return errors.Join(failure, p.release(failure != nil))
@@ -192,6 +205,9 @@ func (p *Plane) Stop() error {
 
 func (p *Plane) halt() error {
 	failure := p.tasks.stop()
+	if p.local != nil {
+		p.local.Stop()
+	}
 	if p.etcd != nil {
 		p.etcd.Stop()
 	}

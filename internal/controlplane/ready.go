@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,12 +61,17 @@ func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) err
 			return p.named(managerName, err)
 		}
 	}
-	if p.opts.Nodes == 0 {
+	if p.opts.Nodes == 0 && p.local == nil {
 		return nil
 	}
 	return p.named(nodesName, p.poll(ctx, "the nodes to be Ready", func(ctx context.Context) (bool, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodes.OwnedLabel})
-		return err == nil && allReady(list.Items), err
+		if err != nil {
+			return false, err
+		}
+		return allReady(slices.DeleteFunc(list.Items, func(n corev1.Node) bool {
+			return n.Name == nodes.Local && p.local == nil // it never will be
+		})), nil
 	}))
 }
 

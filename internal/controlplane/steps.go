@@ -187,7 +187,7 @@ func (p *Plane) startScheduler() error {
 		return err
 	}
 	p.goComponent(schedulerName, func(ctx context.Context) error {
-		return controllers.RunScheduler(klog.NewContext(ctx, clog.Klog(log, p.opts.Verbosity)), client, kubeconfig)
+		return controllers.RunScheduler(klog.NewContext(ctx, clog.Klog(log, p.opts.Verbosity)), client, kubeconfig, p.opts.Programs...)
 	})
 	return nil
 }
@@ -197,6 +197,13 @@ func (p *Plane) startNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.startLocal(ctx, client); err != nil {
+		return err
+	}
+	return p.withoutLocal(ctx, client, func() error { return p.startSimulated(ctx, client) })
+}
+
+func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Nodes == 0 && !p.opts.Profile.Has(controllers.Scheduler) {
 		// None are wanted, but those of an earlier start must go.
 		if err := nodes.Ensure(ctx, client, 0, 0); err != nil {

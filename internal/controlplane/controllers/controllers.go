@@ -14,20 +14,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	cliflag "k8s.io/component-base/cli/flag"
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
-	sched "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	schedoptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
-	"k8s.io/kubernetes/pkg/scheduler"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 )
 
 // shutdownTimeout bounds the wait for controllers after their context ended.
@@ -103,57 +95,6 @@ func (c ManagerConfig) flags() []string {
 		}
 	}
 	return flags
-}
-
-// RunScheduler runs kube-scheduler with its default configuration until ctx
-// ends. It does what upstream's Setup does, with a client that names itself
-// after the component.
-func RunScheduler(ctx context.Context, client *rest.Config, kubeconfig string) error {
-	opts := schedoptions.NewOptions()
-	if err := parse(*opts.Flags, []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}); err != nil {
-		return fmt.Errorf("configuring kube-scheduler: %w", err)
-	}
-	defaults, err := latest.Default()
-	if err != nil {
-		return fmt.Errorf("configuring kube-scheduler: %w", err)
-	}
-	defaults.ClientConnection.QPS, defaults.ClientConnection.Burst = clientQPS, clientBurst
-	opts.ComponentConfig = defaults
-	cfg, err := opts.Config(ctx)
-	if err != nil {
-		return fmt.Errorf("configuring kube-scheduler: %w", err)
-	}
-	as(cfg.KubeConfig, client)
-	if cfg.Client, err = kubernetes.NewForConfig(cfg.KubeConfig); err != nil {
-		return err
-	}
-	dynamicClient, err := dynamic.NewForConfig(cfg.KubeConfig)
-	if err != nil {
-		return err
-	}
-	informerName, err := cache.NewInformerName("kube-scheduler")
-	if err != nil {
-		return fmt.Errorf("a kube-scheduler already runs in this process: %w", err)
-	}
-	cfg.EventBroadcaster = events.NewEventBroadcasterAdapterWithContext(ctx, cfg.Client)
-	cfg.InformerFactory = scheduler.NewInformerFactory(cfg.Client, 0, informerName)
-	cfg.DynInformerFactory = dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
-	cc := cfg.Complete()
-	s, err := scheduler.New(ctx, cc.Client, cc.InformerFactory, cc.DynInformerFactory,
-		func(name string) events.EventRecorderLogger { return cc.EventBroadcaster.NewRecorder(name) },
-		scheduler.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),
-		scheduler.WithKubeConfig(cc.KubeConfig),
-		scheduler.WithProfiles(cc.ComponentConfig.Profiles...),
-		scheduler.WithPercentageOfNodesToScore(cc.ComponentConfig.PercentageOfNodesToScore),
-		scheduler.WithPodMaxBackoffSeconds(cc.ComponentConfig.PodMaxBackoffSeconds),
-		scheduler.WithPodInitialBackoffSeconds(cc.ComponentConfig.PodInitialBackoffSeconds),
-		scheduler.WithPodMaxInUnschedulablePodsDuration(cc.PodMaxInUnschedulablePodsDuration),
-		scheduler.WithParallelism(cc.ComponentConfig.Parallelism),
-	)
-	if err != nil {
-		return fmt.Errorf("configuring kube-scheduler: %w", err)
-	}
-	return stopped(ctx, sched.Run(ctx, &cc, s))
 }
 
 // as gives config the name under which client speaks. Upstream derives it from

@@ -1,10 +1,10 @@
 // Package nodes runs the nodes of a plane and the Pods on them.
 //
-// They are simulated: KWOK's stage engine, used as a library, moves nodes and
-// Pods through the states a kubelet would report, as its stages (YAML data)
-// say. No container runs. What only a container could answer (logs, exec,
-// attach, port-forward) is answered by an endpoint that says so; see
-// kubelet.go.
+// All but the one in local.go are simulated: KWOK's stage engine, used as a
+// library, moves nodes and Pods through the states a kubelet would report, as
+// its stages (YAML data) say. No container runs. What only a container could
+// answer (logs, exec, attach, port-forward) is answered by an endpoint that says
+// so; see kubelet.go.
 package nodes
 
 import (
@@ -116,10 +116,6 @@ func (c Config) engine() (*controllers.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := controllers.Identity()
-	if err != nil {
-		return nil, err
-	}
 	return controllers.NewController(controllers.Config{
 		Clock:                             clock.RealClock{},
 		DynamicClient:                     dynamicClient,
@@ -139,7 +135,10 @@ func (c Config) engine() (*controllers.Controller, error) {
 		NodeLeaseDurationSeconds:          leaseSeconds,
 		NodeLeaseParallelism:              parallelism,
 		PodsOnNodeSyncParallelism:         parallelism,
-		ID:                                id,
+		// The same in every start: another would wait until the leases of the
+		// start before have run out, and its Pods would pend so long. A plane's
+		// store has one process at a time.
+		ID: "koboshi",
 	})
 }
 
@@ -161,11 +160,11 @@ func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, er
 	return byKind, nil
 }
 
-// Ensure makes the plane have exactly count nodes of its own, whose kubelet
+// Ensure makes the plane have exactly count simulated nodes, whose kubelet
 // listens on kubeletPort. Nodes that somebody else created are left alone.
 func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort int) error {
 	nodes := client.CoreV1().Nodes()
-	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel})
+	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel + "=" + simulatedNode})
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
@@ -208,7 +207,7 @@ func newNode(index int) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
 			Labels: map[string]string{
-				OwnedLabel:               "simulated",
+				OwnedLabel:               simulatedNode,
 				corev1.LabelHostname:     name,
 				corev1.LabelOSStable:     "linux",
 				corev1.LabelArchStable:   runtime.GOARCH,

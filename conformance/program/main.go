@@ -1,0 +1,78 @@
+// Command program is what Pods of the conformance tests run: a server whose
+// health and answers can be changed while it runs. What a shell does as well,
+// the tests leave to a shell.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "program:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	address := flag.String("address", ":8080", "address to listen on")
+	says := flag.String("says", os.Getenv("SAYS"), "what every answer begins with")
+	drain := flag.Duration("drain", 0, "how long to serve after SIGTERM")
+	unready := flag.Bool("unready", false, "start with /readyz failing")
+	flag.Parse()
+
+	listener, err := net.Listen("tcp", *address)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stdout, "%s listens on %s\n", *says, listener.Addr())
+	server := &http.Server{Handler: handler(*says, !*unready), ReadHeaderTimeout: time.Minute}
+	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-stop.Done():
+	}
+	fmt.Fprintln(os.Stdout, "got SIGTERM")
+	<-time.After(*drain)
+	ctx, cancelShutdown := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancelShutdown()
+	return errors.Join(server.Shutdown(ctx), context.Cause(ctx))
+}
+
+// handler answers with what it was told and the Pod's name. POST to /healthz
+// or /readyz turns it over.
+func handler(says string, ready bool) http.Handler {
+	mux := http.NewServeMux()
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = err.Error()
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "%s from %s\n", says, hostname)
+	})
+	for path, initially := range map[string]bool{"/healthz": true, "/readyz": ready} {
+		var ok atomic.Bool
+		ok.Store(initially)
+		mux.HandleFunc("POST "+path, func(http.ResponseWriter, *http.Request) { ok.Store(!ok.Load()) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			if !ok.Load() {
+				http.Error(w, "turned off", http.StatusInternalServerError)
+			}
+		})
+	}
+	return mux
+}

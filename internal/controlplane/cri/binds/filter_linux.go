@@ -1,0 +1,64 @@
+package binds
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable is why there is no filter.
+var ErrUnavailable = errors.New("the system has no filter that notifies")
+
+// arch is what a system call of this architecture says it is, and bind the
+// number that bind(2) has there (linux/audit.h and the tables of the kernel).
+var arch, bind = map[string]uint32{
+	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64,
+}[runtime.GOARCH], uint32(unix.SYS_BIND)
+
+// Offsets in struct seccomp_data.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+)
+
+// Install puts the filter on the calling thread and on what is cloned from it.
+// It returns where bind is told of, for Serve. There is no way to remove it.
+func Install() (*os.File, error) {
+	if arch == 0 {
+		return nil, fmt.Errorf("%w for %s", ErrUnavailable, runtime.GOARCH)
+	}
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offsetArch},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: arch},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offsetNumber},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: bind},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	// Go signals its threads often. Without the second flag, which Linux has
+	// since 5.19, that makes them ask again for what has been done already;
+	// Serve understands that.
+	for _, flags := range []uintptr{
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,
+	} {
+		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+		if errno == unix.EINVAL {
+			continue
+		}
+		if errno != 0 {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, errno)
+		}
+		if err := unix.SetNonblock(int(fd), true); err != nil {
+			return nil, err
+		}
+		unix.CloseOnExec(int(fd))
+		return os.NewFile(fd, "bind notifications"), nil
+	}
+	return nil, fmt.Errorf("%w: %w", ErrUnavailable, unix.EINVAL)
+}

@@ -1,0 +1,142 @@
+package cri
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// freePort is a port that nothing listens on, on any address.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// greeting is what the program at the address says first.
+func greeting(t *testing.T, network, address string) string {
+	t.Helper()
+	conn, err := net.DialTimeout(network, address, limit)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	if network == "udp" {
+		_, _ = conn.Write([]byte("x"))
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestPodsListenOnTheSamePortEachAtItsAddress(t *testing.T) {
+	p := newPlane(t)
+	for _, test := range []struct{ network, host, dial string }{
+		{"tcp", "", "tcp"}, {"tcp", "0.0.0.0", "tcp"}, {"tcp4", "", "tcp"}, {"tcp", "[::]", "tcp"},
+		{"udp", "", "udp"}, {"udp4", "0.0.0.0", "udp"},
+	} {
+		port := freePort(t)
+		listen := fmt.Sprintf("%s:%d", test.host, port)
+		one, two := p.pod(), p.pod()
+		for _, pod := range []*pod{one, two} {
+			b := pod.start(containerConfig("listen", test.network, listen))
+			b.says(fmt.Sprintf("listening on %s:%d", pod.address(), port))
+			if got := greeting(t, test.dial, fmt.Sprintf("%s:%d", pod.address(), port)); got != pod.config.GetHostname() {
+				t.Errorf("%s %s: %s answers at the address of %s", test.network, listen, got, pod.config.GetHostname())
+			}
+		}
+		if test.dial == "tcp" {
+			if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+				_ = conn.Close()
+				t.Errorf("%s %s: it listens on all addresses", test.network, listen)
+			}
+		}
+		// The same port twice in a Pod is in use.
+		out, status := one.run(containerConfig("listen", test.network, listen))
+		if status.GetExitCode() == 0 || !strings.Contains(out, "address already in use") {
+			t.Errorf("%s %s twice in a Pod: %s", test.network, listen, out)
+		}
+		for _, pod := range []*pod{one, two} {
+			if err := p.RemovePodSandbox(t.Context(), pod.id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestOtherBindsAreLeftAlone(t *testing.T) {
+	p := newPlane(t)
+	pod, port := p.pod(), freePort(t)
+	for _, test := range []struct{ network, address, want string }{
+		{"tcp", fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", port)},
+		{"tcp6", fmt.Sprintf("[::]:%d", port), fmt.Sprintf("[::]:%d", port)}, // IPV6_V6ONLY
+		{"tcp", ":0", pod.address() + ":"},                                   // a port of the kernel's choice
+		{"udp4", ":0", "0.0.0.0:"},                                           // a client
+		{"unix", p.volumes + "/socket", p.volumes + "/socket"},
+	} {
+		b := pod.start(containerConfig("listen", test.network, test.address))
+		b.says("listening on " + test.want)
+		if err := p.RemoveContainer(t.Context(), b.id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _ := pod.run(containerConfig("twice", fmt.Sprint(port)))
+	if out != "second: invalid argument\n" {
+		t.Errorf("binding a bound socket: %s", out)
+	}
+}
+
+func TestHostNetworkListensWhereItSays(t *testing.T) {
+	p := newPlane(t)
+	pod, port := p.pod(func(c *runtimeapi.PodSandboxConfig) {
+		c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
+	}), freePort(t)
+	b := pod.start(containerConfig("listen", "tcp4", fmt.Sprintf(":%d", port)))
+	b.says(fmt.Sprintf("listening on 0.0.0.0:%d", port))
+}
+
+func TestAddressesAreReusedLate(t *testing.T) {
+	p := newPlane(t)
+	first := p.pod()
+	address := first.address()
+	if err := p.RemovePodSandbox(t.Context(), first.id); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.pod().address(); got == address {
+		t.Errorf("the next Pod has %s as well", got)
+	}
+}
+
+func TestSubnetsAreClaimedOnce(t *testing.T) {
+	one, claimOne, err := ClaimSubnet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, claimTwo, err := ClaimSubnet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = claimTwo.Close() }()
+	if one == two {
+		t.Errorf("both are %s", one)
+	}
+	_ = claimOne.Close()
+	again, claim, err := ClaimSubnet()
+	if err != nil || again != one {
+		t.Errorf("given up %s, got %s, %v", one, again, err)
+	}
+	_ = claim.Close()
+}

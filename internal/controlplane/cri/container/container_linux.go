@@ -1,0 +1,150 @@
+package container
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"syscall"
+	"unsafe"
+)
+
+// From linux/prctl.h and linux/capability.h.
+const (
+	prCapBSetDrop     = 24
+	prSetNoNewPrivs   = 38
+	prCapAmbient      = 47
+	prCapAmbientClear = 4
+	capabilityVersion = 0x20080522
+	lastCapability    = 63
+)
+
+// From linux/close_range.h; the number is the same on all architectures.
+const (
+	sysCloseRange     = 436
+	closeRangeCloexec = 4
+)
+
+func init() { //nolint:gochecknoinits // to run before all others is what this package is for
+	if len(os.Args) == 2 && os.Args[1] == Verb {
+		os.Exit(Main())
+	}
+}
+
+// Main becomes the program. It returns an exit code only if that fails. It must
+// run on the main thread, as init does: capabilities belong to threads.
+func Main() int {
+	socket := os.NewFile(SpecFile, "spec")
+	err := become(socket)
+	_, _ = fmt.Fprint(socket, err)
+	switch {
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOEXEC):
+		return ExitNotExecutable
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return ExitNotFound
+	}
+	return ExitFailed
+}
+
+func become(socket *os.File) error {
+	// With it, since Linux 5.11, what koboshi was started with, which is not the program's.
+	syscall.CloseOnExec(SpecFile)
+	_, _, _ = syscall.RawSyscall(sysCloseRange, SpecFile, math.MaxUint32, closeRangeCloexec)
+	var spec Spec
+	text, err := io.ReadAll(socket)
+	if err == nil {
+		err = json.Unmarshal(text, &spec)
+	}
+	if err != nil {
+		return fmt.Errorf("reading what to start: %w", err)
+	}
+	// Where the system hides parts of /proc, as in a Docker container, it is not
+	// allowed: then the kubelet's /proc stays, in which /proc/self is right and
+	// other numbers are not those of this namespace.
+	if spec.MountProc {
+		_ = syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
+	}
+	if err := reopen(spec.Terminal); err != nil {
+		return err
+	}
+	if err := giveUp(spec); err != nil {
+		return err
+	}
+	return fmt.Errorf("exec %s: %w", spec.Path, syscall.Exec(spec.Path, spec.Args, spec.Env))
+}
+
+func reopen(terminal string) error {
+	if terminal == "" {
+		return nil
+	}
+	fd, err := syscall.Open(terminal, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", terminal, err)
+	}
+	for standard := range 3 {
+		if err := syscall.Dup3(fd, standard, 0); err != nil {
+			return fmt.Errorf("opening %s: %w", terminal, err)
+		}
+	}
+	return nil
+}
+
+// giveUp leaves the capabilities that root gets back at exec, and none to others.
+func giveUp(spec Spec) error {
+	for c := range lastCapability + 1 {
+		if slices.Contains(spec.Capabilities, c) {
+			continue
+		}
+		if errno := prctl(prCapBSetDrop, uintptr(c)); errno == syscall.EINVAL {
+			break // there are no more on this kernel
+		} else if errno != 0 {
+			return fmt.Errorf("dropping capability %d: %w", c, errno)
+		}
+	}
+	if errno := prctl(prCapAmbient, prCapAmbientClear); errno != 0 {
+		return fmt.Errorf("dropping ambient capabilities: %w", errno)
+	}
+	if err := keep(spec.Capabilities); err != nil {
+		return fmt.Errorf("dropping capabilities: %w", err)
+	}
+	if spec.NoNewPrivs {
+		if errno := prctl(prSetNoNewPrivs, 1); errno != 0 {
+			return fmt.Errorf("forbidding new privileges: %w", errno)
+		}
+	}
+	return nil
+}
+
+// keep leaves no other capabilities. Root keeps some, because with NoNewPrivs an
+// exec does not give them back; others lose them there.
+func keep(these []int) error {
+	header := struct {
+		version uint32
+		pid     int32
+	}{version: capabilityVersion}
+	var sets [2]struct{ effective, permitted, inheritable uint32 }
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&sets)), 0); errno != 0 {
+		return errno
+	}
+	var kept [2]uint32
+	for _, c := range these {
+		kept[c/32] |= 1 << (c % 32)
+	}
+	for i := range sets {
+		sets[i].effective &= kept[i]
+		sets[i].permitted &= kept[i]
+		sets[i].inheritable = 0
+	}
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&sets)), 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func prctl(option, argument uintptr) syscall.Errno {
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, argument, 0, 0, 0, 0)
+	return errno
+}

@@ -1,0 +1,67 @@
+package cri
+
+import (
+	"context"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// An event is a change of a container or a sandbox.
+type event struct {
+	what    runtimeapi.ContainerEventType
+	id      string
+	sandbox *sandbox
+}
+
+// backlog is how many events wait for a watcher; more are lost to it. They are
+// hints: the kubelet lists all containers now and then.
+const backlog = 256
+
+// publish needs r.mu.
+func (r *Runtime) publish(e event) {
+	for watcher := range r.watchers {
+		select {
+		case watcher <- e:
+		default:
+		}
+	}
+}
+
+// GetContainerEvents sends changes until the context ends.
+func (r *Runtime) GetContainerEvents(ctx context.Context, to chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+	watcher := make(chan event, backlog)
+	r.mu.Lock()
+	r.watchers[watcher] = struct{}{}
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, watcher)
+	}()
+	if connected != nil {
+		connected(nil) // there is no connection
+	}
+	for {
+		select {
+		case e := <-watcher:
+			select {
+			case to <- r.describe(e):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// describe adds how the Pod is now.
+func (r *Runtime) describe(e event) *runtimeapi.ContainerEventResponse {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &runtimeapi.ContainerEventResponse{
+		ContainerId: e.id, ContainerEventType: e.what, CreatedAt: time.Now().UnixNano(),
+		PodSandboxStatus: e.sandbox.status(), ContainersStatuses: r.statuses(e.sandbox),
+	}
+}

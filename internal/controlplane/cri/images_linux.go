@@ -1,0 +1,108 @@
+package cri
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/programs"
+)
+
+// imageID names what an image stands for. What the program contains is not in
+// it: that may change between two starts of a container.
+func imageID(p programs.Program) string {
+	sum := sha256.Sum256([]byte(p.Image + "\x00" + p.Path))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// imageName is what the Pod's user wrote; the kubelet passes the ID beside it.
+func imageName(spec *runtimeapi.ImageSpec) string {
+	if name := spec.GetUserSpecifiedImage(); name != "" {
+		return name
+	}
+	return spec.GetImage()
+}
+
+// program finds what an image, by name or ID, stands for.
+func (r *Runtime) program(spec *runtimeapi.ImageSpec) (programs.Program, bool) {
+	for _, p := range r.config.Programs {
+		if imageID(p) == spec.GetImage() {
+			return p, true
+		}
+	}
+	return r.config.Programs.Lookup(imageName(spec))
+}
+
+func unmapped(image string) error {
+	return fmt.Errorf("no program is given for image %s: koboshi up --run %s=PATH", image, image)
+}
+
+func image(p programs.Program, tags ...string) *runtimeapi.Image {
+	described := &runtimeapi.Image{
+		Id: imageID(p), RepoTags: tags, Uid: &runtimeapi.Int64Value{Value: p.UID()},
+		Spec: &runtimeapi.ImageSpec{Image: p.Image},
+		// The kubelet must not try to make room by removing it.
+		Pinned: true,
+	}
+	if info, err := os.Stat(p.Path); err == nil {
+		described.Size = uint64(info.Size())
+	}
+	return described
+}
+
+// ListImages lists the images that stand for programs.
+func (r *Runtime) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+	if wanted := filter.GetImage(); wanted.GetImage() != "" {
+		if p, found := r.program(wanted); found {
+			return []*runtimeapi.Image{image(p, imageName(wanted))}, nil
+		}
+		return nil, nil
+	}
+	var all []*runtimeapi.Image
+	for _, p := range r.config.Programs {
+		all = append(all, image(p, p.Image))
+	}
+	return all, nil
+}
+
+// ImageStatus describes an image, or says by an empty answer that there is none.
+func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+	p, found := r.program(spec)
+	if !found {
+		return &runtimeapi.ImageStatusResponse{}, nil
+	}
+	return &runtimeapi.ImageStatusResponse{Image: image(p, imageName(spec))}, nil
+}
+
+// PullImage succeeds for images that stand for programs: they are here.
+func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	p, found := r.program(spec)
+	if !found {
+		return "", unmapped(imageName(spec))
+	}
+	return imageID(p), nil
+}
+
+// RemoveImage leaves the program alone.
+func (r *Runtime) RemoveImage(context.Context, *runtimeapi.ImageSpec) error { return nil }
+
+// ImageFsInfo tells where the runtime's files are, of which there are none.
+func (r *Runtime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(r.config.Dir, &stat); err != nil {
+		return nil, fmt.Errorf("reading the file system of %s: %w", r.config.Dir, err)
+	}
+	usage := []*runtimeapi.FilesystemUsage{{
+		Timestamp:  time.Now().UnixNano(),
+		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.Dir},
+		UsedBytes:  &runtimeapi.UInt64Value{},
+		InodesUsed: &runtimeapi.UInt64Value{},
+	}}
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: usage, ContainerFilesystems: usage}, nil
+}

@@ -1,0 +1,105 @@
+// Package logs writes what a program says in the format that the kubelet reads
+// logs in (Kubernetes' design note kubelet-cri-logging):
+//
+//	2026-11-20T19:00:00.123456789Z stdout F a line
+//	2026-11-20T19:00:00.123456789Z stdout P the first part of a long
+//	2026-11-20T19:00:00.123456789Z stdout F  line
+package logs
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The streams of a program.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
+
+// maxLine is the size in bytes from which a line is written in parts, as
+// containerd has it by default.
+const maxLine = 16 << 10
+
+// A File is a log file that can be reopened while it is written.
+type File struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+}
+
+// Open creates the file and its folder, or appends to it.
+func Open(path string) (*File, error) {
+	f := &File{path: path}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("creating the log's folder: %w", err)
+	}
+	return f, f.Reopen()
+}
+
+// Reopen goes on in a new file of the same path, after the old one has been
+// renamed. If that fails the old one is written on.
+func (f *File) Reopen() error {
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+	f.file = file
+	return nil
+}
+
+// Close ends the log.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}
+
+// line writes an entry in one piece; tag is F for a whole line or the last part
+// of one, P for a part that others follow.
+func (f *File) line(buffer []byte, stream, tag string, text []byte) []byte {
+	buffer = time.Now().UTC().AppendFormat(buffer[:0], time.RFC3339Nano)
+	buffer = append(buffer, ' ')
+	buffer = append(append(buffer, stream...), ' ')
+	buffer = append(append(buffer, tag...), ' ')
+	buffer = append(append(buffer, text...), '\n')
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// A full disk loses lines; it must not stop the program.
+	_, _ = f.file.Write(buffer)
+	return buffer
+}
+
+// Copy writes all that comes from the reader until its end. A last line without
+// an end is a part, as containerd has it.
+func (f *File) Copy(stream string, from io.Reader) error {
+	reader := bufio.NewReaderSize(from, maxLine)
+	var buffer []byte
+	for {
+		text, err := reader.ReadSlice('\n')
+		if len(text) > 0 {
+			tag := "P"
+			if text[len(text)-1] == '\n' {
+				tag, text = "F", text[:len(text)-1]
+			}
+			buffer = f.line(buffer, stream, tag, text)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/logs"
+	"github.com/koboshi-dev/koboshi/internal/programs"
+)
+
+// A process is a container.
+//
+//	created ──StartContainer──▶ running ──its end──▶ exited
+//	   └──────it fails to start (exit code 128)────────▲
+type process struct {
+	id      string
+	sandbox *sandbox
+	config  *runtimeapi.ContainerConfig
+	program programs.Program
+	logPath string // empty: nobody wants a log
+	user    identity
+	created time.Time
+	done    chan struct{} // closed once it has exited and its log is complete
+
+	// Runtime.mu guards what follows; who has seen there that it runs may use main.
+	state             runtimeapi.ContainerState
+	starting          bool
+	started, finished time.Time
+	exitCode          int32
+	reason, message   string
+	main              *os.Process // from the start on
+	streams           *streams    // while it runs
+	log               *logs.File  // while it runs
+}
+
+// identity is who the program is inside; outside it is always the invoking user.
+type identity struct{ uid, gid int64 }
+
+// identify follows container runtimes: without a group, who is no user of the
+// image has group 0. That of the image has a group of the same number.
+func identify(security *runtimeapi.LinuxContainerSecurityContext, program programs.Program) identity {
+	who := identity{program.UID(), program.UID()}
+	if user := security.GetRunAsUser(); user != nil && user.GetValue() != who.uid {
+		who = identity{user.GetValue(), 0}
+	}
+	if group := security.GetRunAsGroup(); group != nil {
+		who.gid = group.GetValue()
+	}
+	return who
+}
+
+// adopt makes a process in a new user namespace that user, and there is no
+// other in it. It has been root of this process's namespace and stays it outside.
+func (i identity) adopt(pid int) error {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	for _, write := range []struct{ file, text string }{
+		{"setgroups", "deny"}, // before gid_map, or that is not allowed
+		{"uid_map", fmt.Sprintf("%d 0 1", i.uid)},
+		{"gid_map", fmt.Sprintf("%d 0 1", i.gid)},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, write.file), []byte(write.text), 0); err != nil {
+			return fmt.Errorf("making the container's user: %w", err)
+		}
+	}
+	return nil
+}
+
+// Why a container has exited, as the kubelet's users know it.
+const (
+	reasonCompleted  = "Completed"
+	reasonError      = "Error"
+	reasonStartError = "StartError"
+)
+
+// signalNames maps the API's signals to those of the system.
+func (p *process) stopSignal() syscall.Signal {
+	wanted := p.config.GetStopSignal()
+	if wanted == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		return unix.SIGTERM
+	}
+	name := wanted.String()[len("SIGNAL_"):]
+	if number := unix.SignalNum(name); number != 0 {
+		return number
+	}
+	// The others are real-time signals, which are counted from both ends.
+	var n int
+	if _, err := fmt.Sscanf(name, "SIGRTMINPLUS%d", &n); err == nil || name == "SIGRTMIN" {
+		return syscall.Signal(firstRealTime + n)
+	}
+	if _, err := fmt.Sscanf(name, "SIGRTMAXMINUS%d", &n); err == nil || name == "SIGRTMAX" {
+		return syscall.Signal(lastRealTime - n)
+	}
+	return unix.SIGTERM
+}
+
+// As programs count them: the C library keeps the first two.
+const (
+	firstRealTime = 34
+	lastRealTime  = 64
+)
+
+// signal sends a signal to the program. One that does not handle it is not
+// ended by it, as pid 1 of a container.
+func (p *process) signal(s syscall.Signal) {
+	_ = p.main.Signal(s)
+}
+
+// kill ends the program, and with it all processes of its pid namespace.
+func (p *process) kill() { p.signal(unix.SIGKILL) }
+
+// wait waits until the container has exited.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for container %s to end: %w", p.config.GetMetadata().GetName(), ctx.Err())
+	}
+}
+
+// runs needs Runtime.mu.
+func (p *process) runs() bool { return p.state == runtimeapi.ContainerState_CONTAINER_RUNNING }
+
+// status needs Runtime.mu.
+func (p *process) status() *runtimeapi.ContainerStatus {
+	return &runtimeapi.ContainerStatus{
+		Id: p.id, Metadata: p.config.GetMetadata(), State: p.state,
+		CreatedAt: p.created.UnixNano(), StartedAt: nanoseconds(p.started), FinishedAt: nanoseconds(p.finished),
+		ExitCode: p.exitCode, Reason: p.reason, Message: p.message,
+		Image: p.image(), ImageRef: imageID(p.program), ImageId: imageID(p.program),
+		Labels: p.config.GetLabels(), Annotations: p.config.GetAnnotations(),
+		Mounts: p.config.GetMounts(), LogPath: p.logPath,
+		Resources:  &runtimeapi.ContainerResources{Linux: p.config.GetLinux().GetResources()},
+		User:       &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{Uid: p.user.uid, Gid: p.user.gid, SupplementalGroups: []int64{p.user.gid}}},
+		StopSignal: p.config.GetStopSignal(),
+	}
+}
+
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// image is what the Pod's user wrote.
+func (p *process) image() *runtimeapi.ImageSpec {
+	return &runtimeapi.ImageSpec{Image: imageName(p.config.GetImage()), UserSpecifiedImage: imageName(p.config.GetImage())}
+}

@@ -1,0 +1,146 @@
+package cri
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// refuseSandbox says what of a Pod cannot be honoured. The Pod's user reads it
+// as an Event.
+func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
+	security := config.GetLinux().GetSecurityContext()
+	if handler != "" {
+		return fmt.Errorf("runtimeClassName with handler %s: Pods that run on this machine have no other runtime; remove it", handler)
+	}
+	if len(config.GetLinux().GetSysctls()) > 0 {
+		return errors.New("securityContext.sysctls: a program of this user cannot set them; remove them, or set them on this machine")
+	}
+	if security.GetPrivileged() {
+		return errPrivileged
+	}
+	if err := refuseNamespaces(security.GetNamespaceOptions()); err != nil {
+		return err
+	}
+	return refuseProfiles(security.GetSeccomp(), security.GetApparmor(), security.GetSelinuxOptions())
+}
+
+var errPrivileged = errors.New("securityContext.privileged: the program runs as you, and you are not root; remove it, or leave the image out of --run")
+
+func refuseNamespaces(options *runtimeapi.NamespaceOption) error {
+	switch {
+	case options.GetPid() == runtimeapi.NamespaceMode_NODE:
+		return errors.New("hostPID: Pods on this machine do not see its processes; remove it")
+	case options.GetIpc() == runtimeapi.NamespaceMode_NODE:
+		return errors.New("hostIPC: Pods on this machine have no access to its IPC; remove it")
+	case options.GetPid() == runtimeapi.NamespaceMode_TARGET:
+		return errors.New("targetContainerName: containers on this machine do not share processes; leave --target out")
+	case options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD:
+		return errors.New("shareProcessNamespace: containers on this machine do not share processes; remove it")
+	}
+	return nil
+}
+
+func refuseProfiles(seccomp, apparmor *runtimeapi.SecurityProfile, selinux *runtimeapi.SELinuxOption) error {
+	switch local := runtimeapi.SecurityProfile_Localhost; {
+	case seccomp.GetProfileType() == local:
+		return errors.New("securityContext.seccompProfile Localhost: there are no profiles on this machine; use RuntimeDefault")
+	case apparmor.GetProfileType() == local:
+		return errors.New("securityContext.appArmorProfile Localhost: there are no profiles on this machine; use RuntimeDefault")
+	case selinux.GetUser() != "", selinux.GetRole() != "", selinux.GetType() != "", selinux.GetLevel() != "":
+		return errors.New("securityContext.seLinuxOptions: a program of this user cannot change them; remove them")
+	}
+	return nil
+}
+
+// refuseContainer says what of a container cannot be honoured.
+func (r *Runtime) refuseContainer(config *runtimeapi.ContainerConfig) error {
+	security := config.GetLinux().GetSecurityContext()
+	if security.GetPrivileged() {
+		return errPrivileged
+	}
+	if err := refuseNamespaces(security.GetNamespaceOptions()); err != nil {
+		return err
+	}
+	if err := refuseProfiles(security.GetSeccomp(), security.GetApparmor(), security.GetSelinuxOptions()); err != nil {
+		return err
+	}
+	if devices := config.GetDevices(); len(devices) > 0 {
+		return fmt.Errorf("device %s (a device plugin's, or a volume of mode Block): Pods on this machine get no devices; use a volume of mode Filesystem", devices[0].GetContainerPath())
+	}
+	if len(config.GetCDIDevices()) > 0 {
+		return errors.New("devices of resource claims: Pods on this machine get no devices; remove the claim")
+	}
+	if _, err := capabilities(security.GetCapabilities()); err != nil {
+		return err
+	}
+	for _, m := range config.GetMounts() {
+		if err := r.refuseMount(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runtime) refuseMount(m *runtimeapi.Mount) error {
+	if m.GetImage() != nil {
+		return fmt.Errorf("volume at %s: images are programs of this machine and have no files; use a ConfigMap or an emptyDir", m.GetContainerPath())
+	}
+	if m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL {
+		return fmt.Errorf("volume at %s: mountPropagation Bidirectional needs a privileged container; use HostToContainer", m.GetContainerPath())
+	}
+	path, err := filepath.EvalSymlinks(m.GetHostPath())
+	if err != nil {
+		return fmt.Errorf("volume at %s: %w", m.GetContainerPath(), err)
+	}
+	if !slices.ContainsFunc(r.hostPaths, func(dir string) bool { return within(dir, path) }) {
+		return fmt.Errorf("hostPath %s: only folders below %s may be mounted; use one there, or an emptyDir", m.GetHostPath(), strings.Join(r.config.HostPaths, " or "))
+	}
+	return nil
+}
+
+func within(dir, path string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../")
+}
+
+// grantable are the capabilities that root has in a container by default, as
+// in containerd, with their numbers (linux/capability.h). They hold inside the
+// user namespace only, where no other user and no network are.
+var grantable = map[string]int{
+	"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
+	"NET_BIND_SERVICE": 10, "NET_RAW": 13, "SYS_CHROOT": 18, "MKNOD": 27, "AUDIT_WRITE": 29, "SETFCAP": 31,
+}
+
+// capabilities are those that root gets inside.
+func capabilities(asked *runtimeapi.Capability) (granted []int, err error) {
+	names := map[string]bool{}
+	for name := range grantable {
+		names[name] = true
+	}
+	for _, name := range asked.GetDropCapabilities() {
+		if name = canonical(name); name == "ALL" {
+			clear(names)
+		}
+		delete(names, name)
+	}
+	for _, name := range asked.GetAddCapabilities() {
+		if name = canonical(name); grantable[name] == 0 && name != "CHOWN" {
+			return nil, fmt.Errorf("securityContext.capabilities.add %s: a program of this user cannot have it; remove it, or leave the image out of --run", name)
+		}
+		names[name] = true
+	}
+	for name := range names {
+		granted = append(granted, grantable[name])
+	}
+	slices.Sort(granted)
+	return granted, nil
+}
+
+func canonical(capability string) string {
+	return strings.TrimPrefix(strings.ToUpper(capability), "CAP_")
+}

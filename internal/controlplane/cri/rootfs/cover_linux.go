@@ -1,0 +1,214 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// covers are the folders that show what they hide.
+type covers struct {
+	staging string
+	own     map[uint64]bool // the numbers of the file systems that are covers
+}
+
+// root covers "/".
+func (c *covers) root() error {
+	if err := c.stage("/"); err != nil {
+		return fmt.Errorf("making a root folder: %w", err)
+	}
+	if err := unix.Chdir(c.staging); err != nil {
+		return fmt.Errorf("entering the new root folder: %w", err)
+	}
+	// Both being the same folder puts the old root over the new one.
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("changing the root folder: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leaving the old root folder: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return fmt.Errorf("entering the new root folder: %w", err)
+	}
+	return c.settled("/")
+}
+
+// cover covers another folder; its path has no symlinks.
+func (c *covers) cover(dir string) error {
+	if err := c.stage(dir); err != nil {
+		return err
+	}
+	if err := unix.Mount(c.staging, dir, "", unix.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("covering %s: %w", dir, err)
+	}
+	return c.settled(dir)
+}
+
+// stage prepares the cover of a folder elsewhere: once it is in place, what it
+// shows cannot be reached any more.
+func (c *covers) stage(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	options := fmt.Sprintf("mode=%o", info.Mode().Perm())
+	if info.Mode()&fs.ModeSticky != 0 {
+		options = fmt.Sprintf("mode=1%o", info.Mode().Perm())
+	}
+	if err := unix.Mount("koboshi", c.staging, "tmpfs", 0, options); err != nil {
+		return fmt.Errorf("mounting a tmpfs: %w", err)
+	}
+	// Without this, showing the folder that holds the staging folder would show
+	// the unfinished cover in itself.
+	if err := unix.Mount("", c.staging, "", unix.MS_UNBINDABLE, ""); err != nil {
+		return fmt.Errorf("mounting a tmpfs: %w", err)
+	}
+	return c.show(dir)
+}
+
+// settled makes a cover that is in place a mount like any other.
+func (c *covers) settled(dir string) error {
+	if err := unix.Mount("", dir, "", unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("covering %s: %w", dir, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Stat(dir, &stat); err != nil {
+		return fmt.Errorf("covering %s: %w", dir, err)
+	}
+	c.own[stat.Dev] = true
+	return nil
+}
+
+// devices are those of every container. A machine has a hundred others, which a
+// Pod would have to ask for, and each costs time at every start. Terminals come
+// by terminals.
+var devices = []string{
+	"fd", "full", "mqueue", "null", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero",
+}
+
+// devices covers /dev. The container has terminals of its own: /dev/ptmx finds
+// them beside itself, which it cannot when it is a bind mount.
+func (c *covers) devices() error {
+	if err := c.cover("/dev"); err != nil {
+		return err
+	}
+	if err := os.Mkdir("/dev/pts", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+		return fmt.Errorf("mounting /dev/pts: %w", err)
+	}
+	return os.Symlink("pts/ptmx", "/dev/ptmx")
+}
+
+// show fills the staging folder with the entries of dir.
+func (c *covers) show(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("showing what is in %s: %w", dir, err)
+	}
+	for _, entry := range entries {
+		if dir == "/dev" && !slices.Contains(devices, entry.Name()) {
+			continue
+		}
+		if err := showEntry(entry, filepath.Join(dir, entry.Name()), filepath.Join(c.staging, entry.Name())); err != nil {
+			return fmt.Errorf("showing what is in %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func showEntry(entry fs.DirEntry, from, to string) error {
+	if entry.Type()&fs.ModeSymlink != 0 {
+		goal, err := os.Readlink(from)
+		if err != nil {
+			return ignoreGone(err)
+		}
+		return os.Symlink(goal, to)
+	}
+	if err := create(to, entry.IsDir()); err != nil {
+		return err
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return ignoreGone(fmt.Errorf("%s: %w", from, err))
+	}
+	return nil
+}
+
+// ignoreGone forgives what vanishes meanwhile, and what this user may not see
+// anyway, such as another one's FUSE mount: an empty place stays.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// ensure makes the path exist, as a folder or as a file to mount on.
+func (c *covers) ensure(path string, dir bool) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%q is not absolute", path)
+	}
+	if info, err := os.Stat(path); err == nil {
+		if info.IsDir() != dir {
+			return fmt.Errorf("%s is %s here, and the volume is %s: choose another path", path, kind(info.IsDir()), kind(dir))
+		}
+		return nil
+	}
+	parent, rest, err := existing(path)
+	if err != nil {
+		return err
+	}
+	var stat unix.Stat_t
+	if err := unix.Stat(parent, &stat); err != nil {
+		return fmt.Errorf("%s: %w", parent, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("%s is a file here: choose another path", parent)
+	}
+	if !c.own[stat.Dev] {
+		if err := c.cover(parent); err != nil {
+			return err
+		}
+	}
+	// A symlink to nothing is in the way of what is to be there.
+	if first := filepath.Join(parent, rest[0]); isSymlink(first) {
+		if err := os.Remove(first); err != nil {
+			return err
+		}
+	}
+	return create(filepath.Join(append([]string{parent}, rest...)...), dir)
+}
+
+func kind(dir bool) string {
+	if dir {
+		return "a folder"
+	}
+	return "a file"
+}
+
+func isSymlink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// existing splits a path after the last folder that exists, which it returns
+// without symlinks.
+func existing(path string) (parent string, rest []string, err error) {
+	parts := strings.Split(strings.TrimPrefix(filepath.Clean(path), "/"), "/")
+	for i := len(parts) - 1; i >= 0; i-- {
+		prefix := "/" + filepath.Join(parts[:i]...)
+		if _, err := os.Stat(prefix); err != nil {
+			continue
+		}
+		parent, err = filepath.EvalSymlinks(prefix)
+		return parent, parts[i:], err
+	}
+	return "", nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+}

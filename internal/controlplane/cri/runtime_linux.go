@@ -1,0 +1,156 @@
+package cri
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	internalapi "k8s.io/cri-api/pkg/apis"
+	"k8s.io/cri-streaming/pkg/streaming"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/container"
+	"github.com/koboshi-dev/koboshi/internal/programs"
+)
+
+// Config is what a Runtime needs.
+type Config struct {
+	Programs programs.Set
+	// Dir is the runtime's own. What is in it is removed at start.
+	Dir string
+	// HostPaths are the folders below which files may be shown to containers.
+	HostPaths []string
+	// Subnet has the addresses of Pods.
+	Subnet netip.Prefix
+	// Init starts package container's Main. Empty means this program does.
+	Init []string
+	// Log is where what no caller sees is told. Nil means nowhere.
+	Log *slog.Logger
+}
+
+// Runtime is the container runtime.
+type Runtime struct {
+	config    Config
+	cwd       string // where programs start that say nothing
+	hostPaths []string
+	listener  net.Listener // for streaming
+	server    streaming.Server
+
+	mu         sync.Mutex
+	sandboxes  map[string]*sandbox
+	containers map[string]*process
+	taken      map[netip.Addr]bool
+	last       netip.Addr
+	watchers   map[chan event]struct{}
+	closing    bool
+	alive      sync.WaitGroup // programs that start or run
+	unfiltered sync.Once
+}
+
+var (
+	_ internalapi.RuntimeService      = (*Runtime)(nil)
+	_ internalapi.ImageManagerService = (*Runtime)(nil)
+)
+
+// goodbye is how long programs have at the end of Run to stop by themselves. A
+// person waits for it who has pressed Ctrl-C; the kubelet's own stopping of
+// Pods, with their grace, comes before.
+const goodbye = time.Second
+
+// New prepares a runtime; Run makes exec, attach and port-forward work.
+func New(config Config) (*Runtime, error) {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return nil, errors.New("/proc is of another pid namespace: mount it first")
+	}
+	if !config.Subnet.Addr().Is4() || config.Subnet.Bits() > 24 {
+		return nil, fmt.Errorf("%s is too small for Pods: use an IPv4 network of at least 256 addresses", config.Subnet)
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if len(config.Init) == 0 {
+		config.Init = []string{"/proc/self/exe", container.Verb}
+	}
+	if err := os.RemoveAll(config.Dir); err != nil {
+		return nil, fmt.Errorf("removing what an earlier start left: %w", err)
+	}
+	r := &Runtime{
+		config: config, last: config.Subnet.Masked().Addr(),
+		sandboxes: map[string]*sandbox{}, containers: map[string]*process{},
+		taken: map[netip.Addr]bool{}, watchers: map[chan event]struct{}{},
+	}
+	if err := os.MkdirAll(r.staging(), 0o700); err != nil {
+		return nil, fmt.Errorf("creating the runtime's folder: %w", err)
+	}
+	for _, path := range config.HostPaths {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, fmt.Errorf("folder for volumes: %w", err)
+		}
+		r.hostPaths = append(r.hostPaths, real)
+	}
+	var err error
+	if r.cwd, err = os.Getwd(); err != nil {
+		return nil, err
+	}
+	return r, r.listen()
+}
+
+func (r *Runtime) staging() string { return filepath.Join(r.config.Dir, "staging") }
+
+// Run serves exec, attach and port-forward until the context ends, then ends
+// all containers and returns when they are gone.
+func (r *Runtime) Run(ctx context.Context) error {
+	server := &http.Server{Handler: r.server, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(r.listener) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+		err = fmt.Errorf("serving exec, attach and port-forward: %w", err)
+	}
+	r.end()
+	return errors.Join(err, server.Close())
+}
+
+// end stops all programs, and lets no other one start.
+func (r *Runtime) end() {
+	r.mu.Lock()
+	r.closing = true
+	running := r.running(func(*process) bool { return true })
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	for _, p := range running {
+		p.signal(p.stopSignal())
+	}
+	for _, p := range running {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			p.kill()
+		}
+	}
+	r.alive.Wait()
+}
+
+// newID is as long as those of other runtimes.
+func newID() string {
+	id := make([]byte, 32)
+	_, _ = rand.Read(id) // never fails, as its documentation says
+	return hex.EncodeToString(id)
+}
+
+// Close does nothing: Run's context ends a Runtime.
+func (r *Runtime) Close(context.Context) error { return nil }

@@ -1,0 +1,273 @@
+package cri
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/binds"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/container"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/logs"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/rootfs"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/terminal"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
+)
+
+// started is a program that runs.
+type started struct {
+	main    *os.Process
+	streams *streams
+	log     *logs.File // nil without one
+}
+
+// start makes the container's namespaces and starts the program in them.
+func (r *Runtime) start(p *process) (*started, error) {
+	running := &started{}
+	var err error
+	if p.logPath != "" {
+		if running.log, err = logs.Open(p.logPath); err != nil {
+			return nil, err
+		}
+	}
+	if err = r.launch(p, running); running.streams != nil {
+		running.streams.started(running.log)
+	}
+	if err == nil {
+		return running, nil
+	}
+	if running.streams != nil {
+		running.streams.finish()
+	}
+	if running.log != nil {
+		_ = running.log.Close()
+	}
+	return nil, err
+}
+
+// launch returns when the program has taken the place of the init.
+func (r *Runtime) launch(p *process, running *started) error {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ours.Close() }()
+	spec := p.spec(p.argv())
+	spec.MountProc = true
+	err = thread.Run(func() (err error) {
+		defer func() { _ = theirs.Close() }()
+		if err := p.isolate(r.staging()); err != nil {
+			return err
+		}
+		if spec.Path, err = p.find(spec.Args[0], spec.Env); err != nil {
+			return err
+		}
+		dir, err := r.workingDir(p)
+		if err != nil {
+			return err
+		}
+		if err := r.filter(p); err != nil {
+			return err
+		}
+		// Here, because a terminal must be one of the container's.
+		io, err := openStreams(p.config.GetTty(), p.config.GetStdin())
+		if err != nil {
+			return err
+		}
+		running.streams = io
+		if io.terminal != nil {
+			if spec.Terminal, err = terminal.Name(io.terminal); err != nil {
+				return err
+			}
+		}
+		sys := newUser(spec.Capabilities)
+		sys.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS
+		sys.Setctty = p.config.GetTty()
+		running.main, err = os.StartProcess(r.config.Init[0], r.config.Init, &os.ProcAttr{
+			Dir: dir, Env: []string{}, Sys: sys,
+			Files: []*os.File{io.in, io.out, io.err, container.SpecFile: theirs},
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err = p.user.adopt(running.main.Pid); err == nil {
+		err = tell(ours, spec)
+	}
+	if err != nil {
+		_ = running.main.Kill()
+		_, _ = running.main.Wait()
+	}
+	return err
+}
+
+// newUser clones an init into a user namespace of its own, in which it is nobody
+// until adopted. It keeps what it needs for what package container does, and
+// what the program may have if that is root.
+func newUser(granted []int) *syscall.SysProcAttr {
+	kept := []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
+	for _, c := range granted {
+		kept = append(kept, uintptr(c))
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		AmbientCaps: kept,
+		// A signal to the plane's process group, as from Ctrl-C, is not theirs.
+		Setsid: true,
+	}
+}
+
+func socketPair() (*net.UnixConn, *os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("creating a socket: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "runtime"), os.NewFile(uintptr(pair[1]), "container")
+	defer func() { _ = ours.Close() }()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// tell gives the init its orders and waits for the exec, which closes the socket.
+func tell(init *net.UnixConn, spec container.Spec) error {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	_, err = init.Write(text)
+	if err = errors.Join(err, init.CloseWrite()); err != nil {
+		return fmt.Errorf("telling the container's first process what to start: %w", err)
+	}
+	if text, err = io.ReadAll(init); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+	if len(text) > 0 {
+		return complaint(text)
+	}
+	return nil
+}
+
+// A complaint is why the init could not become the program.
+type complaint string
+
+func (c complaint) Error() string { return string(c) }
+
+// spec is what the init is told; the path is found later.
+func (p *process) spec(argv []string) container.Spec {
+	security := p.config.GetLinux().GetSecurityContext()
+	granted, _ := capabilities(security.GetCapabilities()) // refuseContainer has had the error
+	return container.Spec{
+		Args: argv, Env: p.environment(), NoNewPrivs: security.GetNoNewPrivs(), Capabilities: granted,
+	}
+}
+
+// argv follows Kubernetes: a command replaces the program and its arguments.
+func (p *process) argv() []string {
+	command, args := p.config.GetCommand(), p.config.GetArgs()
+	if len(command) == 0 {
+		command = []string{p.program.Path}
+		if len(args) == 0 {
+			args = p.program.Args
+		}
+	}
+	return slices.Concat(command, args)
+}
+
+// isolate gives the calling thread the container's files and host name.
+func (p *process) isolate(staging string) error {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
+		return fmt.Errorf("leaving the namespaces: %w", err)
+	}
+	unix.Umask(0o022)
+	if name := p.sandbox.config.GetHostname(); name != "" && !p.sandbox.host {
+		if err := unix.Sethostname([]byte(name)); err != nil {
+			return fmt.Errorf("setting the host name: %w", err)
+		}
+	}
+	plan := rootfs.Plan{
+		Staging: staging, ReadOnly: p.config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
+		Program: p.program.Path, Names: []string{"/" + filepath.Base(p.program.Path)},
+	}
+	if command := p.config.GetCommand(); len(command) > 0 && filepath.IsAbs(command[0]) {
+		plan.Names = append(plan.Names, command[0])
+	}
+	if dir := p.config.GetWorkingDir(); dir != "" {
+		plan.Dirs = []string{dir}
+	}
+	for _, m := range p.config.GetMounts() {
+		plan.Mounts = append(plan.Mounts, rootfs.Mount{
+			Source: m.GetHostPath(), Target: m.GetContainerPath(),
+			ReadOnly: m.GetReadonly(), Recursive: m.GetRecursiveReadOnly(),
+			Slave: m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,
+		})
+	}
+	return plan.Apply()
+}
+
+// workingDir is looked up in the root directory of the calling thread. The
+// default of all, which no Pod has asked for, may be hidden by a volume.
+func (r *Runtime) workingDir(p *process) (string, error) {
+	for _, dir := range []string{p.config.GetWorkingDir(), p.program.WorkingDir} {
+		if dir == "" {
+			continue
+		}
+		if info, err := os.Stat(dir); err != nil {
+			return "", fmt.Errorf("workingDir: %w", err)
+		} else if !info.IsDir() {
+			return "", fmt.Errorf("workingDir %s is no folder: choose another one", dir)
+		}
+		return dir, nil
+	}
+	if info, err := os.Stat(r.cwd); err != nil || !info.IsDir() {
+		return "/", nil
+	}
+	return r.cwd, nil
+}
+
+// filter gives programs that are about to start on this thread the Pod's address.
+func (r *Runtime) filter(p *process) error {
+	if p.sandbox.host {
+		return nil
+	}
+	notifications, err := binds.Install()
+	if errors.Is(err, binds.ErrUnavailable) {
+		r.unfiltered.Do(func() {
+			r.config.Log.Warn("Pods on this machine share its ports: two that listen on the same one get in each other's way", "error", err)
+		})
+		return nil
+	} else if err != nil {
+		return err
+	}
+	go r.serveBinds(notifications, p.sandbox.address)
+	return nil
+}
+
+func (r *Runtime) serveBinds(notifications *os.File, address netip.Addr) {
+	if err := binds.Serve(notifications, address); err != nil {
+		r.config.Log.Error("a program cannot listen", "address", address, "error", err)
+	}
+}
+
+// exitCode is the program's, or as a shell has it for one that a signal ended.
+func exitCode(state *os.ProcessState, err error) int32 {
+	if err != nil {
+		return container.ExitFailed
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int32(status.Signal())
+	}
+	return int32(state.ExitCode())
+}

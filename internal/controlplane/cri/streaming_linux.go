@@ -1,0 +1,143 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-streaming/pkg/streaming"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+)
+
+// listen prepares the server of exec, attach and port-forward. It is on
+// loopback without TLS: an address is valid once, for a minute, and is told
+// only to the kubelet, which asks the API server who may.
+func (r *Runtime) listen() error {
+	var err error
+	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return fmt.Errorf("listening for exec, attach and port-forward: %w", err)
+	}
+	config := streaming.DefaultConfig
+	config.BaseURL = &url.URL{Scheme: "http", Host: r.listener.Addr().String()}
+	if r.server, err = streaming.NewServer(config, streamer{r}); err != nil {
+		return fmt.Errorf("preparing exec, attach and port-forward: %w", err)
+	}
+	return nil
+}
+
+// Exec returns where a client may run a command.
+func (r *Runtime) Exec(_ context.Context, request *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
+	if _, err := r.live(request.GetContainerId()); err != nil {
+		return nil, err
+	}
+	return r.server.GetExec(request)
+}
+
+// Attach returns where a client may talk to the program.
+func (r *Runtime) Attach(_ context.Context, request *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
+	if _, err := r.live(request.GetContainerId()); err != nil {
+		return nil, err
+	}
+	return r.server.GetAttach(request)
+}
+
+// PortForward returns where a client may reach the Pod's ports.
+func (r *Runtime) PortForward(_ context.Context, request *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+	if _, err := r.address(request.GetPodSandboxId()); err != nil {
+		return nil, err
+	}
+	return r.server.GetPortForward(request)
+}
+
+func (r *Runtime) address(sandboxID string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, err := r.sandbox(sandboxID)
+	if err != nil {
+		return "", err
+	}
+	if !s.ready {
+		return "", errors.New("the Pod is not running")
+	}
+	return s.address.String(), nil
+}
+
+// A streamer does what clients of the streaming server ask for.
+type streamer struct{ *Runtime }
+
+// Exec runs a command. Streams that the client does not want are nil.
+func (s streamer) Exec(ctx context.Context, id string, argv []string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {
+	p, err := s.live(id)
+	if err != nil {
+		return err
+	}
+	if tty {
+		return s.streamTerminal(ctx, p, argv, in, writer(out), sizes)
+	}
+	return s.stream(ctx, p, argv, in, writer(out), writer(errs))
+}
+
+// writer keeps nil nil.
+func writer(w io.WriteCloser) io.Writer {
+	if w == nil {
+		return nil
+	}
+	return w
+}
+
+// Attach talks to the program.
+func (s streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, _ bool, sizes <-chan remotecommand.TerminalSize) error {
+	s.mu.Lock()
+	p, err := s.container(id)
+	var streams *streams
+	if err == nil {
+		streams = p.streams
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if streams == nil {
+		return fmt.Errorf("container %s is not running", p.config.GetMetadata().GetName())
+	}
+	if streams.terminal != nil {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go resize(ctx, streams.terminal, sizes)
+	}
+	streams.attach(ctx, in, writer(out), writer(errs), p.config.GetStdinOnce())
+	return nil
+}
+
+// PortForward connects a client with a port of the Pod's address.
+func (s streamer) PortForward(ctx context.Context, sandboxID string, port int32, client io.ReadWriteCloser) error {
+	address, err := s.address(sandboxID)
+	if err != nil {
+		return err
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(int(port))))
+	if err != nil {
+		return fmt.Errorf("reaching port %d: %w", port, err)
+	}
+	defer func() { _ = conn.Close() }()
+	received := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(conn, client)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		received <- err
+	}()
+	// The program's end of the connection is the end: a client need not close its
+	// half before.
+	_, err = io.Copy(client, conn)
+	_ = client.Close()
+	if err != nil {
+		return fmt.Errorf("copying from port %d: %w", port, err)
+	}
+	return nil
+}

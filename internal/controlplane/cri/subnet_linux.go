@@ -1,0 +1,54 @@
+package cri
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// The second numbers of the networks that planes take: not the lowest, where
+// others have addresses (127.0.0.53, 127.0.1.1).
+const (
+	firstSubnet = 16
+	lastSubnet  = 254
+)
+
+// ClaimSubnet takes the first 127.N.0.0/16 that no other plane has, until it is
+// closed or the process ends. The name that says so is in the abstract socket
+// namespace, which belongs to the network namespace, as the addresses do.
+func ClaimSubnet() (netip.Prefix, io.Closer, error) {
+	for n := byte(firstSubnet); n <= lastSubnet; n++ {
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, n, 0, 0}), 16)
+		held, err := hold("@koboshi-pods-" + subnet.String())
+		if errors.Is(err, unix.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return netip.Prefix{}, nil, fmt.Errorf("claiming addresses for Pods: %w", err)
+		}
+		return subnet, held, nil
+	}
+	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: all 127.N.0.0/16 are in use; end another koboshi up")
+}
+
+// A claim is the number of an open socket, and not a Go value that the garbage
+// collector closes when it is forgotten.
+type claim int
+
+func hold(name string) (claim, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err != nil {
+		_ = unix.Close(fd)
+		return 0, err
+	}
+	return claim(fd), nil
+}
+
+// Close gives the addresses up.
+func (c claim) Close() error { return unix.Close(int(c)) }

@@ -1,0 +1,2 @@
+// Package terminal opens pseudo terminals.
+package terminal

@@ -1,0 +1,2 @@
+// Package thread runs functions on threads that may be changed beyond repair.
+package thread

@@ -1,0 +1,37 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/kubernetes/pkg/kubelet/server"
+)
+
+// auth lets the API server in and nobody else, not even with a certificate of
+// the plane: who may do what with a Pod is the API server's to decide.
+func (c Config) auth() (server.AuthInterface, error) {
+	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("reading the clients' authority: %w", err)
+	}
+	return server.NewKubeletAuth(
+		x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion),
+		server.NewNodeAuthorizerAttributesGetter(types.NodeName(c.NodeName)),
+		only(Client),
+		ca,
+	), nil
+}
+
+// only authorizes one user.
+type only string
+
+func (name only) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetUser().GetName() == string(name) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionDeny, "only the API server may ask a kubelet", nil
+}

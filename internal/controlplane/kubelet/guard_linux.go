@@ -1,0 +1,96 @@
+package kubelet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/kubernetes/pkg/kubelet"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+)
+
+// guardedOS keeps upstream from removing and writing what is not its own. A
+// kubelet believes that it owns its machine; this one is a guest.
+type guardedOS struct {
+	kubecontainer.RealOS
+	root string
+}
+
+// own reports whether the path is below the kubelet's folder.
+func (g guardedOS) own(path string) bool {
+	return filepath.IsAbs(path) && strings.HasPrefix(filepath.Clean(path), filepath.Clean(g.root)+"/")
+}
+
+func (g guardedOS) foreign(doing, path string) error {
+	return fmt.Errorf("%s %q: it is not below %s", doing, path, g.root)
+}
+
+// MkdirAll makes folders. Those for links to logs, in /var/log, are left out.
+func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
+	if legacyLogs(path) {
+		return nil
+	}
+	if !g.own(path) {
+		return g.foreign("making", path)
+	}
+	return g.RealOS.MkdirAll(path, perm)
+}
+
+// Symlink makes links, but for those to logs in /var/log.
+func (g guardedOS) Symlink(oldname, newname string) error {
+	if legacyLogs(newname) {
+		return nil
+	}
+	if !g.own(newname) {
+		return g.foreign("linking", newname)
+	}
+	return g.RealOS.Symlink(oldname, newname)
+}
+
+// Remove removes a file of the kubelet's.
+func (g guardedOS) Remove(path string) error {
+	if legacyLogs(path) {
+		return nil
+	}
+	if !g.own(path) {
+		return g.foreign("removing", path)
+	}
+	return g.RealOS.Remove(path)
+}
+
+// RemoveAll removes a folder of the kubelet's.
+func (g guardedOS) RemoveAll(path string) error {
+	if !g.own(path) {
+		return g.foreign("removing", path)
+	}
+	return g.RealOS.RemoveAll(path)
+}
+
+// Rename moves a file of the kubelet's.
+func (g guardedOS) Rename(oldpath, newpath string) error {
+	if !g.own(oldpath) || !g.own(newpath) {
+		return g.foreign("moving", oldpath)
+	}
+	return g.RealOS.Rename(oldpath, newpath)
+}
+
+// Create makes a file of the kubelet's.
+func (g guardedOS) Create(path string) (*os.File, error) {
+	if !g.own(path) {
+		return nil, g.foreign("creating", path)
+	}
+	return g.RealOS.Create(path)
+}
+
+// Glob finds files, but none in /var/log: those are links of another kubelet.
+func (g guardedOS) Glob(pattern string) ([]string, error) {
+	if legacyLogs(pattern) {
+		return nil, nil
+	}
+	return g.RealOS.Glob(pattern)
+}
+
+func legacyLogs(path string) bool {
+	return path == kubelet.DefaultContainerLogsDir || strings.HasPrefix(path, kubelet.DefaultContainerLogsDir+"/")
+}

@@ -1,0 +1,56 @@
+// Package kubelet runs upstream's kubelet for one node of a plane: this machine.
+//
+//	Start (in the plane's process)             Main (in its own)
+//	  clones with a new user,     ──config──▶    kubelet, and the runtime of
+//	  mount and pid namespace     ◀──report──    package cri
+//	  holds a pipe                ───────────    ends when the pipe does, and the
+//	                                             kernel ends all that it started
+//
+// In its user namespace the invoking user is root, and outside no more than
+// before. It is a process of its own also because upstream's feature gates,
+// metrics and loggers are global.
+package kubelet
+
+import (
+	"errors"
+
+	"github.com/koboshi-dev/koboshi/internal/programs"
+)
+
+// Name is the component's name, and that of its log file.
+const Name = "kubelet"
+
+// Verb is the argument that makes this program a kubelet.
+const Verb = "kubelet"
+
+// Client is the only user that the kubelet serves: the API server.
+const Client = "kube-apiserver-kubelet-client"
+
+// Config says what to run. It travels to the kubelet's process as JSON.
+type Config struct {
+	// NodeName is the name of the Node, which exists already and has addresses.
+	NodeName string
+	// Kubeconfig is a file with the node's own identity.
+	Kubeconfig string
+	// Root is the folder of the kubelet and the runtime.
+	Root string
+	// ServingCert, ServingKey and ClientCA are files.
+	ServingCert, ServingKey, ClientCA string
+	// Programs are what the images stand for. An empty WorkingDir means that of
+	// the process that calls Start.
+	Programs programs.Set
+	// HostPaths are the folders below which volumes of type hostPath may lie.
+	HostPaths []string
+	// Containers are told APIServer, a host and a port, where upstream tells
+	// them ServiceIP, the address of the Service "kubernetes": no packet would
+	// find its way there.
+	ServiceIP, APIServer string
+	// Verbosity is klog's -v.
+	Verbosity int
+}
+
+// ErrForbidden reports that this user may make no namespaces.
+var ErrForbidden = errors.New("this system does not let you make the namespaces that hold a program; " +
+	"allow it with `sysctl -w user.max_user_namespaces=15000` as root, on Ubuntu also " +
+	"`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, on older Debian " +
+	"`sysctl -w kernel.unprivileged_userns_clone=1`, and start koboshi up again")

@@ -1,0 +1,135 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// The kubelet's process inherits two pipes.
+const (
+	lifelineFD = 3 // brings the Config, and its end is the process's
+	reportFD   = 4 // takes the report
+)
+
+// A report is what the kubelet's process says once: that it is set up, or why not.
+type report struct {
+	Forbidden bool   `json:"forbidden,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// Process is a running kubelet.
+type Process struct {
+	cmd      *exec.Cmd
+	lifeline *os.File
+	ended    chan struct{}
+	err      error // once ended
+}
+
+// Start runs a kubelet whose output, that of the log included, goes to logs. It
+// returns when the namespaces stand and the kubelet begins. Where they are
+// forbidden the error is ErrForbidden.
+func Start(c Config, logs *os.File) (*Process, error) {
+	lifelineEnd, lifeline, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the kubelet: %w", err)
+	}
+	reports, reportEnd, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the kubelet: %w", err), lifelineEnd.Close(), lifeline.Close())
+	}
+	p := &Process{cmd: command(logs, lifelineEnd, reportEnd), lifeline: lifeline, ended: make(chan struct{})}
+	err = p.cmd.Start()
+	_, _ = lifelineEnd.Close(), reportEnd.Close()
+	if err != nil {
+		_, _ = lifeline.Close(), reports.Close()
+		if forbids(err) {
+			return nil, fmt.Errorf("%w (%w)", ErrForbidden, err)
+		}
+		return nil, fmt.Errorf("starting the kubelet: %w", err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	if err := p.handOver(c, reports); err != nil {
+		p.Stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// command is this program again, in namespaces of its own. A session of its own
+// keeps what is typed at the terminal from reaching it and the programs.
+func command(logs, lifeline, reports *os.File) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{"koboshi", Verb}
+	cmd.Stdout, cmd.Stderr = logs, logs
+	cmd.ExtraFiles = []*os.File{lifeline, reports}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:      true,
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	return cmd
+}
+
+// forbids reports whether err is how the kernel refuses a namespace: the limit
+// is zero, a policy says no, or it was built without.
+func forbids(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS},
+		func(no error) bool { return errors.Is(err, no) })
+}
+
+func (p *Process) handOver(c Config, reports io.ReadCloser) error {
+	defer func() { _ = reports.Close() }()
+	if err := json.NewEncoder(p.lifeline).Encode(c); err != nil {
+		return fmt.Errorf("configuring the kubelet: %w", err)
+	}
+	var r report
+	err := json.NewDecoder(reports).Decode(&r)
+	switch {
+	case err != nil:
+		return errors.New("the kubelet ended before it began")
+	case r.Forbidden:
+		return fmt.Errorf("%w (%s)", ErrForbidden, r.Error)
+	case r.Error != "":
+		return fmt.Errorf("starting the kubelet: %s", r.Error)
+	}
+	return nil
+}
+
+// Ended is closed when the process and all that it started have ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err tells how the process ended; nil while it runs.
+func (p *Process) Err() error {
+	select {
+	case <-p.ended:
+	default:
+		return nil
+	}
+	if p.err == nil {
+		return errors.New("ended unexpectedly")
+	}
+	return p.err
+}
+
+// Stop ends the kubelet and all Pods, and returns when none of their processes
+// is left. Programs are told, and have a moment to end by themselves.
+func (p *Process) Stop() {
+	_ = p.lifeline.Close()
+	select {
+	case <-p.ended:
+	case <-time.After(goodbye):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}

@@ -1,0 +1,145 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/programs"
+)
+
+// This binary, started as a kubelet, does what the test says in NodeName.
+func TestMain(m *testing.M) {
+	if !Called() {
+		os.Exit(m.Run())
+	}
+	lifeline, reports := inherited()
+	var c Config
+	if err := json.NewDecoder(lifeline).Decode(&c); err != nil {
+		panic(err)
+	}
+	switch c.NodeName {
+	case "forbidden":
+		_ = json.NewEncoder(reports).Encode(report{Forbidden: true})
+	case "fails":
+		_ = json.NewEncoder(reports).Encode(report{Error: "out of luck"})
+	case "dies":
+		os.Exit(3)
+	case "runs":
+		child := exec.Command("sleep", "1000")
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		dir, _ := os.Getwd()
+		_, _ = fmt.Fprintln(os.Stdout, os.Getpid(), dir)
+		_ = json.NewEncoder(reports).Encode(report{})
+		_ = reports.Close()
+		_, _ = io.Copy(io.Discard, lifeline)
+	}
+	os.Exit(0)
+}
+
+func start(t *testing.T, what string) (*Process, *os.File, error) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	p, err := Start(Config{NodeName: what, Programs: programs.Set{{Image: "web"}}}, log)
+	if errors.Is(err, ErrForbidden) && what != "forbidden" {
+		t.Skip(err)
+	}
+	return p, log, err
+}
+
+func TestAProcessThatDoesNotBeginSaysWhy(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]string{"forbidden": "sysctl", "fails": "out of luck", "dies": "ended before it began"} {
+		_, _, err := start(t, what)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want something about %q", what, err, want)
+		}
+		if errors.Is(err, ErrForbidden) != (what == "forbidden") {
+			t.Errorf("%s: forbidden is %t", what, errors.Is(err, ErrForbidden))
+		}
+	}
+}
+
+func TestStopLeavesNothingOfWhatWasStarted(t *testing.T) {
+	t.Parallel()
+	p, log, err := start(t, "runs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.ReadFile(log.Name())
+	here, _ := os.Getwd()
+	if want := "1 " + here + "\n"; string(said) != want || err != nil {
+		t.Errorf("it is %q (%v), want %q: the first of its namespace, and programs start here", said, err, want)
+	}
+	children := childrenOf(t, p.cmd.Process.Pid)
+	if len(children) != 1 {
+		t.Fatalf("children: %v", children)
+	}
+	if p.Err() != nil {
+		t.Error(p.Err())
+	}
+	p.Stop()
+	if alive(children[0]) {
+		t.Error("a child is left")
+	}
+	if p.Err() == nil {
+		t.Error("its end is not told")
+	}
+	p.Stop() // again is harmless
+}
+
+func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
+	t.Parallel()
+	p, _, err := start(t, "runs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := childrenOf(t, p.cmd.Process.Pid)
+	// As the kernel does when this process is killed.
+	if err := p.lifeline.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Ended():
+	case <-time.After(10 * time.Second):
+		t.Fatal("it goes on")
+	}
+	if alive(children[0]) {
+		t.Error("a child is left")
+	}
+}
+
+func childrenOf(t *testing.T, pid int) (children []int) {
+	t.Helper()
+	file, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range strings.Fields(string(file)) {
+		child, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		children = append(children, child)
+	}
+	return children
+}
+
+func alive(pid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	return err == nil
+}

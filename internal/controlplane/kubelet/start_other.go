@@ -1,0 +1,31 @@
+//go:build !linux
+
+package kubelet
+
+import (
+	"errors"
+	"os"
+)
+
+var errLinux = errors.New("the kubelet needs Linux, whose namespaces hold the programs; use a virtual machine")
+
+// Process is a running kubelet. There is none on this system.
+type Process struct{}
+
+// Start fails on this system.
+func Start(Config, *os.File) (*Process, error) { return nil, errLinux }
+
+// Ended is never closed.
+func (*Process) Ended() <-chan struct{} { return nil }
+
+// Err is always nil.
+func (*Process) Err() error { return nil }
+
+// Stop does nothing.
+func (*Process) Stop() {}
+
+// Called reports whether this program was called as a kubelet.
+func Called() bool { return false }
+
+// Main is never called on this system.
+func Main() int { return 1 }

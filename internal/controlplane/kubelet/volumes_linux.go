@@ -1,0 +1,58 @@
+package kubelet
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/volume"
+	"k8s.io/kubernetes/pkg/volume/configmap"
+	"k8s.io/kubernetes/pkg/volume/downwardapi"
+	"k8s.io/kubernetes/pkg/volume/emptydir"
+	"k8s.io/kubernetes/pkg/volume/hostpath"
+	"k8s.io/kubernetes/pkg/volume/projected"
+	"k8s.io/kubernetes/pkg/volume/secret"
+)
+
+// volumePlugins are those that need nothing but this machine. A Pod with a
+// volume of another kind is told that no plugin matches.
+func volumePlugins() (plugins []volume.VolumePlugin) {
+	for _, some := range [][]volume.VolumePlugin{
+		emptydir.ProbeVolumePlugins(),
+		hostpath.ProbeVolumePlugins(volume.VolumeConfig{}),
+		secret.ProbeVolumePlugins(),
+		configmap.ProbeVolumePlugins(),
+		downwardapi.ProbeVolumePlugins(),
+		projected.ProbeVolumePlugins(),
+	} {
+		for _, plugin := range some {
+			plugins = append(plugins, unowned{plugin})
+		}
+	}
+	return plugins
+}
+
+// unowned gives no volume to a user or a group of a Pod: in the namespace of
+// the kubelet there is one user, and each program is that user, by whatever
+// number it sees itself.
+type unowned struct{ volume.VolumePlugin }
+
+// NewMounter makes what mounts a volume.
+func (p unowned) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
+	m, err := p.VolumePlugin.NewMounter(spec, pod)
+	if err != nil {
+		return nil, err
+	}
+	return unownedMounter{m}, nil
+}
+
+type unownedMounter struct{ volume.Mounter }
+
+// SetUp mounts the volume.
+func (m unownedMounter) SetUp(args volume.MounterArgs) error {
+	args.FsUser, args.FsGroup = nil, nil
+	return m.Mounter.SetUp(args)
+}
+
+// SetUpAt mounts the volume at a folder.
+func (m unownedMounter) SetUpAt(dir string, args volume.MounterArgs) error {
+	args.FsUser, args.FsGroup = nil, nil
+	return m.Mounter.SetUpAt(dir, args)
+}

@@ -1,0 +1,113 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// dialTimeout bounds the wait for one Pod. On loopback only a full backlog waits.
+	dialTimeout = 3 * time.Second
+	// lastBytes is how long one direction of a connection may go on after the
+	// other broke: an answer that is on its way should arrive.
+	lastBytes = time.Second
+	// acceptPause is the wait after connections could not be accepted, which
+	// happens when the process has too many files open.
+	acceptPause = 100 * time.Millisecond
+)
+
+// listener is where one port of a Service can be reached. Its address stays
+// the same; where it leads may change at any time.
+type listener struct {
+	*net.TCPListener
+	targets atomic.Pointer[[]string]
+	turn    atomic.Uint64
+	log     *slog.Logger
+}
+
+// listen takes the port that is preferred, if there is one and it is free.
+func listen(preferred int, log *slog.Logger) (*listener, error) {
+	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(preferred)))
+	if err != nil && preferred != 0 {
+		l, err = net.Listen("tcp4", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening a port for a service: %w", err)
+	}
+	return &listener{TCPListener: l.(*net.TCPListener), log: log}, nil
+}
+
+// serve forwards connections until the listener is closed. Those it has
+// accepted by then go on until they end or ctx does.
+func (l *listener) serve(ctx context.Context, connections *sync.WaitGroup) {
+	for {
+		client, err := l.AcceptTCP()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			l.log.Error("accepting a connection", "address", l.Addr().String(), "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+		default:
+			connections.Go(func() { l.forward(ctx, client) })
+		}
+	}
+}
+
+func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
+	defer func() { _ = client.Close() }()
+	server := l.dial(ctx)
+	if server == nil {
+		_ = client.SetLinger(0) // refused, as far as that can be said now
+		return
+	}
+	defer func() { _ = server.Close() }()
+	defer context.AfterFunc(ctx, func() {
+		_ = client.Close()
+		_ = server.Close()
+	})()
+	var requests sync.WaitGroup
+	requests.Go(func() { carry(server, client) })
+	carry(client, server)
+	requests.Wait()
+}
+
+// dial connects to the Pod whose turn it is, or else to the next that answers.
+func (l *listener) dial(ctx context.Context) *net.TCPConn {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	targets := *l.targets.Load()
+	first := l.turn.Add(1)
+	for i := range uint64(len(targets)) {
+		target := targets[(first+i)%uint64(len(targets))]
+		c, err := dialer.DialContext(ctx, "tcp4", target)
+		if err == nil {
+			return c.(*net.TCPConn)
+		}
+		l.log.Info("a pod did not answer", "address", l.Addr().String(), "pod", target, "err", err)
+	}
+	return nil
+}
+
+// carry copies one direction of a connection to its end, and ends it there too.
+func carry(to, from *net.TCPConn) {
+	_, err := io.Copy(to, from)
+	if err == nil {
+		err = to.CloseWrite()
+	}
+	if err != nil {
+		until := time.Now().Add(lastBytes)
+		_ = to.SetDeadline(until)
+		_ = from.SetDeadline(until)
+	}
+}
