@@ -10,9 +10,12 @@ MAKEFLAGS   += --no-builtin-rules --no-print-directory
 STATIC    := CGO_ENABLED=0
 LDFLAGS   := -s -w
 OPERATOR  := operators/storagebucket
+SITES     := operators/markdownview
+# Modules of their own that are linted as the root is.
+MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES)
 # What can be tested under the race detector without compiling all of
 # Kubernetes a second time; see docs/design/2026-11-20-tests.md.
-HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./cmd/koboshi
+HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./cmd/koboshi
 COMPILE   := bin/compile
 LINT      := bin/golangci-lint
 
@@ -23,7 +26,7 @@ help: ## List the targets
 ##@ Use
 
 .PHONY: demo
-demo: build operator ## Build everything and tell the story with the real parts
+demo: build operator sites ## Build everything and tell the story with the real parts
 	@go build -o bin/demo ./demo
 	@exec bin/demo
 
@@ -39,6 +42,10 @@ operator: $(COMPILE) ## Build the StorageBucket operator and the S3 server it is
 	@$(STATIC) $(COMPILE) operator $(OPERATOR) -o bin/manager ./cmd
 	@$(STATIC) $(COMPILE) s3client $(OPERATOR) -o bin/s3client ./test/s3client
 	@$(STATIC) $(COMPILE) s3server $(OPERATOR)/test/s3server -o ../../bin/s3server .
+
+.PHONY: sites
+sites: $(COMPILE) ## Build the MarkdownView operator and its viewer
+	@$(MAKE) -C $(SITES) build
 
 # Stock programs of the versions in go.mod, to compare with.
 .PHONY: stock
@@ -58,7 +65,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 ##@ Prove
 
 .PHONY: test
-test: compiler test-unit test-bench test-conformance test-dropin test-operator ## Run the whole test suite
+test: compiler test-unit test-bench test-conformance test-dropin test-guide test-operator test-sites ## Run the whole test suite
 
 .PHONY: compiler
 compiler:
@@ -67,7 +74,7 @@ compiler:
 .PHONY: test-unit
 test-unit: ## Test the packages
 	$(STATIC) go vet ./...
-	go test -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance)")
+	go test -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
 	$(STATIC) go test $(HEAVY)
 
 .PHONY: test-race
@@ -77,6 +84,10 @@ test-race: ## Test the heavy packages under the race detector too: compiles Kube
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box
 	go test -race -timeout 20m ./conformance
+
+.PHONY: test-guide
+test-guide: build ## Test that the handbook is whole, and that what it says to type works
+	go test ./docs/guide
 
 .PHONY: test-dropin
 test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest, in CI's size
@@ -93,6 +104,11 @@ test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
 	$(MAKE) -C $(OPERATOR) test KOBOSHI="$(CURDIR)/bin/koboshi"
 
+.PHONY: test-sites
+test-sites: build ## Test the MarkdownView operator, and its sites in a browser
+	$(STATIC) $(MAKE) -C $(SITES) verify
+	$(MAKE) -C $(SITES) test KOBOSHI="$(CURDIR)/bin/koboshi"
+
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
 	cd bench && $(STATIC) go vet ./... && go test -race ./...
@@ -104,11 +120,9 @@ takeout: build ## Show that each conformance test fails when its part is taken o
 .PHONY: lint
 lint: $(LINT) ## Lint all modules
 	$(STATIC) $(LINT) run ./...
-	cd bench && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
-	cd conformance/envtest && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
-	cd $(OPERATOR) && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
-	cd $(OPERATOR)/test/s3server && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
-	cd $(OPERATOR)/test/install && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...
+	@for module in $(MODULES); do echo "lint $$module"; \
+	  (cd $$module && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
+	done
 
 $(LINT): tools/go.mod tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -124,6 +138,11 @@ bench-storagebucket: build ## Measure the StorageBucket operator at scale, besid
 	@mkdir -p docs/bench
 	$(MAKE) -C $(OPERATOR) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHFLAGS="-o $(CURDIR)/docs/bench/storagebucket.json $(BENCHFLAGS)"
 
+.PHONY: bench-markdownview
+bench-markdownview: build sites ## Measure the MarkdownView operator: apply to served, at scale, and its viewer beside nginx
+	@mkdir -p docs/bench
+	$(MAKE) -C $(SITES) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHDIR="$(CURDIR)/docs/bench"
+
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state
-	rm -rf bin dist .demo $(OPERATOR)/bin
+	rm -rf bin dist .demo $(OPERATOR)/bin $(SITES)/bin

@@ -1,7 +1,7 @@
 // Command demo tells the story of Koboshi with the real parts: a Kubernetes in
-// one process, a Deployment that comes true and stays true, and a resource of
-// our own that watches over, makes and repairs buckets in a real S3 server on
-// loopback.
+// one process, a Deployment that comes true and stays true, a resource of our
+// own that watches over, makes and repairs buckets in a real S3 server on
+// loopback, and one that serves a documentation site.
 //
 // It uses nothing but the built programs, and stops at the first thing that
 // does not happen in time. On a terminal everything keeps running at the end,
@@ -37,6 +37,8 @@ var story = []chapter{
 	{"Somebody changes it outside, and the store sends word", (*demo).externalEvent},
 	{"The store goes down, and comes back", (*demo).storeOutage},
 	{"Wrong keys are told from a missing store", (*demo).wrongKeys},
+	{"A site from one resource, served by Pods that are processes", (*demo).publishHandbook},
+	{"The site is edited while it is read", (*demo).editHandbook},
 }
 
 func main() {
@@ -85,5 +87,9 @@ func (d *demo) tellHowToGoOn() {
   bin/koboshi kubectl scale deployment/nginx --replicas=4
   bin/koboshi kubectl get storagebuckets
   bin/koboshi kubectl explain storagebucket.spec.probe
+  bin/koboshi kubectl get markdownviews
 `, stateDir)
+	if interactive() {
+		fmt.Printf("\nThe handbook is at %s\n", d.siteURL)
+	}
 }

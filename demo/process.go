@@ -34,6 +34,8 @@ type demo struct {
 	// Where the operator takes word from outside, and from whom.
 	notifyURL, notifyToken string
 
+	siteURL string // where the handbook is served
+
 	processes []*process
 }
 

@@ -1,0 +1,123 @@
+package guide
+
+import (
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// page is what the tests know of a page. It is read with a few patterns and not
+// with a Markdown library: the book keeps to what they understand.
+type page struct {
+	path    string
+	anchors map[string]bool
+	links   []link
+	blocks  []block
+}
+
+type link struct {
+	line   int
+	target string
+}
+
+// block is a fenced block of code.
+type block struct {
+	line     int // of its first line of code
+	language string
+	text     string
+}
+
+var (
+	fence      = regexp.MustCompile("^ {0,3}```([a-z]*)$")
+	heading    = regexp.MustCompile(`^#{1,6} +(.+?)$`)
+	codeSpan   = regexp.MustCompile("`[^`]*`")
+	inlineLink = regexp.MustCompile(`\]\(([^()\s]*)\)`)
+	linkText   = regexp.MustCompile(`!?\[([^\]]*)\]\([^()]*\)`)
+)
+
+func readPage(t *testing.T, name string) page {
+	t.Helper()
+	data, err := fs.ReadFile(Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := page{path: name, anchors: map[string]bool{}}
+	var open *block
+	for i, line := range strings.Split(string(data), "\n") {
+		number := i + 1
+		switch mark := fence.FindStringSubmatch(line); {
+		case mark != nil && open == nil:
+			open = &block{line: number + 1, language: mark[1]}
+		case mark != nil && mark[1] == "":
+			p.blocks = append(p.blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		default:
+			p.prose(number, line)
+		}
+	}
+	if open != nil {
+		t.Errorf("%s:%d: this block of code does not end", name, open.line-1)
+	}
+	return p
+}
+
+func (p *page) prose(number int, line string) {
+	if h := heading.FindStringSubmatch(line); h != nil {
+		p.anchors[p.anchor(h[1])] = true
+	}
+	for _, found := range inlineLink.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, ""), -1) {
+		p.links = append(p.links, link{line: number, target: found[1]})
+	}
+}
+
+// anchor is the ID that GitHub gives a heading with this text. The book has no
+// page with two headings of one text; the second would shadow the first here.
+func (p *page) anchor(text string) string {
+	text = linkText.ReplaceAllString(text, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsNumber(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+}
+
+func readPages(t *testing.T) map[string]page {
+	t.Helper()
+	pages := map[string]page{}
+	for name := range files(t) {
+		if path.Ext(name) == ".md" {
+			pages[name] = readPage(t, name)
+		}
+	}
+	return pages
+}
+
+// files are all of the book, with their sizes.
+func files(t *testing.T) map[string]int64 {
+	t.Helper()
+	all := map[string]int64{}
+	err := fs.WalkDir(Files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		all[name] = info.Size()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

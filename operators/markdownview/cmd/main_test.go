@@ -1,0 +1,66 @@
+package main
+
+import (
+	"flag"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
+	for _, tc := range []struct {
+		address            string
+		secure, ok, filter bool
+	}{
+		{"0", true, true, false},
+		{"0", false, true, false},
+		{":8443", true, true, true},
+		{":8080", false, false, false},
+		{"192.0.2.1:8080", false, false, false},
+		{"127.0.0.1:8080", false, true, false},
+		{"localhost:8080", false, true, false},
+	} {
+		got, err := options{metricsAddr: tc.address, metricsSecure: tc.secure}.metricsOptions()
+		if (err == nil) != tc.ok {
+			t.Errorf("%+v: error %v", tc, err)
+		}
+		if (got.FilterProvider != nil) != tc.filter || got.SecureServing != tc.filter {
+			t.Errorf("%+v: authentication %v, TLS %v", tc, got.FilterProvider != nil, got.SecureServing)
+		}
+	}
+}
+
+func TestFlagsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+	for name, args := range map[string][]string{
+		"--viewer-image":              {"--viewer-image="},
+		"--viewer-requests":           {"--viewer-requests=cpu"},
+		"--viewer-limits":             {"--viewer-limits=memory=much"},
+		"--content-limit":             {"--content-limit=0"},
+		"--progress-deadline":         {"--progress-deadline=-1s"},
+		"--max-concurrent-reconciles": {"--max-concurrent-reconciles=0"},
+	} {
+		var o options
+		f := flag.NewFlagSet("", flag.ContinueOnError)
+		o.bind(f)
+		if err := f.Parse(append([]string{"--viewer-image=v:1"}, args...)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.controllerOptions(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestResourcesOfViewersAreRead(t *testing.T) {
+	got, err := resourceList("", "cpu=10m, memory=32Mi")
+	if err != nil || got.Cpu().MilliValue() != 10 || got.Memory().Value() != 32<<20 {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+// A manager that is killed keeps its lease until it expires.
+func TestTheManagerStopsWithinTheTimeThatItsPodIsGiven(t *testing.T) {
+	if shutdownTimeout >= 15*time.Second {
+		t.Errorf("%s is not less than terminationGracePeriodSeconds in config/manager", shutdownTimeout)
+	}
+}

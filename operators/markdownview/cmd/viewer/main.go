@@ -1,0 +1,66 @@
+// Command viewer serves a directory of Markdown as a documentation site.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		slog.New(slog.NewJSONHandler(os.Stderr, nil)).Error("viewer failed", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stderr io.Writer) error {
+	flags := flag.NewFlagSet("viewer", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var o viewer.Options
+	var listen, theme string
+	flags.StringVar(&o.Content, "content", "", "the `directory` of Markdown to serve")
+	flags.StringVar(&listen, "listen", ":8080", "the `address` to listen on; port 0 takes a free one, and the log says which")
+	flags.StringVar(&o.Site.BasePath, "base-path", "/", "the `path` below which the site is served, such as /handbook/")
+	flags.StringVar(&o.Site.Title, "title", "", "the `title` of the site (default: that of the book)")
+	flags.StringVar(&theme, "theme", string(site.ThemeAuto), "how the site looks to a reader who has not chosen: auto, light or dark")
+	flags.DurationVar(&o.ShutdownGrace, "shutdown-grace", 20*time.Second, "the most `time` between SIGTERM and the end")
+	flags.DurationVar(&o.Rescan, "rescan", 30*time.Second, "how often to look for changes that were not announced")
+	flags.BoolVar(&o.AccessLog, "access-log", false, "log each request")
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp // the flags have told what is wrong
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is no flag; see --help", flags.Arg(0))
+	}
+	o.Site.Theme = site.Theme(theme)
+	o.Loaded = settleMemory
+	o.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
+	v, err := viewer.New(o)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w; choose another address with --listen", err)
+	}
+	o.Logger.Info("listening", "address", listener.Addr().String(), "basePath", o.Site.BasePath)
+	return v.Run(ctx, listener)
+}

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Copies into the Helm chart what it shares with config/, because a chart cannot
+# refer to files outside its folder. hack/verify-generated.sh says when the copies
+# are out of date.
+#
+#   hack/chart-files.sh            into the chart
+#   hack/chart-files.sh FOLDER     into a folder, to compare
+set -eu
+cd "$(dirname "$0")/.."
+if [ $# -eq 0 ]; then
+	set -- charts/markdownview/files
+	rm -rf "$1"
+fi
+mkdir -p "$1/crds" "$1/rbac"
+cp config/crd/bases/*.yaml "$1/crds/"
+cp config/rbac/role.yaml config/rbac/*_role.yaml "$1/rbac/"
+cp config/prometheus/rules.yaml "$1/prometheus-rules.yaml"
+cp config/network-policy/manager.yaml "$1/network-policy.yaml"
+kubectl kustomize config/webhook >"$1/webhooks.yaml"

@@ -1,0 +1,80 @@
+package book
+
+import (
+	"fmt"
+	"strings"
+)
+
+// longest is the length, in bytes, of a link that is looked at. A definition of
+// a reference may be used many times, so that what each use costs has a limit.
+const longest = 1024
+
+// check follows the links of all pages.
+func (r *reader) check() {
+	for i := range r.book.Pages {
+		p := r.book.Pages[i].Path
+		for _, ref := range r.refs[p] {
+			r.follow(p, ref)
+		}
+	}
+}
+
+func (r *reader) follow(from string, ref reference) {
+	if len(ref.to) > longest {
+		if !hasScheme(ref.to[:longest]) {
+			r.warn(from, ref.line, fmt.Sprintf("the link to %s is longer than %d bytes", quoted(ref.to[:longest]), longest))
+		}
+		return
+	}
+	target, fragment, local := Resolve(from, ref.to)
+	if !local {
+		return
+	}
+	kind := "link"
+	if ref.image {
+		kind = "image"
+	}
+	if outside(target) {
+		r.warn(from, ref.line, fmt.Sprintf("%s %s leads out of the site", kind, quoted(ref.to)))
+		return
+	}
+	path, ok := r.book.Find(target)
+	switch {
+	case !ok && target == SummaryPath && r.book.HasSummary:
+		r.warn(from, ref.line, fmt.Sprintf("%s %s leads to SUMMARY.md, which is not a page", kind, quoted(ref.to)))
+	case !ok:
+		r.missing(from, ref, kind, target)
+	case strings.HasSuffix(path, "/"):
+		r.book.Problems = append(r.book.Problems, Problem{
+			Path: from, Line: ref.line, Missing: path + "README.md",
+			Message: fmt.Sprintf("%s %s leads to a directory without README.md or index.md", kind, quoted(ref.to)),
+		})
+	case fragment != "" && !r.hasAnchor(path, fragment):
+		in := path
+		if path == from {
+			in = "this page"
+		}
+		r.warn(from, ref.line, fmt.Sprintf("%s %s leads to #%s, which %s does not have", kind, quoted(ref.to), quoted(fragment), quoted(in)))
+	}
+}
+
+func (r *reader) missing(from string, ref reference, kind, target string) {
+	message := fmt.Sprintf("%s %s leads to %s, which does not exist", kind, quoted(ref.to), quoted(target))
+	if quoted(ref.to) == quoted(target) {
+		message = fmt.Sprintf("%s %s leads to nothing", kind, quoted(ref.to))
+	}
+	r.book.Problems = append(r.book.Problems, Problem{Path: from, Line: ref.line, Message: message, Missing: target})
+}
+
+// hasAnchor says whether a fragment leads anywhere in a file. What fragments mean
+// in an asset is the asset's affair.
+func (r *reader) hasAnchor(path, fragment string) bool {
+	anchors, isPage := r.anchors[path]
+	return !isPage || anchors[fragment] ||
+		strings.EqualFold(fragment, "top") || strings.HasPrefix(fragment, ":~:") || // a browser's own
+		strings.HasPrefix(fragment, "fn:") || strings.HasPrefix(fragment, "fnref:") // of footnotes
+}
+
+func outside(target string) bool {
+	return target == ".." || strings.HasPrefix(target, "../")
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package book
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A page of four times the size may take four times as long, and not sixteen
+// times. It is the processor's time, since others use the machine, too; what the
+// limits prevent took 250 ms and more.
+func TestHostilePagesTakeLinearTime(t *testing.T) {
+	const (
+		size   = 1 << 17
+		enough = 100 * time.Millisecond
+	)
+	small, big := hostile(size/4), hostile(size)
+	took := func(page string) time.Duration {
+		start := processor(t)
+		Read(files("a.md", page))
+		return processor(t) - start
+	}
+	for name := range big {
+		few, many := time.Hour, time.Hour
+		for range 5 {
+			few, many = min(few, took(small[name])), min(many, took(big[name]))
+			if many < enough || many < 9*few {
+				break
+			}
+		}
+		if many >= enough && many >= 9*few {
+			t.Errorf("%s: %v for %d bytes and %v for %d", name, few, len(small[name]), many, len(big[name]))
+		}
+	}
+}
+
+// processor is the time that this process has had.
+func processor(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,90 @@
+package book
+
+import (
+	"net/url"
+	"path"
+	"strings"
+)
+
+// Resolve says where a link in a page leads. A link that leaves the site, by a
+// scheme or a host, is not local. A target is the path of a file, of the page
+// itself for a link with nothing but a fragment or a query, or of a directory
+// with its closing slash, "" being the root. A link that starts with a slash is
+// relative to the root of the site. A target that begins with "../" is outside.
+func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
+	link = strings.TrimSpace(link)
+	if hasScheme(link) || strings.HasPrefix(link, "//") {
+		return "", "", false
+	}
+	link, fragment, _ = strings.Cut(link, "#")
+	link, _, _ = strings.Cut(link, "?")
+	fragment, link = decoded(fragment), decoded(link)
+	if link == "" {
+		return fromPage, fragment, true
+	}
+	last := link[strings.LastIndexByte(link, '/')+1:]
+	isDir := last == "" || last == "." || last == ".."
+	if strings.HasPrefix(link, "/") {
+		link = strings.TrimPrefix(path.Clean(link), "/")
+	} else {
+		link = path.Join(dirOf(fromPage), link)
+	}
+	switch {
+	case link == "" || link == ".":
+		return "", fragment, true
+	case isDir:
+		return link + "/", fragment, true
+	}
+	return link, fragment, true
+}
+
+// Find is the file that a target of Resolve is: itself, the index of a
+// directory, or the page that is served at this address. For a directory without
+// an index it is the directory, with its closing slash.
+func (b *Book) Find(target string) (path string, ok bool) {
+	if _, isPage := b.paths.page[target]; isPage || b.paths.asset[target] {
+		return target, true
+	}
+	if stem, isHTML := strings.CutSuffix(target, ".html"); isHTML {
+		if _, isPage := b.paths.page[stem+".md"]; isPage {
+			return stem + ".md", true
+		}
+		if dir, isIndex := strings.CutSuffix(target, "index.html"); isIndex && (dir == "" || strings.HasSuffix(dir, "/")) {
+			if found, ok := b.Find(dir); ok && !strings.HasSuffix(found, "/") && found != "" {
+				return found, true
+			}
+		}
+		return "", false
+	}
+	dir := strings.TrimSuffix(target, "/")
+	if !b.paths.dir[dir] {
+		return "", false
+	}
+	if n, ok := b.paths.home[dir]; ok {
+		return b.Pages[n].Path, true
+	}
+	if dir == "" {
+		return b.Home, b.Home != ""
+	}
+	return dir + "/", true
+}
+
+func decoded(s string) string {
+	if d, err := url.PathUnescape(s); err == nil {
+		return d
+	}
+	return s // a browser, too, takes a stray % as it stands
+}
+
+// hasScheme says whether a link begins with a scheme, as in mailto:.
+func hasScheme(link string) bool {
+	for i := range len(link) {
+		switch c := link[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
+		default:
+			return i > 0 && c == ':'
+		}
+	}
+	return false
+}

@@ -1,0 +1,205 @@
+package book
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+)
+
+// The parts of SUMMARY.md, in the order they come:
+//
+//	[title] → prefix → numbered → suffix
+//
+// A list or a heading of level 1 ends the prefix chapters; a paragraph ends the
+// numbered ones, unless it follows a part title.
+type summaryPart int
+
+const (
+	titlePart summaryPart = iota
+	prefixPart
+	numberedPart
+	suffixPart
+)
+
+type summaryReader struct {
+	*reader
+	source []byte
+	lines  lines
+	part   summaryPart
+	// titled says that the last block was a part title.
+	titled   bool
+	chapters int            // numbered ones at the top
+	line     map[string]int // of the entry of each page
+}
+
+// summary reads SUMMARY.md into the navigation.
+func (r *reader) summary(source []byte) {
+	s := &summaryReader{reader: r, source: source, lines: newLines(source), line: map[string]int{}}
+	doc := summaryParser.Parse(text.NewReader(source))
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		s.block(n)
+	}
+	if len(s.line) == 0 && len(r.book.Problems) == 0 {
+		r.warn(SummaryPath, 0, "no entry leads to a page")
+	}
+}
+
+// summaryParser is of plain CommonMark, as mdBook reads SUMMARY.md.
+var summaryParser = commonMark()
+
+func (s *summaryReader) block(n ast.Node) {
+	heading, isHeading := n.(*ast.Heading)
+	isTop := isHeading && heading.Level == 1
+	switch n.Kind() {
+	case ast.KindHTMLBlock, ast.KindLinkReferenceDefinition:
+		return // comments and addresses, wherever they are
+	}
+	if s.part == titlePart {
+		s.part = prefixPart
+		if isTop {
+			s.summaryTitle = plain(n, s.source)
+			return
+		}
+	}
+	isList := n.Kind() == ast.KindList
+	if s.part == prefixPart && (isList || isTop) {
+		s.part = numberedPart
+	}
+	if s.part == numberedPart && n.Kind() == ast.KindParagraph && !s.titled {
+		s.part = suffixPart
+	}
+	switch {
+	case s.part != numberedPart:
+		s.affix(n, isList || isTop)
+	case isTop:
+		s.add(Entry{Title: plain(n, s.source), Part: true, Line: s.lines.of(n)})
+	case isList:
+		entries := s.list(n, nil, s.chapters)
+		s.chapters += len(entries)
+		s.book.Nav = append(s.book.Nav, entries...)
+	case n.Kind() == ast.KindThematicBreak:
+		s.add(Entry{Separator: true, Line: s.lines.of(n)})
+	case n.Kind() == ast.KindParagraph:
+		s.ignored(n)
+	}
+	s.titled = isTop
+}
+
+func (s *summaryReader) add(e Entry) { s.book.Nav = append(s.book.Nav, e) }
+
+func (s *summaryReader) ignored(n ast.Node) {
+	s.warn(SummaryPath, s.lines.of(n), "this text is not a link and is left out")
+}
+
+// affix adds the links and separators before or after the numbered chapters.
+func (s *summaryReader) affix(n ast.Node, refused bool) {
+	if refused {
+		s.fatal(SummaryPath, s.lines.of(n), "a list or a part title cannot follow suffix chapters; move the text before it into the list, or below it")
+		return
+	}
+	if n.Kind() == ast.KindThematicBreak {
+		s.add(Entry{Separator: true, Line: s.lines.of(n)})
+		return
+	}
+	found := false
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		link, isLink := n.(*ast.Link)
+		if !isLink || !entering {
+			return ast.WalkContinue, nil
+		}
+		found = true
+		s.add(s.entry(link))
+		return ast.WalkSkipChildren, nil
+	})
+	if !found && n.Kind() == ast.KindParagraph {
+		s.ignored(n)
+	}
+}
+
+// list reads the chapters of one list, which count on from a number.
+func (s *summaryReader) list(list ast.Node, parent []int, from int) []Entry {
+	var entries []Entry
+	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
+		if e, ok := s.item(item, append(slices.Clone(parent), from+len(entries)+1)); ok {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+func (s *summaryReader) item(item ast.Node, number []int) (Entry, bool) {
+	var link *ast.Link
+	if first := item.FirstChild(); first != nil {
+		switch first.Kind() {
+		case ast.KindTextBlock, ast.KindParagraph:
+			link, _ = first.FirstChild().(*ast.Link)
+		}
+	}
+	if link == nil {
+		s.fatal(SummaryPath, s.lines.of(item), "an item of a list must begin with a link: - [Title](page.md), or - [Title]() for a page to come")
+		return Entry{}, false
+	}
+	e := s.entry(link)
+	e.Number = number
+	for n := item.FirstChild(); n != nil; n = n.NextSibling() {
+		if n.Kind() == ast.KindList {
+			e.Children = append(e.Children, s.list(n, number, len(e.Children))...)
+		}
+	}
+	return e, true
+}
+
+// entry makes an entry of a link, and says what is wrong with where it leads.
+func (s *summaryReader) entry(link *ast.Link) Entry {
+	e := Entry{Title: plain(link, s.source), Line: s.lines.of(link)}
+	to := Destination(link.Destination)
+	if to == "" {
+		return e // a draft
+	}
+	shown := quoted(to)
+	fatal := func(format string, args ...any) { s.fatal(SummaryPath, e.Line, fmt.Sprintf(format, args...)) }
+	if len(to) > longest {
+		fatal("links to %s, which is longer than %d bytes", shown, longest)
+		return e
+	}
+	target, fragment, local := Resolve(SummaryPath, to)
+	_, isPage := s.book.paths.page[target]
+	switch {
+	case !local:
+		fatal("links to %s, which is not a page of this site; an entry must lead to one of its Markdown files", shown)
+	case outside(target):
+		fatal("links to %s, which is outside of the site", shown)
+	case fragment != "" || target == SummaryPath && to[0] == '#':
+		fatal("links to %s; an entry leads to a page as a whole, without #", shown)
+	case isPage && s.line[target] != 0:
+		fatal("links to %s, as line %d does; a page has one entry", quoted(target), s.line[target])
+	case isPage:
+		s.line[target] = e.Line
+		e.Path = target
+		s.spelling(to, target, e.Line)
+	case s.book.paths.asset[target] || target == SummaryPath || target == "" || s.book.paths.dir[target] || target[len(target)-1] == '/':
+		fatal("links to %s, which is not a Markdown file", shown)
+	default:
+		s.book.Problems = append(s.book.Problems, Problem{
+			Path: SummaryPath, Line: e.Line, Fatal: true, Missing: target,
+			Message: fmt.Sprintf("links to %s, which does not exist", quoted(target)),
+		})
+	}
+	return e
+}
+
+// spelling complains where mdBook would look for another file: it reads %20 as a
+// space and everything else as it stands.
+func (s *summaryReader) spelling(to, target string, line int) {
+	if path.Clean(strings.ReplaceAll(to, "%20", " ")) == target {
+		return
+	}
+	s.book.Problems = append(s.book.Problems, Problem{
+		Path: SummaryPath, Line: line, MdBook: true,
+		Message: fmt.Sprintf("links to %s, which mdBook does not find; write %s", quoted(to), quoted(target)),
+	})
+}

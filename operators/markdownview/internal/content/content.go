@@ -1,0 +1,174 @@
+// Package content makes of a MarkdownView's spec, and of the ConfigMaps it
+// refers to, the one list of files that its site is, and packs that list into
+// ConfigMaps.
+//
+// It is pure. What is made only depends on what is given: the same files have
+// the same hash and the same packing, wherever they came from.
+package content
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
+)
+
+const (
+	// DefaultLimit is how many bytes all files of a site may have together.
+	DefaultLimit = 8 << 20
+	// maxPath is the longest path, in bytes. The schema says so of what is in the
+	// spec; a ConfigMap's key below a source's path is known only here.
+	maxPath = 240
+)
+
+// Error is why a site cannot be made.
+type Error struct {
+	// Reason is one of those of the conditions.
+	Reason string
+	// Message is for the author, and ends with what to do.
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func wrong(reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Names are the ConfigMaps that the spec refers to, each once.
+func Names(spec *viewv1.MarkdownViewSpec) []string {
+	var names []string
+	for i := range spec.ContentFrom {
+		names = append(names, spec.ContentFrom[i].ConfigMap.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Collect returns the files of a site by path. configMaps are those of Names
+// that exist, by name. Of several files with one path the spec's counts, then
+// the last source's. limit is for all files together; 0 means DefaultLimit. Data
+// is not copied.
+//
+// An error is always an *Error.
+func Collect(spec *viewv1.MarkdownViewSpec, configMaps map[string]*corev1.ConfigMap, limit int) ([]book.File, error) {
+	files := map[string][]byte{}
+	for i := range spec.ContentFrom {
+		if err := addSource(files, &spec.ContentFrom[i], configMaps[spec.ContentFrom[i].ConfigMap.Name]); err != nil {
+			return nil, err
+		}
+	}
+	for path, text := range spec.Markdowns {
+		if _, both := spec.BinaryAssets[path]; both {
+			return nil, wrong(viewv1.ReasonContentInvalid, "%q is in markdowns and in binaryAssets: remove one", path)
+		}
+		files[path] = []byte(text)
+	}
+	for path, data := range spec.BinaryAssets {
+		files[path] = data
+	}
+	return sorted(files, limit)
+}
+
+// addSource adds what a source takes of its ConfigMap, which is nil when it does
+// not exist.
+func addSource(files map[string][]byte, source *viewv1.ContentSource, cm *corev1.ConfigMap) error {
+	want := source.ConfigMap
+	if cm == nil {
+		if want.Optional {
+			return nil
+		}
+		return wrong(viewv1.ReasonContentMissing,
+			"the ConfigMap %q does not exist: create it, or set optional", want.Name)
+	}
+	items := want.Items
+	if len(items) == 0 {
+		items = everyKey(cm)
+	}
+	for _, item := range items {
+		data, ok := value(cm, item.Key)
+		if !ok && want.Optional {
+			continue
+		}
+		if !ok {
+			return wrong(viewv1.ReasonContentMissing,
+				"the ConfigMap %q has no key %q: add it, or set optional", want.Name, item.Key)
+		}
+		path := item.Path
+		if path == "" {
+			path = item.Key
+		}
+		if source.Path != "" {
+			path = source.Path + "/" + path
+		}
+		files[path] = data
+	}
+	return nil
+}
+
+func everyKey(cm *corev1.ConfigMap) []viewv1.ContentItem {
+	items := make([]viewv1.ContentItem, 0, len(cm.Data)+len(cm.BinaryData))
+	for key := range cm.Data {
+		items = append(items, viewv1.ContentItem{Key: key})
+	}
+	for key := range cm.BinaryData {
+		items = append(items, viewv1.ContentItem{Key: key})
+	}
+	return items
+}
+
+func value(cm *corev1.ConfigMap, key string) ([]byte, bool) {
+	if text, ok := cm.Data[key]; ok {
+		return []byte(text), true
+	}
+	data, ok := cm.BinaryData[key]
+	return data, ok
+}
+
+// sorted checks the files as a whole.
+func sorted(files map[string][]byte, limit int) ([]book.File, error) {
+	if len(files) == 0 {
+		return nil, wrong(viewv1.ReasonContentMissing, "there is no file: put a page into markdowns or into a ConfigMap of contentFrom")
+	}
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	total := 0
+	list := make([]book.File, 0, len(files))
+	for path, data := range files {
+		if len(path) > maxPath {
+			return nil, wrong(viewv1.ReasonContentInvalid, "%q has %d bytes, more than %d: shorten it, for instance with items", path, len(path), maxPath)
+		}
+		if len(data) > maxFile {
+			return nil, wrong(viewv1.ReasonContentTooLarge, "%q has %d bytes, more than a ConfigMap holds (%d): make it smaller", path, len(data), maxFile)
+		}
+		if dir := under(files, path); dir != "" {
+			return nil, wrong(viewv1.ReasonContentInvalid, "%q is a file, and a directory because of %q: rename one", dir, path)
+		}
+		total += len(data)
+		list = append(list, book.File{Path: path, Data: data})
+	}
+	if total > limit {
+		return nil, wrong(viewv1.ReasonContentTooLarge,
+			"the files have %d bytes together, more than %d: make them smaller, or split the site", total, limit)
+	}
+	slices.SortFunc(list, func(a, b book.File) int { return strings.Compare(a.Path, b.Path) })
+	return list, nil
+}
+
+// under is the file that is also a directory of the path; empty for none.
+func under(files map[string][]byte, path string) string {
+	for i, c := range path {
+		if c != '/' {
+			continue
+		}
+		if _, ok := files[path[:i]]; ok {
+			return path[:i]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/metrics"
+)
+
+// child is one object of a site.
+type child struct {
+	kind string
+	name string
+	// want is what it should be; nil when it should not exist.
+	want runtime.ApplyConfiguration
+	// meta is that of want.
+	meta *metav1ac.ObjectMetaApplyConfiguration
+	// live is filled with what there is.
+	live client.Object
+	// applied returns what of live the operator has applied.
+	applied func() (runtime.ApplyConfiguration, error)
+}
+
+// childError is why a child is not as it should be.
+type childError struct {
+	kind, name string
+	// foreign says that it is somebody else's.
+	foreign bool
+	err     error
+}
+
+func (e *childError) Error() string {
+	if e.foreign {
+		return fmt.Sprintf("%s %q exists and is not this MarkdownView's: delete or rename it, or rename the MarkdownView", e.kind, e.name)
+	}
+	return fmt.Sprintf("%s %q: %v", e.kind, e.name, e.err)
+}
+
+func (e *childError) Unwrap() error { return e.err }
+
+// errRace is that somebody changed a child between the look and the write. The
+// change is an event, and so the next look comes by itself.
+var errRace = errors.New("changed meanwhile")
+
+// absentVersion is a resource version no object has. To apply with it makes what
+// does not exist, and conflicts with what does: nothing is adopted by mistake.
+const absentVersion = "1"
+
+// ensure makes one child what it should be, with at most one write, and none when
+// nothing differs. An error is always a *childError.
+func (r *Reconciler) ensure(ctx context.Context, owner client.Object, c child) error {
+	wrap := func(err error) error { return &childError{kind: c.kind, name: c.name, err: err} }
+	found, err := r.look(ctx, owner, c)
+	if err != nil {
+		return wrap(err)
+	}
+	switch {
+	case !found && c.want == nil:
+		return nil
+	case !found:
+		c.meta.ResourceVersion = new(absentVersion)
+	case !metav1.IsControlledBy(c.live, owner) && c.want == nil:
+		return nil // and so it may stay
+	case !metav1.IsControlledBy(c.live, owner):
+		return &childError{kind: c.kind, name: c.name, foreign: true}
+	case c.live.GetDeletionTimestamp() != nil:
+		return nil // its end is an event
+	case c.want == nil:
+		return r.remove(ctx, c, wrap)
+	default:
+		applied, err := c.applied()
+		if err != nil {
+			return wrap(fmt.Errorf("reading what was applied: %w", err))
+		}
+		if equality.Semantic.DeepEqual(applied, c.want) {
+			return nil
+		}
+		c.meta.UID = new(c.live.GetUID())
+	}
+	if err := r.write(ctx, c); err != nil {
+		return wrap(err)
+	}
+	return nil
+}
+
+// look finds the live object. What the cache does not have may exist all the
+// same: without the operator's labels, or not known yet.
+func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (found bool, err error) {
+	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: c.name}
+	err = r.client.Get(ctx, key, c.live)
+	if apierrors.IsNotFound(err) && c.want != nil {
+		err = r.reader.Get(ctx, key, c.live)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (r *Reconciler) write(ctx context.Context, c child) error {
+	err := r.client.Apply(ctx, c.want, client.FieldOwner(children.Owner), client.ForceOwnership)
+	if isRace(err) {
+		return errRace
+	}
+	if err == nil {
+		metrics.ChildWritten(c.kind, "apply")
+	}
+	return err
+}
+
+func (r *Reconciler) remove(ctx context.Context, c child, wrap func(error) error) error {
+	err := r.client.Delete(ctx, c.live, client.Preconditions{UID: new(c.live.GetUID())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err == nil {
+		metrics.ChildWritten(c.kind, "delete")
+	}
+	if err = client.IgnoreNotFound(err); err == nil || apierrors.IsConflict(err) {
+		return nil
+	}
+	return wrap(err)
+}
+
+// isRace tells whether a write found another object than was looked at: one where
+// there was none, none or another where there was one.
+func isRace(err error) bool {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid"
+	})
+}
+
+// isRefusal tells whether to try the same again soon is of no use: somebody has
+// to change something first.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusConflict:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}

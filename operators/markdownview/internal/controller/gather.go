@@ -1,0 +1,233 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/content"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
+)
+
+// wanted is what the spec asks for.
+type wanted struct {
+	site     *children.Site
+	template template
+	pods     *corev1ac.PodTemplateSpecApplyConfiguration
+	reading  reading
+}
+
+// observed is what there is.
+type observed struct {
+	// deployment and service are nil while there is none of this site.
+	deployment *appsv1.Deployment
+	service    *corev1.Service
+	rollout    rollout
+	// contents have the hash of each template's content.
+	contents map[template]string
+	// replicas is the number of viewers, of any template.
+	replicas int32
+	// foreign are objects in the way.
+	foreign []refs.Ref
+}
+
+// gather finds out what is asked for and what there is.
+func (r *Reconciler) gather(ctx context.Context, p *pass) error {
+	err := r.want(ctx, p)
+	var wrong *content.Error
+	switch {
+	case errors.As(err, &wrong):
+		p.trouble(trouble{wrong.Reason, wrong.Message, true})
+	case err != nil:
+		return err
+	}
+	return r.observe(ctx, p, r.client)
+}
+
+// want makes what the spec asks for. A *content.Error says that this cannot be.
+func (r *Reconciler) want(ctx context.Context, p *pass) error {
+	spec := &p.view.Spec
+	if image := children.Image(spec, r.options.Children); spec.ViewerImage != "" && !r.options.imageAllowed(image) {
+		return &content.Error{Reason: viewv1.ReasonImageNotAllowed,
+			Message: fmt.Sprintf("viewerImage %q is not one that the operator allows: use another, or none", image)}
+	}
+	configMaps, err := r.configMaps(ctx, p.view)
+	if err != nil {
+		return err
+	}
+	files, err := content.Collect(spec, configMaps, r.options.ContentLimit)
+	if err != nil {
+		return err
+	}
+	hash := content.Hash(files)
+	read := r.readings.of(client.ObjectKeyFromObject(p.view), children.Engine(spec), hash, files)
+	if read.err != nil {
+		return read.err
+	}
+	w := &wanted{reading: read, site: &children.Site{
+		View: p.view, Title: title(p.view, read.title),
+		Hash: hash, Packs: content.Packs(files), Options: r.options.Children,
+	}}
+	if w.pods, w.template, err = children.Template(w.site); err != nil {
+		return err
+	}
+	p.wanted = w
+	return nil
+}
+
+// configMaps reads those that the spec refers to, and asks to hear of their
+// changes.
+func (r *Reconciler) configMaps(ctx context.Context, view *viewv1.MarkdownView) (map[string]*corev1.ConfigMap, error) {
+	names := content.Names(&view.Spec)
+	all := make(map[string]*corev1.ConfigMap, len(names))
+	for _, name := range names {
+		cm := &corev1.ConfigMap{}
+		err := r.reader.Get(ctx, types.NamespacedName{Namespace: view.Namespace, Name: name}, cm)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading the ConfigMap %q of contentFrom: %w", name, err)
+		default:
+			all[name] = cm
+		}
+	}
+	return all, nil
+}
+
+// acceptable refuses what the webhook refuses too, which does not see the
+// ConfigMaps and may be off.
+func acceptable(b *book.Book, engine viewv1.Engine) error {
+	for _, problem := range b.Problems {
+		if problem.Fatal || problem.MdBook && engine == viewv1.EngineMdBook {
+			return &content.Error{Reason: viewv1.ReasonContentInvalid,
+				Message: fmt.Sprintf("%s:%d: %s", problem.Path, problem.Line, problem.Message)}
+		}
+	}
+	if engine == viewv1.EngineMdBook && !b.HasSummary {
+		return &content.Error{Reason: viewv1.ReasonContentInvalid, Message: "mdBook needs SUMMARY.md: add it"}
+	}
+	return nil
+}
+
+func title(view *viewv1.MarkdownView, ofBook string) string {
+	switch {
+	case view.Spec.Title != "":
+		return view.Spec.Title
+	case ofBook != "":
+		return ofBook
+	default:
+		return view.Name
+	}
+}
+
+// observe reads what there is of the site.
+func (r *Reconciler) observe(ctx context.Context, p *pass, from client.Reader) error {
+	p.observed = observed{contents: map[template]string{}, rollout: rollout{
+		wanted: children.Replicas(p.view), viewers: map[template]viewers{},
+	}}
+	if p.wanted != nil {
+		p.rollout.desired = p.wanted.template
+		p.contents[p.wanted.template] = p.wanted.site.Hash
+	}
+	key := types.NamespacedName{Namespace: p.view.Namespace, Name: children.ViewerName(p.view.Name)}
+	var err error
+	if p.deployment, err = own(ctx, from, key, p.view, &appsv1.Deployment{}); err != nil {
+		return err
+	}
+	if p.service, err = own(ctx, from, key, p.view, &corev1.Service{}); err != nil {
+		return err
+	}
+	var sets appsv1.ReplicaSetList
+	err = from.List(ctx, &sets, client.InNamespace(p.view.Namespace),
+		client.MatchingLabelsSelector{Selector: children.Selector(p.view.Name)})
+	if err != nil {
+		return fmt.Errorf("listing the ReplicaSets: %w", err)
+	}
+	p.note(sets.Items)
+	return nil
+}
+
+// own reads an object; nil when there is none that belongs to the view.
+func own[O client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, view *viewv1.MarkdownView, into O) (O, error) {
+	var none O
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T: %w", into, err)
+	}
+	if !metav1.IsControlledBy(into, view) {
+		return none, nil
+	}
+	return into, nil
+}
+
+// unlabelled stands for a template that lost its label: some other one than what
+// is desired.
+const unlabelled template = "unlabelled"
+
+// note fills in the rollout.
+func (p *pass) note(sets []appsv1.ReplicaSet) {
+	if d := p.deployment; d != nil {
+		labels := d.Spec.Template.Labels
+		p.rollout.deployed = labels[children.TemplateLabel]
+		if p.rollout.deployed == "" {
+			p.rollout.deployed = unlabelled
+		}
+		p.rollout.held = d.Spec.MinReadySeconds >= children.Hold
+		p.contents[p.rollout.deployed] = labels[children.ContentLabel]
+	}
+	if s := p.service; s != nil {
+		p.rollout.selected = s.Spec.Selector[children.TemplateLabel]
+		p.contents[p.rollout.selected] = s.Spec.Selector[children.ContentLabel]
+	}
+	for i := range sets {
+		set := &sets[i]
+		t := set.Labels[children.TemplateLabel]
+		if t == "" {
+			t = unlabelled
+		}
+		p.contents[t] = set.Labels[children.ContentLabel]
+		v := p.rollout.viewers[t]
+		v.pods += max(set.Status.Replicas, desiredOf(set))
+		v.ready += set.Status.ReadyReplicas
+		v.available += set.Status.AvailableReplicas
+		p.rollout.viewers[t] = v
+		p.replicas += set.Status.Replicas
+	}
+}
+
+func desiredOf(set *appsv1.ReplicaSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return *set.Spec.Replicas
+}
+
+// since is when the operator last changed the Deployment; zero without one.
+func (p *pass) since() time.Time {
+	if p.deployment == nil {
+		return time.Time{}
+	}
+	i := slices.IndexFunc(p.deployment.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == children.Owner && m.Operation == metav1.ManagedFieldsOperationApply
+	})
+	if i < 0 || p.deployment.ManagedFields[i].Time == nil {
+		return p.deployment.CreationTimestamp.Time
+	}
+	return p.deployment.ManagedFields[i].Time.Time
+}

@@ -1,0 +1,49 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
+)
+
+// whyNotReady is what a new viewer waits for, as far as its Pod says: most often
+// an image that cannot be pulled, or a node with room. Pods are not cached, since
+// this is all that is wanted of them.
+func (r *Reconciler) whyNotReady(ctx context.Context, p *pass) string {
+	var pods corev1.PodList
+	labels := children.Labels(p.view.Name)
+	labels[children.TemplateLabel] = p.rollout.desired
+	err := r.reader.List(ctx, &pods, client.InNamespace(p.view.Namespace), client.MatchingLabels(labels), client.Limit(10))
+	if err != nil {
+		return ""
+	}
+	for i := range pods.Items {
+		if why := waitsFor(&pods.Items[i]); why != "" {
+			return fmt.Sprintf(" (%s)", why)
+		}
+	}
+	return ""
+}
+
+func waitsFor(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		switch {
+		case s.State.Waiting == nil || s.State.Waiting.Reason == "ContainerCreating":
+		// The two alternate, and mean the same.
+		case s.State.Waiting.Reason == "ErrImagePull", s.State.Waiting.Reason == "ImagePullBackOff":
+			return "the image " + s.Image + " cannot be pulled"
+		default:
+			return s.State.Waiting.Reason
+		}
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
+)
+
+// noPlace has viewers never be Ready: no node is like that.
+func noPlace(s *viewv1.MarkdownViewSpec) {
+	s.Pod = &viewv1.PodSettings{NodeSelector: map[string]string{"no-such": "node"}}
+}
+
+// reader looks at the site all the time, as its Service has it.
+type reader struct {
+	mu      sync.Mutex
+	served  []string
+	nothing string
+}
+
+// read watches until the spec ends. From the first viewer on there is always
+// one.
+func (w *world) read(v *viewv1.MarkdownView) *reader {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	r := &reader{}
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			r.look(ctx, v)
+		}
+	}()
+	DeferCleanup(func() {
+		cancel()
+		<-done
+	})
+	return r
+}
+
+func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
+	var s corev1.Service
+	var sets appsv1.ReplicaSetList
+	key := client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}
+	// The Service first: what it selected a moment ago still has to be there.
+	if api.Get(ctx, key, &s) != nil || api.List(ctx, &sets, client.InNamespace(v.Namespace)) != nil {
+		return
+	}
+	template := s.Spec.Selector[children.TemplateLabel]
+	var ready int32
+	seen := ""
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		seen += fmt.Sprintf(" %s:%d", set.Labels[children.TemplateLabel], set.Status.ReadyReplicas)
+		if set.Labels[children.TemplateLabel] == template {
+			ready += set.Status.ReadyReplicas
+		}
+	}
+	var again corev1.Service
+	if api.Get(ctx, key, &again) != nil || again.ResourceVersion != s.ResourceVersion {
+		return // switched between the two looks
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch hash := s.Spec.Selector[children.ContentLabel]; {
+	case ready == 0 && len(r.served) > 0:
+		r.nothing = fmt.Sprintf("the Service selects %s;%s", template, seen)
+	case ready > 0 && (len(r.served) == 0 || r.served[len(r.served)-1] != hash):
+		r.served = append(r.served, hash)
+	}
+}
+
+// contents are what was served, in order; it fails when once there was nothing.
+func (r *reader) contents() []string {
+	GinkgoHelper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	Expect(r.nothing).To(BeEmpty())
+	return r.served
+}
+
+var _ = Describe("A rollout", func() {
+	It("ends at the newest content whichever write the controller is stopped after, and readers always have one", func(ctx SpecContext) {
+		for limit := 1; ; limit++ {
+			w := newWorld(ctx)
+			v := w.newView("site")
+			create(ctx, v)
+			w.run()
+			settle(ctx, w, v)
+			w.stop()
+
+			r := w.read(v)
+			Eventually(r.contents).Should(HaveLen(1))
+			edit(ctx, v, "# Other\n")
+			w.journal = &journal{limit: limit}
+			w.run()
+			before := eventuallyStopped(ctx, w, v, limit)
+			w.stop()
+			w.journal = &journal{}
+			w.run()
+			settle(ctx, w, v)
+			Expect(r.contents()).To(HaveLen(2))
+			Expect(contents(ctx, v)).To(HaveLen(1))
+			if before < limit {
+				Expect(before).To(BeNumerically(">=", 5), "ConfigMap, Deployment, Service, Deployment, ConfigMap")
+				return
+			}
+			w.stop()
+		}
+	}, SpecTimeout(3*time.Minute))
+
+	It("to another content and on to a third leaves readers with the first until the third is there", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		v := w.newView("site")
+		create(ctx, v)
+		w.run()
+		settle(ctx, w, v)
+		r := w.read(v)
+		Eventually(r.contents).Should(HaveLen(1))
+		update(ctx, v, func(v *viewv1.MarkdownView) {
+			v.Spec.Markdowns["one.md"] = "# Never\n"
+			noPlace(&v.Spec)
+		})
+		eventually(ctx, v, viewv1.ConditionReady, "False RollingOut")
+		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Replicas = new(int32(3)) })
+		Consistently(func() int { return len(r.contents()) }).WithTimeout(500 * time.Millisecond).Should(Equal(1))
+		update(ctx, v, func(v *viewv1.MarkdownView) {
+			v.Spec.Markdowns["one.md"] = "# Third\n"
+			v.Spec.Pod = nil
+		})
+		settle(ctx, w, v)
+		Expect(r.contents()).To(HaveLen(2))
+		Expect(*childOf(ctx, v, &appsv1.Deployment{}).Spec.Replicas).To(BeEquivalentTo(3))
+		Expect(contents(ctx, v)).To(HaveLen(1))
+	})
+
+	It("back to the content that is served ends it", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		v := w.newView("site")
+		create(ctx, v)
+		w.run()
+		settle(ctx, w, v)
+		r := w.read(v)
+		first := current(ctx, v).Status.ContentHash
+		update(ctx, v, func(v *viewv1.MarkdownView) {
+			v.Spec.Markdowns["one.md"] = "# Never\n"
+			noPlace(&v.Spec)
+		})
+		eventually(ctx, v, viewv1.ConditionReady, "False RollingOut")
+		update(ctx, v, func(v *viewv1.MarkdownView) {
+			v.Spec.Markdowns["one.md"] = "# One\n"
+			v.Spec.Pod = nil
+		})
+		settle(ctx, w, v)
+		Expect(r.contents()).To(HaveLen(1))
+		Expect(current(ctx, v).Status.ContentHash).To(Equal(first))
+		Expect(contents(ctx, v)).To(HaveLen(1))
+	})
+
+	It("of ten edits in a row, one upon the other, never leaves readers with nothing", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		v := w.newView("site")
+		create(ctx, v)
+		w.run()
+		settle(ctx, w, v)
+		r := w.read(v)
+		Eventually(r.contents).Should(HaveLen(1))
+		for i := range 10 {
+			edit(ctx, v, fmt.Sprintf("# Edit %d\n", i%4))
+			if i%3 == 0 {
+				eventually(ctx, v, viewv1.ConditionReady, "True OK")
+			}
+		}
+		settle(ctx, w, v)
+		r.contents()
+		Expect(contents(ctx, v)).To(HaveLen(1))
+	}, SpecTimeout(time.Minute))
+})
+
+// eventuallyStopped waits until the controller has used up its writes, or needs
+// no more of them, and returns how many it made.
+func eventuallyStopped(ctx context.Context, w *world, v *viewv1.MarkdownView, limit int) int {
+	GinkgoHelper()
+	Eventually(func() bool {
+		return len(w.journal.writes()) >= limit || told(current(ctx, v), viewv1.ConditionReady) == "True OK"
+	}).Should(BeTrue())
+	if len(w.journal.writes()) < limit {
+		quiet(w)
+	}
+	return len(w.journal.writes())
+}

@@ -1,0 +1,173 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/metrics"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
+)
+
+// Options are what the controller is configured with.
+type Options struct {
+	// Children has the defaults of viewers. Its Image is needed.
+	Children children.Options
+	// AllowedImage tells whether a spec may name an image; nil allows all.
+	AllowedImage func(image string) bool
+	// ContentLimit is how many bytes the files of one site may have; 0 means
+	// content.DefaultLimit.
+	ContentLimit int
+	// ProgressDeadline is how long viewers may take to become Ready before that
+	// counts as a trouble; 0 means 5 minutes.
+	ProgressDeadline time.Duration
+	// MaxConcurrent is how many sites are worked on at the same time; 0 means 4.
+	MaxConcurrent int
+	// Clock is the time; nil means the machine's.
+	Clock clock.PassiveClock
+}
+
+func (o *Options) imageAllowed(image string) bool {
+	return o.AllowedImage == nil || o.AllowedImage(image)
+}
+
+func (o *Options) complete() error {
+	if o.Children.Image == "" {
+		return fmt.Errorf("no image of viewers: set --viewer-image")
+	}
+	if o.ProgressDeadline == 0 {
+		o.ProgressDeadline = 5 * time.Minute
+	}
+	if o.MaxConcurrent == 0 {
+		o.MaxConcurrent = 4
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}
+
+// CacheOptions keep in the manager's memory the operator's own objects only, and
+// of those no more than is looked at. No namespaces means all.
+func CacheOptions(namespaces ...string) cache.Options {
+	o := cache.Options{
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{children.ManagerLabel: children.Owner}),
+		ByObject: map[client.Object]cache.ByObject{
+			&viewv1.MarkdownView{}: {Label: labels.Everything(), Transform: withoutFields},
+		},
+		DefaultTransform: strip,
+	}
+	for _, namespace := range namespaces {
+		if o.DefaultNamespaces == nil {
+			o.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return o
+}
+
+// strip leaves out of a child what nobody looks at. Of a ReplicaSet that is most:
+// its template lists all files of a site.
+func strip(obj any) (any, error) {
+	if set, ok := obj.(*appsv1.ReplicaSet); ok {
+		set.Spec.Template = corev1.PodTemplateSpec{}
+		return withoutFields(set)
+	}
+	return obj, nil
+}
+
+// withoutFields leaves out who wrote which field, and the copy of everything that
+// kubectl apply keeps in an annotation.
+func withoutFields(obj any) (any, error) {
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		return obj, nil //nolint:nilerr // a tombstone has no metadata, and passes as it is
+	}
+	o.SetManagedFields(nil)
+	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		o.SetAnnotations(annotations)
+	}
+	return obj, nil
+}
+
+// Setup adds the controller to a manager whose cache is that of CacheOptions.
+func Setup(mgr manager.Manager, o Options) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	names, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("creating the metadata client: %w", err)
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), reader: mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder(children.Owner),
+		refs:     refs.New(names), options: o, clock: o.Clock,
+	}
+	metrics.Register(mgr.GetClient())
+	c, err := watches(mgr, r).Build(r)
+	if err != nil {
+		return fmt.Errorf("creating the controller: %w", err)
+	}
+	r.routes = &routes{mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), controller: c, scheme: mgr.GetScheme()}
+	return nil
+}
+
+// watches say what a site is looked at again for. A status that the controller
+// wrote itself is no such thing.
+func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("markdownview").
+		For(&viewv1.MarkdownView{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Owns(&policyv1.PodDisruptionBudget{}).
+		Owns(&networkingv1.NetworkPolicy{}).
+		Owns(&networkingv1.Ingress{}).
+		Watches(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(siteOf)).
+		WatchesRawSource(r.refs).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.options.MaxConcurrent,
+			RateLimiter:             backoff(),
+		})
+}
+
+// backoff is how something that failed is tried again: first soon, then ever
+// more rarely, up to once a minute.
+func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute)
+}
+
+// siteOf is the site of a child that only has its labels, such as a ReplicaSet,
+// which belongs to the Deployment.
+func siteOf(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[children.InstanceLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}

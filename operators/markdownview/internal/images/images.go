@@ -1,0 +1,138 @@
+// Package images says which container images may be named by those who may not
+// make Pods themselves.
+package images
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// List are the images that are allowed. The zero value allows none.
+type List struct {
+	all      bool
+	patterns []pattern
+}
+
+// pattern is one image, or many by wildcards.
+type pattern struct {
+	repository *regexp.Regexp
+	digest     string
+	tags       *regexp.Regexp // nil where the pattern has no tag
+}
+
+// The grammar of image references, of which a pattern may replace any part by *.
+var (
+	component = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
+	host      = `[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?`
+	reference = regexp.MustCompile(`^(?:` + host + `/)?` + component + `(?:/` + component + `)*$`)
+	tag       = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+	digest    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$`)
+)
+
+// Parse reads patterns such as ghcr.io/acme/*. Each is an image; * stands for any
+// part of a name but a slash, ** for a slash too. Without a tag any tag and any
+// digest are meant. A pattern with a tag does not allow an image with a digest,
+// since then the tag says nothing about what runs. The pattern * alone allows
+// every image.
+func Parse(patterns ...string) (List, error) {
+	var l List
+	for _, text := range patterns {
+		text = strings.TrimSpace(text)
+		switch text {
+		case "":
+			continue
+		case "*":
+			l.all = true
+			continue
+		}
+		p, err := parse(text)
+		if err != nil {
+			return List{}, err
+		}
+		l.patterns = append(l.patterns, p)
+	}
+	return l, nil
+}
+
+func parse(text string) (pattern, error) {
+	repository, tags, fixed := split(text)
+	plain := strings.ReplaceAll(repository, "*", "x")
+	if !reference.MatchString(plain) || tags != "" && !tag.MatchString(strings.ReplaceAll(tags, "*", "x")) || fixed != "" && !digest.MatchString(fixed) {
+		return pattern{}, fmt.Errorf("reading the allowed image %q: it is not an image or a pattern of images; write it like ghcr.io/acme/* or ghcr.io/acme/viewer:v1", text)
+	}
+	p := pattern{repository: wildcards(complete(repository)), digest: fixed}
+	if tags != "" {
+		p.tags = wildcards(tags)
+	}
+	return p, nil
+}
+
+// Allows says whether an image is one of the list.
+func (l List) Allows(image string) bool {
+	repository, tags, fixed := split(image)
+	if !Valid(image) {
+		return false
+	}
+	if l.all {
+		return true
+	}
+	for _, p := range l.patterns {
+		if p.repository.MatchString(complete(repository)) && p.version(tags, fixed) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p pattern) version(tags, fixed string) bool {
+	switch {
+	case p.digest != "":
+		return fixed == p.digest
+	case p.tags != nil:
+		if tags == "" {
+			tags = "latest"
+		}
+		return fixed == "" && p.tags.MatchString(tags)
+	}
+	return true
+}
+
+// Valid says whether this is the name of an image.
+func Valid(image string) bool {
+	repository, tags, fixed := split(image)
+	return reference.MatchString(repository) &&
+		(tags == "" && !strings.Contains(image, ":@") && !strings.HasSuffix(image, ":") || tag.MatchString(tags)) &&
+		(fixed == "" && !strings.HasSuffix(image, "@") || digest.MatchString(fixed))
+}
+
+func split(image string) (repository, tag, digest string) {
+	repository, digest, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndexByte(repository, ':'); colon > strings.LastIndexByte(repository, '/') {
+		repository, tag = repository[:colon], repository[colon+1:]
+	}
+	return repository, tag, digest
+}
+
+// complete adds what container runtimes add to a short name.
+func complete(repository string) string {
+	first, rest, several := strings.Cut(repository, "/")
+	switch {
+	case !several:
+		return "docker.io/library/" + repository
+	case !strings.ContainsAny(first, ".:*") && first != "localhost":
+		return "docker.io/" + repository
+	case (first == "docker.io" || first == "index.docker.io") && !strings.Contains(rest, "/"):
+		return "docker.io/library/" + rest
+	case first == "index.docker.io":
+		return "docker.io/" + rest
+	}
+	return repository
+}
+
+func wildcards(pattern string) *regexp.Regexp {
+	quoted := regexp.QuoteMeta(pattern)
+	quoted = strings.ReplaceAll(quoted, `\*\*`, `.*`)
+	quoted = strings.ReplaceAll(quoted, `\*`, `[^/]*`)
+	return regexp.MustCompile("^" + quoted + "$")
+}

@@ -1,0 +1,37 @@
+// Package metrics has the operator's own metrics. Those of sites are counted
+// from the cache at each scrape, and so end with the site.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// counters are registered once per process, as the registry itself is.
+type counters struct {
+	writes   *prometheus.CounterVec
+	switches prometheus.Counter
+}
+
+var all = newCounters()
+
+func newCounters() counters {
+	c := counters{
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "markdownview_child_writes_total",
+			Help: "Writes of objects that make up sites, by kind and verb.",
+		}, []string{"kind", "verb"}),
+		switches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "markdownview_switches_total",
+			Help: "How often readers were given another version of a site.",
+		}),
+	}
+	metrics.Registry.MustRegister(c.writes, c.switches)
+	return c
+}
+
+// ChildWritten counts a write. The verb is apply or delete.
+func ChildWritten(kind, verb string) { all.writes.WithLabelValues(kind, verb).Inc() }
+
+// Switched counts that the readers of a site were given another version.
+func Switched() { all.switches.Inc() }

@@ -1,0 +1,94 @@
+package render
+
+import (
+	"strings"
+	"time"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Colours are for reading: more code than this is data, and a block that takes
+// longer than this to read has met a pattern that its lexer is slow on. Either
+// stays black on white.
+const (
+	mostHighlighted = 64 << 10
+	longestLexing   = 500 * time.Millisecond
+)
+
+// highlight puts the tokens of a block of code into spans whose classes the
+// style sheet gives colours.
+func highlight(pre *html.Node) {
+	code := pre.FirstChild
+	if code == nil || code.DataAtom != atom.Code || code.NextSibling != nil {
+		return
+	}
+	text := code.FirstChild
+	if text == nil || text.Type != html.TextNode || text.NextSibling != nil || len(text.Data) > mostHighlighted {
+		return
+	}
+	class, _ := get(code, "class")
+	language, ok := strings.CutPrefix(class, "language-")
+	if !ok {
+		return
+	}
+	// mdBook writes options behind the language: rust,ignore or js {1,3}.
+	language = strings.FieldsFunc(language+" ", func(c rune) bool { return c == ',' || c == '{' || c == ' ' })[0]
+	set(code, "class", "language-"+language)
+	lexer := lexers.Get(language)
+	if lexer == nil {
+		return
+	}
+	spans, ok := lex(chroma.Coalesce(lexer), text.Data)
+	if !ok {
+		return
+	}
+	code.RemoveChild(text)
+	for _, s := range spans {
+		code.AppendChild(s)
+	}
+}
+
+func lex(lexer chroma.Lexer, source string) (spans []*html.Node, ok bool) {
+	tokens, err := lexer.Tokenise(&chroma.TokeniseOptions{State: "root"}, source)
+	if err != nil {
+		return nil, false
+	}
+	deadline := time.Now().Add(longestLexing)
+	length := 0
+	for token := tokens(); token != chroma.EOF; token = tokens() {
+		if time.Now().After(deadline) {
+			return nil, false
+		}
+		length += len(token.Value)
+		text := &html.Node{Type: html.TextNode, Data: token.Value}
+		class := tokenClass(token.Type)
+		if class == "" {
+			spans = append(spans, text)
+			continue
+		}
+		span := element(atom.Span, "class", class)
+		span.AppendChild(text)
+		spans = append(spans, span)
+	}
+	// A lexer that lost or made up text is not to be believed.
+	return spans, length == len(source)
+}
+
+// tokenClass is the usual short name of a kind of token, empty for those that
+// have no colour.
+func tokenClass(t chroma.TokenType) string {
+	switch t {
+	case chroma.Text, chroma.TextWhitespace, chroma.Other, chroma.Name, chroma.NameOther, chroma.Operator,
+		chroma.Punctuation, chroma.Error, chroma.Background:
+		return ""
+	}
+	for ; t > 0; t = t.Parent() {
+		if class, ok := chroma.StandardTypes[t]; ok {
+			return class
+		}
+	}
+	return ""
+}

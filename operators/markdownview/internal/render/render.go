@@ -1,0 +1,112 @@
+// Package render makes safe HTML of a page's Markdown.
+//
+//	Markdown → goldmark → tree → links, admonitions, colours … → policy → HTML
+//
+// Raw HTML is welcome in a page. What protects the reader is the last step: the
+// policy judges the whole of what the steps before it made, theirs and the
+// author's alike, so that a mistake in one of them is no hole. The tree before it
+// closes what an author left open: a page cannot end the frame it stands in.
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	gmhtml "github.com/yuin/goldmark/renderer/html"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
+)
+
+// Options say where the site is.
+type Options struct {
+	// Base is the path below which the site is served; it begins and ends with a
+	// slash. Empty means "/".
+	Base string
+}
+
+// Renderer renders pages; it may be used by several goroutines at once.
+type Renderer struct {
+	base     string
+	markdown goldmark.Markdown
+	policy   *bluemonday.Policy
+}
+
+// Page is a rendered page.
+type Page struct {
+	// HTML is what goes into the page's frame; it is balanced and harmless.
+	HTML []byte
+	// Sections are the page's text, for a search.
+	Sections []Section
+}
+
+// Section is the text from one heading to the next.
+type Section struct {
+	// ID is the fragment of the heading; empty for what is before the first one.
+	ID      string
+	Heading string
+	Text    string
+}
+
+// New makes a renderer.
+func New(o Options) *Renderer {
+	if o.Base == "" {
+		o.Base = "/"
+	}
+	return &Renderer{
+		base: o.Base,
+		markdown: book.Markdown(
+			goldmark.WithExtensions(extension.DefinitionList),
+			goldmark.WithRendererOptions(gmhtml.WithUnsafe()),
+		),
+		policy: policy(),
+	}
+}
+
+// Page renders a page of the book. A page that cannot be rendered is an error,
+// whatever the reason; it never panics.
+func (r *Renderer) Page(b *book.Book, p *book.Page) (out Page, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			out, err = Page{}, fmt.Errorf("rendering %s: %v", p.Path, cause)
+		}
+	}()
+	var buf bytes.Buffer
+	if err := r.markdown.Convert(p.Source, &buf); err != nil {
+		return Page{}, fmt.Errorf("rendering %s: %w", p.Path, err)
+	}
+	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
+	nodes, err := html.ParseFragment(&buf, body)
+	if err != nil {
+		return Page{}, fmt.Errorf("rendering %s: its HTML: %w", p.Path, err)
+	}
+	for _, n := range nodes {
+		body.AppendChild(n)
+	}
+	t := &tree{renderer: r, book: b, path: p.Path}
+	t.children(body)
+	out.Sections = t.sections()
+
+	buf.Reset()
+	for n := body.FirstChild; n != nil; n = n.NextSibling {
+		if err := html.Render(&buf, n); err != nil {
+			return Page{}, fmt.Errorf("rendering %s: %w", p.Path, err)
+		}
+	}
+	out.HTML = r.policy.SanitizeBytes(buf.Bytes())
+	return out, nil
+}
+
+// Source is a page that could not be rendered, as its author wrote it.
+func Source(p *book.Page) Page {
+	text := string(p.Source)
+	return Page{
+		HTML:     []byte("<pre tabindex=\"0\"><code>" + html.EscapeString(text) + "</code></pre>"),
+		Sections: []Section{{Text: strings.Join(strings.Fields(text), " ")}},
+	}
+}

@@ -1,0 +1,231 @@
+package render
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
+)
+
+// tree turns what goldmark made of a page, and the author's own HTML in it, into
+// a page of this site. It also gathers the page's text.
+type tree struct {
+	renderer *Renderer
+	book     *book.Book
+	path     string
+
+	found []*section
+}
+
+func (t *tree) children(parent *html.Node) {
+	for n := parent.FirstChild; n != nil; {
+		// Kept before the visit: a visit may move or replace its node.
+		next := n.NextSibling
+		t.visit(n)
+		n = next
+	}
+}
+
+func (t *tree) visit(n *html.Node) {
+	switch n.Type {
+	case html.TextNode:
+		t.text(n.Data)
+		return
+	case html.ElementNode:
+	default:
+		n.Parent.RemoveChild(n)
+		return
+	}
+	switch n.DataAtom {
+	case atom.Script, atom.Style, atom.Template, atom.Iframe, atom.Object, atom.Embed, atom.Noscript, atom.Textarea,
+		atom.Title, atom.Select, atom.Svg, atom.Math, atom.Audio, atom.Video, atom.Canvas, atom.Base, atom.Link, atom.Meta:
+		// The policy drops these and their text too; here, so that a search does
+		// not find what no reader sees.
+		n.Parent.RemoveChild(n)
+		return
+	case atom.A:
+		t.link(n)
+	case atom.Img:
+		t.image(n)
+	case atom.Table:
+		wrap(n, element(atom.Div, "class", "table", "role", "region", "tabindex", "0", "aria-label", "Table"))
+	case atom.Td, atom.Th:
+		if style, ok := get(n, "style"); ok {
+			// goldmark's way to align a column, which the policy takes away.
+			set(n, "align", strings.TrimPrefix(style, "text-align:"))
+		}
+	case atom.Blockquote:
+		admonition(n)
+	case atom.Pre:
+		set(n, "tabindex", "0")
+		highlight(n)
+	case atom.Input:
+		if n.Parent.DataAtom == atom.Li {
+			set(n.Parent, "class", "task")
+		}
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		t.heading(n)
+		return
+	}
+	t.children(n)
+	if isBlock(n.DataAtom) {
+		t.text(" ")
+	}
+}
+
+// heading begins a section, and gives the heading a link to itself.
+func (t *tree) heading(n *html.Node) {
+	id, _ := get(n, "id")
+	s := &section{id: id, open: true}
+	t.found = append(t.found, s)
+	t.children(n)
+	s.open = false
+	if id == "" {
+		return
+	}
+	a := element(atom.A, "class", "anchor", "href", "#"+url.PathEscape(id), "aria-label", "Link to "+squeeze(s.heading.String()))
+	a.AppendChild(&html.Node{Type: html.TextNode, Data: "#"})
+	n.AppendChild(a)
+}
+
+// link makes a link between files one between pages.
+func (t *tree) link(n *html.Node) {
+	href, ok := get(n, "href")
+	if !ok {
+		return
+	}
+	if to, local := t.address(href); local {
+		set(n, "href", to)
+	}
+}
+
+// image shows an image of this site, and makes a link of any other: a reader's
+// browser should not tell a third party which page is being read.
+func (t *tree) image(n *html.Node) {
+	src, _ := get(n, "src")
+	alt, _ := get(n, "alt")
+	set(n, "loading", "lazy")
+	t.text(alt)
+	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(src)), "data:") {
+		return
+	}
+	if to, local := t.address(src); local {
+		set(n, "src", to)
+		return
+	}
+	if alt == "" {
+		alt = src
+	}
+	label := &html.Node{Type: html.TextNode, Data: alt}
+	var shown *html.Node
+	if inside(n, atom.A) {
+		shown = element(atom.Span, "class", "external-image")
+	} else {
+		shown = element(atom.A, "class", "external-image", "href", src)
+	}
+	shown.AppendChild(label)
+	n.Parent.InsertBefore(shown, n)
+	n.Parent.RemoveChild(n)
+}
+
+// address is where a link between files leads on the site.
+func (t *tree) address(link string) (to string, local bool) {
+	target, fragment, local := book.Resolve(t.path, link)
+	if !local {
+		return "", false
+	}
+	if strings.HasPrefix(strings.TrimSpace(link), "#") {
+		return (&url.URL{Fragment: fragment}).String(), true
+	}
+	u := url.URL{Fragment: fragment}
+	if file, ok := t.book.Find(target); ok {
+		u.Path = t.renderer.base + book.URL(file)
+	} else {
+		// Nothing of this site, or a dead link: it leads where its author said.
+		u.Path = path.Join(t.renderer.base, target)
+		if strings.HasSuffix(target, "/") && !strings.HasSuffix(u.Path, "/") {
+			u.Path += "/"
+		}
+	}
+	return u.String(), true
+}
+
+var admonitionMark = regexp.MustCompile(`^\s*\[!(?i:(NOTE|TIP|IMPORTANT|WARNING|CAUTION))\][ \t]*(\n|$)`)
+
+// admonition makes a box of a quotation that begins with [!NOTE] or its like.
+func admonition(n *html.Node) {
+	p := n.FirstChild
+	for p != nil && p.Type == html.TextNode && strings.TrimSpace(p.Data) == "" {
+		p = p.NextSibling
+	}
+	if p == nil || p.DataAtom != atom.P || p.FirstChild == nil || p.FirstChild.Type != html.TextNode {
+		return
+	}
+	text := p.FirstChild
+	match := admonitionMark.FindStringSubmatch(text.Data)
+	if match == nil {
+		return
+	}
+	text.Data = text.Data[len(match[0]):]
+	if br := text.NextSibling; text.Data == "" && br != nil && br.DataAtom == atom.Br {
+		p.RemoveChild(br) // the marker's line ended in a hard break
+	}
+	if text.Data == "" && text.NextSibling == nil {
+		n.RemoveChild(p)
+	}
+	kind := strings.ToLower(match[1])
+	n.Data, n.DataAtom, n.Attr = "div", atom.Div, nil
+	set(n, "class", "admonition admonition-"+kind)
+	set(n, "role", "note")
+	title := element(atom.P, "class", "admonition-title")
+	title.AppendChild(&html.Node{Type: html.TextNode, Data: strings.ToUpper(kind[:1]) + kind[1:]})
+	n.InsertBefore(title, n.FirstChild)
+}
+
+func element(name atom.Atom, attributes ...string) *html.Node {
+	n := &html.Node{Type: html.ElementNode, DataAtom: name, Data: name.String()}
+	for pair := range slices.Chunk(attributes, 2) {
+		n.Attr = append(n.Attr, html.Attribute{Key: pair[0], Val: pair[1]})
+	}
+	return n
+}
+
+func wrap(n, in *html.Node) {
+	n.Parent.InsertBefore(in, n)
+	n.Parent.RemoveChild(n)
+	in.AppendChild(n)
+}
+
+func inside(n *html.Node, name atom.Atom) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p.DataAtom == name {
+			return true
+		}
+	}
+	return false
+}
+
+func get(n *html.Node, key string) (string, bool) {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+func set(n *html.Node, key, value string) {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			n.Attr[i].Val = value
+			return
+		}
+	}
+	n.Attr = append(n.Attr, html.Attribute{Key: key, Val: value})
+}

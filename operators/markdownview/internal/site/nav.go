@@ -1,0 +1,167 @@
+package site
+
+import (
+	"html"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
+)
+
+const (
+	// A navigation of at most this many lines is shown unfolded.
+	mostUnfolded = 60
+	// The pieces of a navigation that is worth sharing, and from which size it is.
+	pieceSize   = 3 << 10
+	worthPieces = 16 << 10
+)
+
+// navigation is the list at the side of all pages. It is written once; a page
+// adds its marks.
+type navigation struct {
+	base string
+	text []byte
+	// marks are where a page's marks go, by the page's path.
+	marks map[string][]mark
+	// trail leads to a page: the titles and paths of what it is below.
+	trail map[string][]book.Entry
+	// titles are what the navigation calls the pages.
+	titles map[string]string
+	// pieces are the text, cut between lines; nil if it is short.
+	pieces []*piece
+
+	unfolded bool
+}
+
+// mark is text to be put in.
+type mark struct {
+	at   int
+	text string
+}
+
+func newNavigation(b *book.Book, base string, c *composer) *navigation {
+	n := &navigation{base: base, marks: map[string][]mark{}, trail: map[string][]book.Entry{}, titles: map[string]string{}}
+	n.unfolded = lines(b.Nav) <= mostUnfolded
+	var out strings.Builder
+	var cuts []int
+	n.entries(&out, &cuts, b.Nav, nil, nil)
+	n.text = []byte(out.String())
+	if len(n.text) < worthPieces {
+		return n
+	}
+	var at []int
+	from := 0
+	for _, cut := range append(cuts, len(n.text)) {
+		if cut-from >= pieceSize || cut == len(n.text) {
+			at, from = append(at, cut), cut
+		}
+	}
+	n.pieces = c.share(n.text, at)
+	return n
+}
+
+func lines(entries []book.Entry) int {
+	sum := len(entries)
+	for _, e := range entries {
+		sum += lines(e.Children)
+	}
+	return sum
+}
+
+// entries writes a list. open are the places where an ancestor's "open" goes.
+func (n *navigation) entries(out *strings.Builder, cuts *[]int, entries, above []book.Entry, open []mark) {
+	out.WriteString("<ul>")
+	for _, e := range entries {
+		switch {
+		case e.Separator:
+			out.WriteString(`<li class="mdv-rule"><hr></li>`)
+		case e.Part:
+			out.WriteString(`<li class="mdv-part">` + html.EscapeString(e.Title) + "</li>")
+		default:
+			n.entry(out, cuts, e, above, open)
+		}
+		*cuts = append(*cuts, out.Len())
+	}
+	out.WriteString("</ul>")
+}
+
+func (n *navigation) entry(out *strings.Builder, cuts *[]int, e book.Entry, above []book.Entry, open []mark) {
+	out.WriteString("<li>")
+	label := html.EscapeString(e.Title)
+	if len(e.Number) > 0 {
+		label = `<span class="mdv-number">` + number(e.Number) + "</span> " + label
+	}
+	current := mark{at: -1}
+	if e.Path != "" {
+		out.WriteString(`<a href="` + html.EscapeString(address(n.base, book.URL(e.Path))) + `"`)
+		current = mark{out.Len(), ` aria-current="page"`}
+		out.WriteString(">" + label + "</a>")
+	} else if len(e.Children) > 0 {
+		out.WriteString(`<span class="mdv-group">` + label + "</span>")
+	} else {
+		out.WriteString(`<span class="mdv-draft" title="Not written yet">` + label + "</span>")
+	}
+	if len(e.Children) > 0 {
+		out.WriteString("<details")
+		if n.unfolded {
+			out.WriteString(" open")
+		} else {
+			open = append(slices.Clip(open), mark{out.Len(), " open"})
+		}
+		out.WriteString(`><summary aria-label="Pages of ` + html.EscapeString(e.Title) + `"></summary>`)
+		n.entries(out, cuts, e.Children, append(slices.Clip(above), e), open)
+		out.WriteString("</details>")
+	}
+	if current.at >= 0 {
+		n.trail[e.Path], n.titles[e.Path] = above, e.Title
+		n.marks[e.Path] = append([]mark{current}, open...)
+		slices.SortFunc(n.marks[e.Path], func(a, b mark) int { return a.at - b.at })
+	}
+	out.WriteString("</li>")
+}
+
+// parts is the navigation as the page of this path shows it.
+func (n *navigation) parts(path string) []part {
+	marks := n.marks[path]
+	if n.pieces == nil {
+		return []part{{own: marked(n.text, 0, marks)}}
+	}
+	parts := make([]part, 0, len(n.pieces))
+	from := 0
+	for _, p := range n.pieces {
+		to := from + len(p.plain)
+		here := 0
+		for here < len(marks) && marks[here].at < to {
+			here++
+		}
+		if here == 0 {
+			parts = append(parts, part{shared: p})
+		} else {
+			parts = append(parts, part{own: marked(p.plain, from, marks[:here])})
+		}
+		marks, from = marks[here:], to
+	}
+	return parts
+}
+
+// marked is a text that begins at an offset, with its marks.
+func marked(text []byte, offset int, marks []mark) []byte {
+	var out []byte
+	from := 0
+	for _, m := range marks {
+		out = append(out, text[from:m.at-offset]...)
+		out = append(out, m.text...)
+		from = m.at - offset
+	}
+	return append(out, text[from:]...)
+}
+
+func number(n []int) string {
+	var out strings.Builder
+	for _, i := range n {
+		out.WriteString(strconv.Itoa(i))
+		out.WriteByte('.')
+	}
+	return out.String()
+}

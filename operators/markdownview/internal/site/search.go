@@ -1,0 +1,216 @@
+package site
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The search is the same in the browser (theme/site.js) and here, for readers
+// without JavaScript. It looks through the text of all sections: a book of a
+// thousand pages is a few megabytes, which takes milliseconds and finds parts of
+// words and languages without spaces, which an index of words would not.
+
+const (
+	mostTerms   = 8
+	longestTerm = 60
+	mostResults = 30
+	mostPerPage = 3
+	snippetSize = 160
+)
+
+// indexed is a page in the index.
+type indexed struct {
+	URL   string `json:"u"`
+	Title string `json:"t"`
+	// Sections are id, heading and text.
+	Sections [][3]string `json:"s"`
+}
+
+// index is the text of the site. It is kept as the JSON that browsers are sent:
+// only a reader without JavaScript needs it here.
+type index struct {
+	json []byte
+	read func() (pages, lower []indexed)
+}
+
+func newIndex(pages []indexed) *index {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(pages) // strings in a buffer: it cannot fail
+	x := &index{json: out.Bytes()}
+	x.read = sync.OnceValues(func() (pages, lower []indexed) {
+		_ = json.Unmarshal(x.json, &pages) // what was just written
+		return pages, lowered(pages)
+	})
+	return x
+}
+
+func lowered(pages []indexed) []indexed {
+	lower := make([]indexed, len(pages))
+	for i, p := range pages {
+		lower[i] = indexed{Title: strings.ToLower(p.Title), Sections: make([][3]string, len(p.Sections))}
+		for j, s := range p.Sections {
+			lower[i].Sections[j] = [3]string{s[0], strings.ToLower(s[1]), strings.ToLower(s[2])}
+		}
+	}
+	return lower
+}
+
+// result is a section that was found.
+type result struct {
+	URL, Title, Heading string
+	// Snippet is text around the first term, in pieces of which each second one
+	// is what was looked for.
+	Snippet []string
+
+	page, section  int
+	matched, score int
+}
+
+// terms are what a query asks for.
+func terms(query string) []string {
+	words := strings.FieldsFunc(strings.ToLower(query), func(c rune) bool { return unicode.IsSpace(c) || c == '"' })
+	if len(words) > mostTerms {
+		words = words[:mostTerms]
+	}
+	for i, w := range words {
+		if len(w) > longestTerm {
+			words[i] = strings.ToValidUTF8(w[:longestTerm], "")
+		}
+	}
+	return words
+}
+
+// search finds the sections with all terms in them, or else with the most.
+func (x *index) search(words []string) []result {
+	var found []result
+	if len(words) == 0 {
+		return nil
+	}
+	pages, lower := x.read()
+	for i, p := range lower {
+		for j, s := range p.Sections {
+			r := result{page: i, section: j}
+			for _, w := range words {
+				if score := weigh(s[1], w, 12, 1) + weigh(p.Title, w, 8, 1)/(min(j, 1)+1) + weigh(s[2], w, 1, 5); score > 0 {
+					r.matched++
+					r.score += score
+				}
+			}
+			if r.matched > 0 {
+				found = append(found, r)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b result) int {
+		return cmp.Or(cmp.Compare(b.matched, a.matched), cmp.Compare(b.score, a.score))
+	})
+	return best(found, words, pages, lower)
+}
+
+// best are the first of what was found, with all that a reader is shown of them.
+func best(found []result, words []string, pages, lower []indexed) []result {
+	var results []result
+	perPage := map[int]int{}
+	for _, r := range found {
+		if len(results) == mostResults || r.matched < found[0].matched {
+			break
+		}
+		if perPage[r.page]++; perPage[r.page] > mostPerPage {
+			continue
+		}
+		p := &pages[r.page]
+		s := p.Sections[r.section]
+		r.URL, r.Title, r.Heading = p.URL, p.Title, s[1]
+		if s[0] != "" && r.section > 0 {
+			r.URL += "#" + s[0]
+		}
+		r.Snippet = snippet(s[2], lower[r.page].Sections[r.section][2], words)
+		results = append(results, r)
+	}
+	return results
+}
+
+// weigh says how well a text in lower case matches a word: twice as well where a
+// word of the text begins with it, for at most so many places.
+func weigh(text, word string, weight, most int) int {
+	sum := 0
+	for from, seen := 0, 0; seen < most; seen++ {
+		at := strings.Index(text[from:], word)
+		if at < 0 {
+			break
+		}
+		at += from
+		sum += weight
+		if before, _ := utf8.DecodeLastRuneInString(text[:at]); at == 0 || !unicode.IsLetter(before) && !unicode.IsDigit(before) {
+			sum += weight
+		}
+		from = at + len(word)
+	}
+	return sum
+}
+
+// snippet cuts a text around the first word of the query, and marks all of them.
+func snippet(text, lower string, words []string) []string {
+	if len(text) != len(lower) {
+		text = lower // their offsets differ; no reader minds the case
+	}
+	first := len(text)
+	for _, w := range words {
+		if at := strings.Index(lower, w); at >= 0 {
+			first = min(first, at)
+		}
+	}
+	if first == len(text) {
+		first = 0
+	}
+	from := boundary(text, max(0, first-snippetSize/3))
+	to := boundary(text, min(len(text), from+snippetSize))
+	var pieces []string
+	at := from
+	for at < to {
+		next, size := to, 0
+		for _, w := range words {
+			if i := strings.Index(lower[at:to], w); i >= 0 && (at+i < next || at+i == next && len(w) > size) {
+				next, size = at+i, len(w)
+			}
+		}
+		pieces = append(pieces, text[at:next])
+		if size > 0 {
+			pieces = append(pieces, text[next:next+size])
+		}
+		at = next + size
+	}
+	if len(pieces) > 0 && from > 0 {
+		pieces[0] = "… " + pieces[0]
+	}
+	if to < len(text) {
+		if len(pieces)%2 == 0 {
+			pieces = append(pieces, "")
+		}
+		pieces[len(pieces)-1] += " …"
+	}
+	return pieces
+}
+
+// boundary is a place near at where a word begins or at least a letter does.
+func boundary(text string, at int) int {
+	const near = 20
+	if at <= 0 || at >= len(text) {
+		return max(0, min(at, len(text)))
+	}
+	if space := strings.LastIndexByte(text[max(0, at-near):at], ' '); space >= 0 {
+		return max(0, at-near) + space + 1
+	}
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,180 @@
+package viewer
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
+)
+
+// What a content directory may hold. Kubernetes gives a viewer far less; this
+// keeps a directory chosen by mistake from filling the memory.
+const (
+	mostFiles = 20_000
+	mostBytes = 512 << 20
+)
+
+// snapshot is a directory's files as they were at one time.
+type snapshot struct {
+	files []book.File
+	hash  [sha256.Size]byte
+	// print tells cheaply whether the directory is likely the same.
+	print [sha256.Size]byte
+}
+
+// errMoved says that the directory changed while it was read.
+var errMoved = errors.New("the directory changed while it was read")
+
+// directory reads a content directory.
+//
+// Kubernetes writes a volume beside the old one and then swaps the link ..data,
+// so all files are read from where that link led at the start, and the link is
+// read again at the end. A directory without the link is one that a person edits:
+// what is hidden in it (.git, a text editor's files) is not content, and no link
+// in it leads out of it.
+type directory struct {
+	path   string
+	logger *slog.Logger
+}
+
+// root is where the files are now.
+func (d directory) root() (at string, volume bool, err error) {
+	if target, err := os.Readlink(filepath.Join(d.path, "..data")); err == nil {
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(d.path, target)
+		}
+		return target, true, nil
+	}
+	at, err = filepath.EvalSymlinks(d.path)
+	return at, false, err
+}
+
+// read reads all files, in one state of the directory.
+func (d directory) read() (*snapshot, error) {
+	const attempts = 5
+	var err error
+	for range attempts {
+		var s *snapshot
+		if s, err = d.attempt(); err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, errMoved) && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("reading %s: %w", d.path, err)
+}
+
+func (d directory) attempt() (*snapshot, error) {
+	at, volume, err := d.root()
+	if err != nil {
+		return nil, err
+	}
+	before, err := d.printOf(at, volume)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{print: before}
+	sum := sha256.New()
+	size := int64(0)
+	err = d.walk(at, volume, func(root *os.Root, name string, info fs.FileInfo) error {
+		if size += info.Size(); size > mostBytes || len(s.files) == mostFiles {
+			return fmt.Errorf("it has more than %d files or %d MiB; is it the right directory?", mostFiles, mostBytes>>20)
+		}
+		data, err := root.ReadFile(filepath.FromSlash(name))
+		if err != nil {
+			return err
+		}
+		s.files = append(s.files, book.File{Path: name, Data: data})
+		sum.Write(binary.AppendUvarint(nil, uint64(len(name))))
+		sum.Write([]byte(name))
+		sum.Write(binary.AppendUvarint(nil, uint64(len(data))))
+		sum.Write(data)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	after, err := d.fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	if after != before {
+		return nil, errMoved
+	}
+	sum.Sum(s.hash[:0])
+	return s, nil
+}
+
+// fingerprint is the directory's names, sizes and times; for a volume, which
+// never changes, only where it is.
+func (d directory) fingerprint() (print [sha256.Size]byte, err error) {
+	at, volume, err := d.root()
+	if err != nil {
+		return print, err
+	}
+	return d.printOf(at, volume)
+}
+
+func (d directory) printOf(at string, volume bool) (print [sha256.Size]byte, err error) {
+	sum := sha256.New()
+	sum.Write([]byte(at))
+	if !volume {
+		err = d.walk(at, volume, func(_ *os.Root, name string, info fs.FileInfo) error {
+			_, err := fmt.Fprintf(sum, "\x00%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
+			return err
+		})
+	}
+	sum.Sum(print[:0])
+	return print, err
+}
+
+// walk calls visit for each file, in the order of names.
+func (d directory) walk(at string, volume bool, visit func(root *os.Root, name string, info fs.FileInfo) error) error {
+	root, err := os.OpenRoot(at)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name != "." && hidden(path.Base(name), volume) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		info, err := root.Stat(filepath.FromSlash(name))
+		if err != nil {
+			if entry.Type()&fs.ModeSymlink != 0 {
+				d.logger.Warn("left out a link that leads out of the content or to nothing", "path", name)
+				return nil
+			}
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return nil // a linked directory, a socket, a pipe
+		}
+		return visit(root, name, info)
+	})
+}
+
+func hidden(name string, volume bool) bool {
+	if volume {
+		return strings.HasPrefix(name, "..")
+	}
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~")
+}

@@ -1,0 +1,62 @@
+package viewer
+
+import (
+	"strconv"
+	"strings"
+)
+
+// acceptsGzip says whether a request's Accept-Encoding allows gzip: by its name
+// or, where that is not there, by a *, with a weight that is not 0.
+func acceptsGzip(values []string) bool {
+	star := false
+	for _, value := range values {
+		for value != "" {
+			var item string
+			item, value, _ = strings.Cut(value, ",")
+			coding, params, _ := strings.Cut(item, ";")
+			switch coding = strings.TrimSpace(coding); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				return weight(params) > 0
+			case coding == "*":
+				star = weight(params) > 0
+			}
+		}
+	}
+	return star
+}
+
+// weight is the q of an item, 1 where there is none.
+func weight(params string) float64 {
+	for params != "" {
+		var param string
+		param, params, _ = strings.Cut(params, ";")
+		key, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(strings.TrimSpace(key), "q") {
+			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				return 0
+			}
+			return q
+		}
+	}
+	return 1
+}
+
+// matches says whether If-None-Match names a tag. It compares weakly: what made a
+// tag weak on its way, such as a proxy, did not change the text.
+func matches(values []string, tag string) bool {
+	if tag == "" {
+		return false
+	}
+	for _, value := range values {
+		for value != "" {
+			var item string
+			item, value, _ = strings.Cut(value, ",")
+			item = strings.TrimPrefix(strings.TrimSpace(item), "W/")
+			if item == tag || item == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}

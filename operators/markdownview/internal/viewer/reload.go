@@ -1,0 +1,182 @@
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
+)
+
+// state is what is known about the site, for probes and the log.
+type state struct {
+	mu     sync.Mutex
+	loaded time.Time
+	hash   string
+	pages  int
+	failed int
+	// problem is why the newest state of the directory is not the one served.
+	problem string
+	reloads int
+}
+
+// ready says whether there is a site to serve, and what is to be known about it.
+func (s *state) ready(stopping bool) (ok bool, detail string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out strings.Builder
+	word := "ready"
+	switch {
+	case stopping:
+		word = "stopping"
+	case s.hash == "":
+		word = "not ready"
+	}
+	fmt.Fprintf(&out, "%s\n", word)
+	if s.hash != "" {
+		fmt.Fprintf(&out, "content %s\npages %d\npages_failed %d\nreloads %d\nloaded %s\n",
+			s.hash, s.pages, s.failed, s.reloads, s.loaded.UTC().Format(time.RFC3339))
+	}
+	if s.problem != "" {
+		fmt.Fprintf(&out, "problem %s\n", s.problem)
+	}
+	return word == "ready", out.String()
+}
+
+// loader keeps the site the same as the directory.
+type loader struct {
+	directory directory
+	options   site.Options
+	site      *atomic.Pointer[site.Site]
+	state     *state
+	logger    *slog.Logger
+	loaded    func()
+
+	last *[32]byte // the fingerprint that was read last
+	hash [32]byte  // of the content that is served or was refused
+	seen bool
+}
+
+// load reads the directory and, if there is something new and good in it, swaps
+// the site. What is worse than what is served is left alone.
+func (l *loader) load() {
+	started := time.Now()
+	print, err := l.directory.fingerprint()
+	if err == nil && l.last != nil && *l.last == print {
+		l.accepted()
+		return
+	}
+	snapshot, err := l.directory.read()
+	if err != nil {
+		l.refuse(err)
+		return
+	}
+	l.last = &snapshot.print
+	if l.seen && l.hash == snapshot.hash {
+		l.accepted()
+		return
+	}
+	l.hash, l.seen = snapshot.hash, true
+	s, err := site.Build(snapshot.files, l.options)
+	if err != nil {
+		l.refuse(fmt.Errorf("%s: %w", l.directory.path, err))
+		return
+	}
+	if err := l.worse(s); err != nil {
+		l.refuse(err)
+		return
+	}
+	l.swap(s, hex.EncodeToString(snapshot.hash[:8]), time.Since(started))
+}
+
+// worse says why a site must not replace the one that is served: it has fatal
+// problems and that one has none. With nothing to serve, anything is better.
+func (l *loader) worse(s *site.Site) error {
+	fatal := s.Book.Fatal()
+	old := l.site.Load()
+	if len(fatal) == 0 || old == nil || len(old.Book.Fatal()) > 0 {
+		return nil
+	}
+	p := fatal[0]
+	return fmt.Errorf("%s line %d: %s", p.Path, p.Line, p.Message)
+}
+
+func (l *loader) swap(s *site.Site, hash string, took time.Duration) {
+	l.site.Store(s)
+	l.state.mu.Lock()
+	l.state.loaded, l.state.hash, l.state.problem = time.Now(), hash, ""
+	l.state.pages, l.state.failed = len(s.Book.Pages), len(s.Failed)
+	first := l.state.reloads == 0
+	l.state.reloads++
+	l.state.mu.Unlock()
+
+	if l.loaded != nil {
+		l.loaded()
+	}
+	l.logger.Info("serving", "content", hash, "pages", len(s.Book.Pages), "assets", len(s.Book.Assets), "took", took, "first", first)
+	for _, err := range s.Failed {
+		l.logger.Error("a page shows its source instead", "error", err)
+	}
+	const mostTold = 50
+	for i, p := range s.Book.Problems {
+		if i == mostTold {
+			l.logger.Warn("more problems", "left out", len(s.Book.Problems)-mostTold)
+			break
+		}
+		l.logger.Warn("problem in the content", "path", p.Path, "line", p.Line, "problem", p.Message, "fatal", p.Fatal)
+	}
+}
+
+// refuse keeps what is served and says why.
+func (l *loader) refuse(err error) {
+	l.state.mu.Lock()
+	known := l.state.problem == err.Error()
+	l.state.problem = err.Error()
+	l.state.mu.Unlock()
+	if known {
+		return
+	}
+	kept := "nothing is served until the content is there"
+	if l.site.Load() != nil {
+		kept = "the site before it stays"
+	}
+	l.logger.Error("the content is not served", "error", err, "kept", kept)
+}
+
+// accepted says that the directory is as it is served, whatever was in between.
+func (l *loader) accepted() {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	// The same content that was refused stays refused.
+	if s := l.site.Load(); s != nil && hex.EncodeToString(l.hash[:8]) == l.state.hash {
+		l.state.problem = ""
+	}
+}
+
+// keep loads the directory, and again whenever it changes, until the context
+// ends. It watches first: a change after the first look is not missed.
+func (l *loader) keep(ctx context.Context, rescan time.Duration) error {
+	changes, err := watch(ctx, l.directory.path, l.logger)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		l.logger.Warn("changes will be seen late, by looking for them", "error", err, "every", rescan)
+	}
+	l.load()
+	ticker := time.NewTicker(cmp.Or(rescan, 30*time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes:
+		case <-ticker.C:
+		}
+		l.load()
+	}
+}

@@ -1,0 +1,89 @@
+package viewer
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// A change is taken up once the directory has been quiet for this long, or has
+// not been for the longer time: an editor or git writes many files at once.
+const (
+	quiet    = 100 * time.Millisecond
+	patience = time.Second
+)
+
+// watch sends when something in the directory has changed. It sees the swap of a
+// volume's ..data because that happens in the directory itself.
+func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{}, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", dir, err)
+	}
+	// What a link leads to is watched with all below it; that the link itself
+	// leads elsewhere later is seen by looking.
+	at, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		err = add(watcher, at)
+	}
+	if err != nil {
+		_ = watcher.Close()
+		return nil, fmt.Errorf("watching %s: %w", dir, err)
+	}
+	changes := make(chan struct{}, 1)
+	go func() {
+		defer func() { _ = watcher.Close() }()
+		var settle <-chan time.Time
+		var since time.Time
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case event := <-watcher.Events:
+				if event.Has(fsnotify.Create) && !strings.HasPrefix(filepath.Base(event.Name), ".") {
+					// A new directory; what is in it already is read anyway.
+					if err := add(watcher, event.Name); err != nil {
+						logger.Debug("not watched", "path", event.Name, "error", err)
+					}
+				}
+				if settle == nil {
+					since = time.Now()
+				}
+				settle = time.After(max(0, min(quiet, patience-time.Since(since))))
+			case err := <-watcher.Errors:
+				logger.Warn("watching the content", "error", err)
+				settle = time.After(quiet)
+			case <-settle:
+				settle = nil
+				select {
+				case changes <- struct{}{}:
+				default: // one is waiting already
+				}
+			}
+		}
+	}()
+	return changes, nil
+}
+
+// add watches a directory and those below it. Hidden ones hold no content.
+func add(watcher *fsnotify.Watcher, dir string) error {
+	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil && name == dir:
+			return err
+		case err != nil:
+			return nil // it went away; its going away is an event
+		case !entry.IsDir():
+			return nil
+		case name != dir && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		}
+		return watcher.Add(name)
+	})
+}
