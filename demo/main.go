@@ -79,7 +79,7 @@ func (d *demo) tellHowToGoOn() {
 		fmt.Println("Everything keeps running until you press Ctrl-C. In another terminal:")
 	} else {
 		fmt.Println("All has been stopped; the cluster's state is kept. To start it again:")
-		fmt.Printf("\n  bin/koboshi up --data-dir %s/plane &", stateDir)
+		fmt.Printf("\n  bin/koboshi up --data-dir %s/plane \\\n    --run %s &", stateDir, viewerProgram)
 	}
 	fmt.Printf(`
   export KUBECONFIG="$PWD/%s/plane/kubeconfig"

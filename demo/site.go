@@ -17,9 +17,10 @@ const (
 	siteDir = "operators/markdownview"
 	book    = "docs/guide"
 
-	viewerImage = "ghcr.io/koboshi-dev/markdownview"
-	viewerTag   = viewerImage + ":v0.1.0"
-	editedPage  = "start/why.md"
+	viewerImage   = "ghcr.io/koboshi-dev/markdownview"
+	viewerTag     = viewerImage + ":v0.1.0"
+	viewerProgram = viewerImage + "=" + siteDir + "/bin/viewer"
+	editedPage    = "start/why.md"
 )
 
 func (d *demo) installSites(ctx context.Context) error {

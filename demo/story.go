@@ -10,10 +10,9 @@ import (
 
 func (d *demo) startPlane(ctx context.Context) error {
 	say("etcd, the API server, the controllers, the scheduler, two simulated nodes\nand a real one, for Pods whose image stands for a program of this machine:")
-	run := viewerImage + "=" + filepath.Join(siteDir, "bin", "viewer")
-	show("koboshi up --nodes 2 --data-dir " + filepath.Join(stateDir, "plane") + " \\\n      --run " + run)
+	show("koboshi up --nodes 2 --data-dir " + filepath.Join(stateDir, "plane") + " \\\n      --run " + viewerProgram)
 	ready := d.path("plane-ready")
-	args := []string{"up", "--nodes=2", "--die-with-parent", "--data-dir=" + d.path("plane"), "--ready-file=" + ready, "--run=" + run}
+	args := []string{"up", "--nodes=2", "--die-with-parent", "--data-dir=" + d.path("plane"), "--ready-file=" + ready, "--run=" + viewerProgram}
 	p, err := d.start("koboshi", nil, os.Stdout, d.binary, args...)
 	if err != nil {
 		return err

@@ -267,7 +267,7 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 		return classify(err)
 	}
 	ready := readiness{Server: plane.URL(), Kubeconfig: plane.Kubeconfig(), PID: os.Getpid()}
-	err = ready.announce(stdio, o, time.Since(started), readyFile)
+	err = ready.announce(stdio, o, time.Since(started), plane.NoPrograms(), readyFile)
 	if err == nil {
 		reachable.release()
 		go memory.Settle(ctx)
@@ -317,12 +317,17 @@ type readiness struct {
 	PID        int    `json:"pid"`
 }
 
-func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Duration, readyFile string) error {
+// announce says what is there, and in one line what is missing of it: noPrograms
+// is why the node for programs runs none.
+func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Duration, noPrograms error, readyFile string) error {
 	nodes := "no nodes"
 	if o.Nodes > 0 {
 		nodes = fmt.Sprintf("nodes: %d", o.Nodes)
 	}
-	if len(o.Programs) > 0 {
+	switch {
+	case noPrograms != nil:
+		_, _ = fmt.Fprintf(stdio.Err, "koboshi: no program runs, and the Pods for them stay pending: %v\n", noPrograms)
+	case len(o.Programs) > 0:
 		nodes += " and local"
 	}
 	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",

@@ -101,3 +101,30 @@ func TestAddressesArePrintedOnceThePlaneIsReady(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestThePlaneSaysWhenProgramsCannotRun(t *testing.T) {
+	o := controlplane.Options{Nodes: 1, Programs: programs.Set{{Image: "web", Path: "/bin/sh"}}}
+	for name, missing := range map[string]error{"and local": nil, "forbidden": errors.New("namespaces are forbidden; allow them")} {
+		dir := t.TempDir()
+		file := func(name string) *os.File {
+			f, err := os.Create(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			return f
+		}
+		stdio := Stdio{Out: file("out"), Err: file("err")}
+		if err := (readiness{}).announce(stdio, o, 0, missing, ""); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := os.ReadFile(filepath.Join(dir, "out"))
+		errs, _ := os.ReadFile(filepath.Join(dir, "err"))
+		if strings.Contains(string(out), "and local") != (missing == nil) {
+			t.Errorf("%s: %s", name, out)
+		}
+		if missing == nil && len(errs) > 0 || missing != nil && (!strings.Contains(string(errs), missing.Error()) || strings.Count(string(errs), "\n") != 1) {
+			t.Errorf("%s: said %q", name, errs)
+		}
+	}
+}

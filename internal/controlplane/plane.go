@@ -99,6 +99,7 @@ type Plane struct {
 	server      *apiserver.Server
 	loopback    *rest.Config
 	local       *kubelet.Process // nil when no programs run
+	noPrograms  error            // why none run although there are some
 
 	tasks *tasks
 
@@ -190,6 +191,10 @@ func (p *Plane) Kubeconfig() string {
 	}
 	return p.dir.Path("kubeconfig")
 }
+
+// NoPrograms tells why Pods with the images of Programs stay pending on this
+// system; nil if they run, and if there are none.
+func (p *Plane) NoPrograms() error { return p.noPrograms }
 
 // Failed is closed when a component ended by itself; Stop then tells why.
 func (p *Plane) Failed() <-chan struct{} { return p.tasks.ctx.Done() }

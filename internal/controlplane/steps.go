@@ -154,6 +154,10 @@ func (p *Plane) startControllers(context.Context) error {
 }
 
 func (p *Plane) startManager() error {
+	profile, err := p.startDaemonSets()
+	if err != nil || !profile.RunsManager() {
+		return err
+	}
 	log, err := p.logs.Open(managerName)
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func (p *Plane) startManager() error {
 	config := controllers.ManagerConfig{
 		Client:          client,
 		Kubeconfig:      kubeconfig,
-		Profile:         p.opts.Profile,
+		Profile:         profile,
 		RootCAFile:      p.certs.Path("ca.crt"),
 		TokenKeyFile:    p.certs.Path("sa.key"),
 		SigningCertFile: p.certs.Path("ca.crt"),
@@ -175,6 +179,36 @@ func (p *Plane) startManager() error {
 		return controllers.RunManager(klog.NewContext(ctx, clog.Klog(log, p.opts.Verbosity)), config)
 	})
 	return nil
+}
+
+// startDaemonSets runs the DaemonSet controller by itself if there are programs,
+// and returns the profile without it.
+func (p *Plane) startDaemonSets() (controllers.Profile, error) {
+	profile := p.opts.Profile
+	if len(p.opts.Programs) == 0 || !profile.Has(controllers.DaemonSets) {
+		return profile, nil
+	}
+	log, err := p.logs.Open(controllers.DaemonSets)
+	if err != nil {
+		return profile, err
+	}
+	// Who it is, and how it calls itself, shows in audit logs and managedFields.
+	kubeconfig, err := p.ca.Kubeconfig(p.URL(), pki.Request{
+		CommonName: "system:serviceaccount:kube-system:daemon-set-controller",
+		Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"},
+	})
+	if err != nil {
+		return profile, err
+	}
+	client, err := pki.RESTConfig(kubeconfig)
+	if err != nil {
+		return profile, err
+	}
+	client = useragent.As(managerName, client)
+	p.goComponent(controllers.DaemonSets, func(ctx context.Context) error {
+		return controllers.RunDaemonSets(klog.NewContext(ctx, clog.Klog(log, p.opts.Verbosity)), client, p.opts.Programs)
+	})
+	return profile.Select([]string{"-" + controllers.DaemonSets})
 }
 
 func (p *Plane) startScheduler() error {

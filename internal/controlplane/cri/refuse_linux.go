@@ -3,6 +3,7 @@ package cri
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,29 +117,32 @@ var grantable = map[string]int{
 	"NET_BIND_SERVICE": 10, "NET_RAW": 13, "SYS_CHROOT": 18, "MKNOD": 27, "AUDIT_WRITE": 29, "SETFCAP": 31,
 }
 
+// requestable are those that root gets inside if it asks: kubectl debug asks,
+// unless told otherwise, for the first. It reaches processes of the same user
+// namespace, which are the container's.
+var requestable = map[string]int{"SYS_PTRACE": 19}
+
 // capabilities are those that root gets inside.
 func capabilities(asked *runtimeapi.Capability) (granted []int, err error) {
-	names := map[string]bool{}
-	for name := range grantable {
-		names[name] = true
-	}
+	numbers := maps.Clone(grantable)
 	for _, name := range asked.GetDropCapabilities() {
 		if name = canonical(name); name == "ALL" {
-			clear(names)
+			clear(numbers)
 		}
-		delete(names, name)
+		delete(numbers, name)
 	}
 	for _, name := range asked.GetAddCapabilities() {
-		if name = canonical(name); grantable[name] == 0 && name != "CHOWN" {
+		name = canonical(name)
+		number, found := grantable[name]
+		if !found {
+			number, found = requestable[name]
+		}
+		if !found {
 			return nil, fmt.Errorf("securityContext.capabilities.add %s: a program of this user cannot have it; remove it, or leave the image out of --run", name)
 		}
-		names[name] = true
+		numbers[name] = number
 	}
-	for name := range names {
-		granted = append(granted, grantable[name])
-	}
-	slices.Sort(granted)
-	return granted, nil
+	return slices.Sorted(maps.Values(numbers)), nil
 }
 
 func canonical(capability string) string {

@@ -108,7 +108,7 @@ func TestWhatEveryPodHasIsNotRefused(t *testing.T) {
 	config := containerConfig("exit", "0")
 	s := config.Linux.SecurityContext
 	s.Seccomp = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
-	s.Capabilities = &runtimeapi.Capability{DropCapabilities: []string{"ALL"}, AddCapabilities: []string{"NET_BIND_SERVICE"}}
+	s.Capabilities = &runtimeapi.Capability{DropCapabilities: []string{"ALL"}, AddCapabilities: []string{"NET_BIND_SERVICE", "SYS_PTRACE"}}
 	s.SupplementalGroups, s.MaskedPaths = []int64{2000}, []string{"/proc/kcore"}
 	config.Linux.Resources = &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 1 << 20, CpuQuota: 1000}
 	if _, status := newPlane(t).pod().run(config); status.GetExitCode() != 0 {

@@ -55,6 +55,9 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		EvictionHard:                map[string]string{},
 		ImageGCHighThresholdPercent: new(int32(100)),
 		SerializeImagePulls:         new(bool),
+		// Nor is there a registry to spare, and who is held back by upstream's five
+		// a second waits for ten seconds, in ImagePullBackOff.
+		RegistryPullQPS: new(int32),
 
 		// How often all Pods are looked at, and so how soon a changed ConfigMap
 		// is in its volumes. Upstream's minute spares an API server far away.

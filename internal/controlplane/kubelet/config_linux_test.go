@@ -25,6 +25,9 @@ func TestWhatIsSwitchedOffIsOff(t *testing.T) {
 	if config.CgroupsPerQOS || config.FailSwapOn || config.MakeIPTablesUtilChains || config.SerializeImagePulls {
 		t.Errorf("something that needs root is on: %+v", config)
 	}
+	if config.RegistryPullQPS != 0 {
+		t.Errorf("of many Pods at once only %d a second start", config.RegistryPullQPS)
+	}
 	if config.ReadOnlyPort != 0 || config.Address != "127.0.0.1" || config.Port == 0 {
 		t.Errorf("serves at %s:%d, without authentication at %d", config.Address, config.Port, config.ReadOnlyPort)
 	}

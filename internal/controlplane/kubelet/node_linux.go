@@ -122,7 +122,7 @@ func (c Config) dependencies(ctx context.Context, r containerRuntime) (*kubelet.
 			ClientCAFile: c.ClientCA,
 		},
 		TracerProvider: tracer(),
-		VolumePlugins:  volumePlugins(),
+		VolumePlugins:  c.volumePlugins(),
 	}, nil
 }
 

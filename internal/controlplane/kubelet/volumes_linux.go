@@ -13,10 +13,12 @@ import (
 
 // volumePlugins are those that need nothing but this machine. A Pod with a
 // volume of another kind is told that no plugin matches.
-func volumePlugins() (plugins []volume.VolumePlugin) {
+func (c Config) volumePlugins() (plugins []volume.VolumePlugin) {
+	for _, plugin := range hostpath.ProbeVolumePlugins(volume.VolumeConfig{}) {
+		plugins = append(plugins, confined{unowned{plugin}, c.HostPaths})
+	}
 	for _, some := range [][]volume.VolumePlugin{
 		emptydir.ProbeVolumePlugins(),
-		hostpath.ProbeVolumePlugins(volume.VolumeConfig{}),
 		secret.ProbeVolumePlugins(),
 		configmap.ProbeVolumePlugins(),
 		downwardapi.ProbeVolumePlugins(),

@@ -1,4 +1,4 @@
-// The manager makes a documentation site of every MarkdownView.
+// Command manager makes a documentation site of every MarkdownView.
 package main
 
 import (

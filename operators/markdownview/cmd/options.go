@@ -74,7 +74,8 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The limits of a viewer, where a MarkdownView says nothing.")
 	f.StringVar(&o.allowedImages, "allowed-viewer-images", "",
 		"The images that viewerImage may name, separated by commas. "+
-			"* matches any text, also across slashes. Empty means that it may name none.")
+			"* stands for any part of a name but a slash, ** for a slash too; * alone allows all. "+
+			"Empty means that it may name none.")
 	f.IntVar(&o.contentLimit, "content-limit", content.DefaultLimit,
 		"How many bytes the files of one site may have together.")
 	f.DurationVar(&o.progressDeadline, "progress-deadline", 5*time.Minute,

@@ -379,12 +379,14 @@ type MarkdownViewStatus struct {
 	Replicas int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of viewers that serve the newest content.
 	// +optional
+	// +kubebuilder:default=0
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// selector selects the viewers' Pods; autoscalers use it.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 	// problemCount is the number of problems found in the pages.
 	// +optional
+	// +kubebuilder:default=0
 	ProblemCount int32 `json:"problemCount"`
 	// problems are the first 50 problems found in the pages, such as dead links.
 	// +optional

@@ -41,6 +41,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.StringVar(&o.Site.BasePath, "base-path", "/", "the `path` below which the site is served, such as /handbook/")
 	flags.StringVar(&o.Site.Title, "title", "", "the `title` of the site (default: that of the book)")
 	flags.StringVar(&theme, "theme", string(site.ThemeAuto), "how the site looks to a reader who has not chosen: auto, light or dark")
+	flags.DurationVar(&o.Drain, "drain", 0, "how long to go on taking connections after SIGTERM, for proxies that have not heard of it")
 	flags.DurationVar(&o.ShutdownGrace, "shutdown-grace", 20*time.Second, "the most `time` between SIGTERM and the end")
 	flags.DurationVar(&o.Rescan, "rescan", 30*time.Second, "how often to look for changes that were not announced")
 	flags.BoolVar(&o.AccessLog, "access-log", false, "log each request")

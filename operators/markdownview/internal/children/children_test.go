@@ -72,6 +72,21 @@ func TestTheTemplateHashChangesWithAllThatAViewerIsMadeOf(t *testing.T) {
 	}
 }
 
+// One policy is for the viewers of both engines while one replaces the other.
+func TestTheNetworkPolicyLetsReadersToTheViewersOfBothEngines(t *testing.T) {
+	for _, engine := range []viewv1.Engine{viewv1.EngineViewer, viewv1.EngineMdBook} {
+		s := site(func(s *viewv1.MarkdownViewSpec) { s.Engine = engine })
+		port := NetworkPolicy(s.View).Spec.Ingress[0].Ports[0].Port.StrVal
+		template, _, err := Template(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := *template.Spec.Containers[0].Ports[0].Name; port != name {
+			t.Errorf("%s: the port %q is let in, and viewers have %q", engine, port, name)
+		}
+	}
+}
+
 func TestAPersonsLabelsDoNotReplaceTheOperators(t *testing.T) {
 	s := site(func(s *viewv1.MarkdownViewSpec) {
 		s.Pod = &viewv1.PodSettings{Labels: map[string]string{InstanceLabel: "x", TemplateLabel: "x", ContentLabel: "x", "team": "docs"}}

@@ -117,12 +117,10 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 	if settings.Disabled {
 		return nil
 	}
-	number := int32(viewerPort)
-	if Engine(&view.Spec) == viewv1.EngineMdBook {
-		number = mdBookPort
-	}
+	// By name: while one engine replaces the other there are viewers of both, on
+	// ports of different numbers.
 	rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(
-		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(number)))
+		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(Port)))
 	for i := range settings.From {
 		peer := networkingv1ac.NetworkPolicyPeer()
 		peer.PodSelector = labelSelector(settings.From[i].PodSelector)

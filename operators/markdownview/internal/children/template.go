@@ -143,8 +143,6 @@ func engine(s *Site) (*corev1ac.ContainerApplyConfiguration, []*corev1ac.VolumeA
 	container := corev1ac.Container().
 		WithImage(Image(&s.View.Spec, s.Options)).
 		WithResources(limits).
-		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
-			corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
@@ -172,7 +170,10 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			fmt.Sprintf("--listen=:%d", viewerPort),
 			"--base-path="+BasePath(&s.View.Spec),
 			"--title="+literal(s.Title),
-			"--theme="+strings.ToLower(string(theme))).
+			"--theme="+strings.ToLower(string(theme)),
+			// Not a pause before SIGTERM: a viewer that knows closes connections as
+			// it answers, and so nobody stays with old pages on one that is kept.
+			fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
 		WithLivenessProbe(probe("/healthz", 10)).
@@ -185,6 +186,8 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 // Without a book.toml, variables configure it.
 func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 	c.WithName("mdbook").
+		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
+			corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
 		WithCommand("mdbook").WithArgs("serve", "--hostname", "0.0.0.0").
 		WithWorkingDir("/book").
 		WithEnv(

@@ -31,6 +31,8 @@ type child struct {
 	live client.Object
 	// applied returns what of live the operator has applied.
 	applied func() (runtime.ApplyConfiguration, error)
+	// keepPath leaves a route as it is as long as it leads to another path.
+	keepPath bool
 }
 
 // childError is why a child is not as it should be.
@@ -84,7 +86,7 @@ func (r *Reconciler) ensure(ctx context.Context, owner client.Object, c child) e
 		if err != nil {
 			return wrap(fmt.Errorf("reading what was applied: %w", err))
 		}
-		if equality.Semantic.DeepEqual(applied, c.want) {
+		if equality.Semantic.DeepEqual(applied, c.want) || c.keepPath && leadsElsewhere(applied, c.want) {
 			return nil
 		}
 		c.meta.UID = new(c.live.GetUID())

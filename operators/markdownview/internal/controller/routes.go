@@ -7,11 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
@@ -25,6 +28,31 @@ type routes struct {
 
 	mu       sync.Mutex
 	watching bool
+}
+
+// leadsElsewhere tells whether a route that was applied is for another path than
+// the one that is wanted.
+func leadsElsewhere(applied, want runtime.ApplyConfiguration) bool {
+	was := pathOf(applied)
+	return was != "" && was != pathOf(want)
+}
+
+// pathOf is the path that a route is for; empty where it has none, or is no route.
+func pathOf(route runtime.ApplyConfiguration) string {
+	switch r := route.(type) {
+	case *networkingv1ac.IngressApplyConfiguration:
+		if r.Spec == nil || len(r.Spec.Rules) == 0 || r.Spec.Rules[0].HTTP == nil || len(r.Spec.Rules[0].HTTP.Paths) == 0 {
+			return ""
+		}
+		return ptr.Deref(r.Spec.Rules[0].HTTP.Paths[0].Path, "")
+	case *gatewayv1ac.HTTPRouteApplyConfiguration:
+		if r.Spec == nil || len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 || r.Spec.Rules[0].Matches[0].Path == nil {
+			return ""
+		}
+		return ptr.Deref(r.Spec.Rules[0].Matches[0].Path.Value, "")
+	default:
+		return ""
+	}
 }
 
 // known tells whether the cluster knows HTTPRoutes. When it is first asked while

@@ -199,6 +199,27 @@ var _ = Describe("A site", func() {
 		Expect(got.Status.Problems[0].Line).To(BeEquivalentTo(3))
 	})
 
+	It("is published at a new path when its viewers are there, and not before", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) {
+			s.BasePath = "/old/"
+			s.Ingress = &viewv1.IngressSettings{Host: "docs.example.org"}
+		})
+		create(ctx, v)
+		w.run(func(o *Options) { o.ProgressDeadline = time.Second })
+		settle(ctx, w, v)
+		path := func() string { return childOf(ctx, v, &networkingv1.Ingress{}).Spec.Rules[0].HTTP.Paths[0].Path }
+		update(ctx, v, func(v *viewv1.MarkdownView) {
+			v.Spec.BasePath = "/new/"
+			noPlace(&v.Spec)
+		})
+		eventually(ctx, v, viewv1.ConditionReady, "False Stalled")
+		Expect(path()).To(Equal("/old/"))
+		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Pod = nil })
+		Eventually(path).Should(Equal("/new/"))
+		settle(ctx, w, v)
+	})
+
 	It("leaves all its objects to the garbage collector", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", everything)

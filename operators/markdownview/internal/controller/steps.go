@@ -37,6 +37,7 @@ func (r *Reconciler) apply(ctx context.Context, p *pass) {
 	r.applyDeployment(ctx, p, s)
 	r.applyService(ctx, p, s)
 	for _, c := range others(p.view) {
+		c.keepPath = p.behind()
 		p.failed(ctx, r.ensure(ctx, p.view, c), false)
 	}
 	r.applyRoute(ctx, p)
@@ -86,9 +87,16 @@ func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
 	}
 }
 
+// behind tells whether readers have other viewers than those that the spec asks
+// for. Such may be at another path, and a route is to lead to where they are.
+func (p *pass) behind() bool {
+	return p.rollout.selected != "" && p.rollout.selected != p.rollout.desired
+}
+
 // applyRoute is for clusters with the Gateway API only.
 func (r *Reconciler) applyRoute(ctx context.Context, p *pass) {
 	c := httpRoute(p.view)
+	c.keepPath = p.behind()
 	known, err := r.routes.known()
 	switch {
 	case err != nil:

@@ -168,3 +168,43 @@ func TestAnIdleViewerStopsAtOnce(t *testing.T) {
 		t.Errorf("it took %v with nothing to wait for", took)
 	}
 }
+
+// A proxy that has not heard yet opens connections to it, and a reader who keeps
+// one must not stay with its pages.
+func TestADrainingViewerTakesConnectionsAndKeepsNone(t *testing.T) {
+	const drain = 500 * time.Millisecond
+	r := start(t, viewer.Options{Content: content(t, version(1)), Drain: drain})
+	ready(t, r)
+	address := strings.TrimPrefix(r.url, "http://")
+	kept, err := dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kept.connection.Close() }()
+	if _, closed, err := kept.ask("/sub/a.html"); err != nil || closed {
+		t.Fatalf("closed %t, error %v", closed, err)
+	}
+	started := time.Now()
+	r.stop()
+	until(t, "the viewer to be not ready", func() bool {
+		answer, _ := get(t, r.url+"/readyz")
+		return answer.StatusCode == http.StatusServiceUnavailable
+	})
+	if status, closed, err := kept.ask("/sub/a.html"); status != http.StatusOK || !closed || err != nil {
+		t.Errorf("on a connection that was kept: status %d, closed %t, error %v", status, closed, err)
+	}
+	fresh, err := dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fresh.connection.Close() }()
+	if status, closed, err := fresh.ask("/sub/a.html"); status != http.StatusOK || !closed || err != nil {
+		t.Errorf("on a new connection: status %d, closed %t, error %v", status, closed, err)
+	}
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(started); took < drain {
+		t.Errorf("it took connections for %v, not %v", took, drain)
+	}
+}

@@ -35,6 +35,10 @@ type Options struct {
 	// Rescan is how often the directory is looked at where no change was seen;
 	// 0 means 30 s.
 	Rescan time.Duration
+	// Drain is how long to go on taking connections after the end of the context:
+	// as long as it may take every proxy to hear of it. Readers who keep a
+	// connection are sent elsewhere by then, with their next answer.
+	Drain time.Duration
 	// ShutdownGrace is the most time between the end of the context and the end of
 	// the viewer; 0 means 20 s.
 	ShutdownGrace time.Duration
@@ -136,7 +140,8 @@ func (v *Viewer) shutdown(server *http.Server, open *connections) error {
 	started := time.Now()
 	v.draining.Store(true)
 	v.options.Logger.Info("stopping", "connections", open.count())
-	open.drained(min(longestDrain, v.options.ShutdownGrace/2))
+	<-time.After(min(v.options.Drain, v.options.ShutdownGrace/2))
+	open.drained(min(longestDrain, v.options.ShutdownGrace/4))
 
 	ctx, cancel := context.WithDeadline(context.Background(), started.Add(v.options.ShutdownGrace))
 	defer cancel()
