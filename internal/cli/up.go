@@ -8,11 +8,13 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -257,6 +259,7 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	if readyFile != "" {
 		_ = os.Remove(readyFile) // of a plane that was killed
 	}
+	defer writeToNobody()()
 	reachable := &addresses{out: stdio.Out}
 	o.Reachable = reachable.tell
 	plane, err := controlplane.Start(ctx, o)
@@ -280,6 +283,16 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 		_ = os.Remove(readyFile)
 	}
 	return errors.Join(err, plane.Stop())
+}
+
+// writeToNobody makes a write to standard output fail, and not end the process,
+// when its reader has gone, as head has after the first lines: an address that
+// is printed later is no reason to end a plane. It is not ignored, because
+// programs would inherit that.
+func writeToNobody() (stop func()) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	return func() { signal.Stop(broken) }
 }
 
 // addresses prints where Services can be reached. Those that come before the

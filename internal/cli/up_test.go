@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -126,5 +127,28 @@ func TestThePlaneSaysWhenProgramsCannotRun(t *testing.T) {
 		if missing == nil && len(errs) > 0 || missing != nil && (!strings.Contains(string(errs), missing.Error()) || strings.Count(string(errs), "\n") != 1) {
 			t.Errorf("%s: said %q", name, errs)
 		}
+	}
+}
+
+func TestAnAddressThatNobodyReadsEndsNoPlane(t *testing.T) {
+	const survived = 7
+	if os.Getenv("KOBOSHI_TEST_WRITES_TO_NOBODY") != "" {
+		writeToNobody()
+		a := addresses{out: os.Stdout, ready: true}
+		a.tell(services.Address{Service: "web"})
+		os.Exit(survived)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reader.Close()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "KOBOSHI_TEST_WRITES_TO_NOBODY=1")
+	cmd.Stdout = writer
+	err = cmd.Run()
+	_ = writer.Close()
+	if cmd.ProcessState.ExitCode() != survived {
+		t.Errorf("%v", err)
 	}
 }

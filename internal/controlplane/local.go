@@ -37,7 +37,7 @@ func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) err
 	}
 	err := p.startRealKubelet(root)
 	if errors.Is(err, kubelet.ErrForbidden) {
-		p.noPrograms = err
+		p.noPrograms = kubelet.ErrForbidden
 		return p.tellForbidden(ctx, client, err)
 	}
 	return err

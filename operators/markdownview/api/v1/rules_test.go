@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -194,6 +195,14 @@ var _ = Describe("A MarkdownView", func() {
 		Expect(view.Status.Pages).To(Equal(int32(3)))
 		Expect(view.Spec.Title).To(BeEmpty())
 		Expect(view.Generation).To(Equal(int64(1)))
+	})
+
+	It("has numbers where nothing was found, and no gaps", func(ctx context.Context) {
+		s := site(namespace, nil)
+		Expect(api.Create(ctx, s)).To(Succeed())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"pages":1}}`))
+		Expect(api.Status().Patch(ctx, s, patch)).To(Succeed())
+		Expect(row(ctx, namespace)).To(And(HaveKeyWithValue("Ready", 0.0), HaveKeyWithValue("[Problems]", 0.0)))
 	})
 
 	It("is printed as a row", func(ctx context.Context) {

@@ -32,7 +32,7 @@ import (
 //
 //	 8  names that could not become a Service: here for the schema, in internal/webhook/v1 for the rest
 //	10  links of SUMMARY.md: here for the controller, in internal/webhook/v1 for the refusal
-//	16  script in pages: internal/render
+//	16  script in pages: TestNothingAnAuthorWritesBecomesScript in internal/render
 //	19  rules that hold without the webhooks: here; and the webhooks' own in internal/webhook/v1
 //	23  deprecated interfaces: the linter (staticcheck SA1019), and here the rights
 //	24  a page is rendered: test/e2e

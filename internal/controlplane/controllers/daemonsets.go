@@ -1,0 +1,106 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+
+	"github.com/koboshi-dev/koboshi/internal/programs"
+)
+
+// DaemonSets is the name of the controller that RunDaemonSets runs.
+const DaemonSets = names.DaemonSetController
+
+// Upstream's defaults for the controller.
+const (
+	daemonSetWorkers    = 2
+	daemonSetFirstDelay = time.Second
+	daemonSetLastDelay  = 15 * time.Minute
+)
+
+// RunDaemonSets runs upstream's DaemonSet controller until ctx ends, in place of
+// kube-controller-manager, whose informers cannot be given a transform. It makes
+// a Pod for every node that fits, and which image a node runs is nothing it
+// knows: so each DaemonSet without an image that stands for a program is seen as
+// one that keeps away from the nodes that run programs. Its Pod there would stay
+// Pending, and the DaemonSet never be complete.
+func RunDaemonSets(ctx context.Context, config *rest.Config, run programs.Set) error {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = clientQPS, clientBurst
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
+	sets := factory.Apps().V1().DaemonSets()
+	if err := sets.Informer().SetTransform(keptAway(run)); err != nil {
+		return fmt.Errorf("watching DaemonSets: %w", err)
+	}
+	controller, err := daemon.NewDaemonSetsController(ctx, sets, factory.Apps().V1().ControllerRevisions(),
+		factory.Core().V1().Pods(), factory.Core().V1().Nodes(), client, flowcontrol.NewBackOff(daemonSetFirstDelay, daemonSetLastDelay))
+	if err != nil {
+		return fmt.Errorf("configuring the DaemonSet controller: %w", err)
+	}
+	factory.StartWithContext(ctx)
+	defer factory.Shutdown()
+	controller.Run(ctx, daemonSetWorkers)
+	return nil
+}
+
+func withoutManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// keptAway is what the controller sees of a DaemonSet. It shows in the
+// ControllerRevisions; the DaemonSet itself is not changed, and Pods get the
+// affinity to one node that they always get.
+func keptAway(run programs.Set) func(any) (any, error) {
+	return func(object any) (any, error) {
+		set, ok := object.(*appsv1.DaemonSet)
+		if !ok || (localPrograms{run}).need(&corev1.Pod{Spec: set.Spec.Template.Spec}).local {
+			return withoutManagedFields(object)
+		}
+		set.Spec.Template.Spec.Affinity = elsewhere(set.Spec.Template.Spec.Affinity)
+		return withoutManagedFields(set)
+	}
+}
+
+// elsewhere adds to an affinity that the node runs no programs.
+func elsewhere(affinity *corev1.Affinity) *corev1.Affinity {
+	noPrograms := corev1.NodeSelectorRequirement{Key: localLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{localValue}}
+	affinity = affinity.DeepCopy()
+	if affinity == nil {
+		affinity = &corev1.Affinity{}
+	}
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	required := &affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	// One term must match, and of that all requirements. An informer may
+	// transform an object twice.
+	for i := range (*required).NodeSelectorTerms {
+		term := &(*required).NodeSelectorTerms[i]
+		if !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(r, noPrograms) }) {
+			term.MatchExpressions = append(term.MatchExpressions, noPrograms)
+		}
+	}
+	return affinity
+}

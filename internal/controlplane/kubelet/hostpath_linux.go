@@ -1,0 +1,68 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/volume"
+)
+
+// confined refuses a hostPath outside the folders. The runtime does so too, but
+// only once upstream has created what a type or a subPath asks for.
+type confined struct {
+	volume.VolumePlugin
+	folders []string
+}
+
+// NewMounter makes what mounts a volume, if that may be.
+func (p confined) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
+	source := hostPathOf(spec)
+	if source == nil {
+		return nil, errors.New("the volume has no hostPath")
+	}
+	real, err := resolved(source.Path)
+	if err != nil {
+		return nil, fmt.Errorf("hostPath %s: %w", source.Path, err)
+	}
+	for _, folder := range p.folders {
+		folder, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			return nil, fmt.Errorf("hostPath %s: %w", source.Path, err)
+		}
+		if real == folder || strings.HasPrefix(real, strings.TrimSuffix(folder, "/")+"/") {
+			return p.VolumePlugin.NewMounter(spec, pod)
+		}
+	}
+	return nil, fmt.Errorf("hostPath %s: only folders below %s may be mounted; use one there, or an emptyDir",
+		source.Path, strings.Join(p.folders, " or "))
+}
+
+func hostPathOf(spec *volume.Spec) *corev1.HostPathVolumeSource {
+	switch {
+	case spec.Volume != nil:
+		return spec.Volume.HostPath
+	case spec.PersistentVolume != nil:
+		return spec.PersistentVolume.Spec.HostPath
+	}
+	return nil
+}
+
+// resolved is the path without symlinks; its end need not exist yet. A symlink
+// to nothing is an error: to create the path would create what it leads to.
+func resolved(path string) (string, error) {
+	path = filepath.Clean(path)
+	_, err := os.Lstat(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			path, err = filepath.EvalSymlinks(path)
+		}
+		return path, err
+	}
+	parent, err := resolved(filepath.Dir(path))
+	return filepath.Join(parent, filepath.Base(path)), err
+}

@@ -1,0 +1,168 @@
+// Command scale measures what many sites cost: the manager's memory and time, and
+// its requests to the API server, to make them, to edit one of them, and to leave
+// them as they are. Viewers are simulated: they cost nothing here.
+//
+// It needs Linux for the load average only. A figure of one run means little on
+// a shared machine; that it is the same at each size is what to look at.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/bench/internal/figures"
+)
+
+// flat is how much more an edit may cost at the largest size than at the
+// smallest: what it is measured with is not exact either.
+const flat = 1.25
+
+type options struct {
+	sizes        []int
+	pages, edits int
+	steady       time.Duration
+	output       string
+}
+
+// Report is all that was measured, and under which conditions.
+type Report struct {
+	figures.Conditions
+	Pages  int    `json:"pages"`
+	Edits  int    `json:"edits"`
+	Sizes  []Size `json:"sizes"`
+	Steady Steady `json:"steady"`
+}
+
+// Size is what was measured with so many sites. Times are in seconds.
+type Size struct {
+	Sites int `json:"sites"`
+	// Created is what one more site took, since the size before.
+	Created Cost `json:"created"`
+	// Edited is what an edit of one site took, of one after the other.
+	Edited Cost `json:"edited"`
+	// Resident and Heap are the manager's memory in bytes, after the edits.
+	Resident float64 `json:"resident"`
+	Heap     float64 `json:"heap"`
+}
+
+// Cost is what each of several objects took.
+type Cost struct {
+	Took   float64            `json:"took"`
+	CPU    float64            `json:"cpu"`
+	Writes float64            `json:"writes"`
+	Reads  float64            `json:"reads"`
+	Kinds  map[string]float64 `json:"kinds"`
+}
+
+// Steady is what all sites took together while nothing happened.
+type Steady struct {
+	Seconds float64 `json:"seconds"`
+	Writes  float64 `json:"writes"`
+	Reads   float64 `json:"reads"`
+	CPU     float64 `json:"cpu"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // the libraries' own; what matters is returned
+	err := command(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string, out io.Writer) error {
+	var o options
+	var sizes string
+	f := flag.NewFlagSet("scale", flag.ContinueOnError)
+	f.StringVar(&sizes, "n", "1,100,500", "numbers of sites, growing")
+	f.IntVar(&o.pages, "pages", 20, "pages of a site")
+	f.IntVar(&o.edits, "edits", 20, "edits of one site after the other, at each size")
+	f.DurationVar(&o.steady, "steady", 5*time.Minute, "how long nothing happens at the end")
+	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	for size := range strings.SplitSeq(sizes, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil || n < 1 || len(o.sizes) > 0 && n <= slices.Max(o.sizes) {
+			return fmt.Errorf("-n: %q is no number of sites that is larger than the one before", size)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	if f.NArg() > 0 || o.pages < 2 || o.edits < 1 || o.steady <= 0 {
+		return errors.New("there are no arguments, -pages is at least 2, -edits at least 1; see -h")
+	}
+	report, err := measure(ctx, o)
+	if err != nil {
+		return err
+	}
+	report.table(out)
+	return figures.Write(o.output, report)
+}
+
+// row is a line of the table.
+type row struct {
+	label string
+	of    func(*Size) float64
+}
+
+var rows = []row{
+	{"one more site: writes", func(s *Size) float64 { return s.Created.Writes }},
+	{"  reads", func(s *Size) float64 { return s.Created.Reads }},
+	{"  CPU of the manager, ms", func(s *Size) float64 { return s.Created.CPU * 1000 }},
+	{"  time, many at once, ms", func(s *Size) float64 { return s.Created.Took * 1000 }},
+	{"one edit: writes", func(s *Size) float64 { return s.Edited.Writes }},
+	{"  reads", func(s *Size) float64 { return s.Edited.Reads }},
+	{"  CPU of the manager, ms", func(s *Size) float64 { return s.Edited.CPU * 1000 }},
+	{"  time until it is served, ms", func(s *Size) float64 { return s.Edited.Took * 1000 }},
+	{"memory of the manager, MiB", func(s *Size) float64 { return s.Resident / (1 << 20) }},
+	{"  of that its heap", func(s *Size) float64 { return s.Heap / (1 << 20) }},
+}
+
+// table is 80 columns wide with three sizes.
+func (r *Report) table(out io.Writer) {
+	fmt.Fprintf(out, "%s\n%d pages a site, %d edits, Pods are simulated\n\n", &r.Conditions, r.Pages, r.Edits)
+	fmt.Fprintf(out, "%-38s", "sites")
+	for i := range r.Sizes {
+		fmt.Fprintf(out, "%14d", r.Sizes[i].Sites)
+	}
+	for _, row := range rows {
+		fmt.Fprintf(out, "\n%-38s", row.label)
+		for i := range r.Sizes {
+			fmt.Fprintf(out, "%14.2f", row.of(&r.Sizes[i]))
+		}
+	}
+	last := &r.Sizes[len(r.Sizes)-1]
+	fmt.Fprintf(out, "\n\nwrites of one edit with %d sites:\n", last.Sites)
+	for _, kind := range slices.Sorted(keys(last.Edited.Kinds)) {
+		fmt.Fprintf(out, "  %-36s%14.2f\n", kind, last.Edited.Kinds[kind])
+	}
+	fmt.Fprintf(out, "\nTo be shown, with %d sites\n", last.Sites)
+	for _, c := range []struct {
+		label      string
+		is, atMost float64
+	}{
+		{fmt.Sprintf("writes of an edit, to those with %d, at most %.2f", r.Sizes[0].Sites, flat), last.Edited.Writes / r.Sizes[0].Edited.Writes, flat},
+		{fmt.Sprintf("writes in %.0f s without an edit, none", r.Steady.Seconds), r.Steady.Writes, 0},
+		{fmt.Sprintf("reads in %.0f s without an edit, none", r.Steady.Seconds), r.Steady.Reads, 0},
+	} {
+		fmt.Fprintf(out, "  %-54s%12.2f%12s\n", c.label, c.is, figures.Verdict(c.is, c.atMost))
+	}
+	fmt.Fprintf(out, "CPU of the manager meanwhile, ms per second: %.2f\n", 1000*r.Steady.CPU/r.Steady.Seconds)
+}

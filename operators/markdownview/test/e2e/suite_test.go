@@ -1,0 +1,190 @@
+// Package e2e has the operator as it is shipped make sites, in a Kubernetes whose
+// Pods are processes, and reads them as anybody does.
+//
+// The programs are those of make build, here and in the root of the repository,
+// or what KOBOSHI, MANAGER and VIEWER name.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/test/rig"
+)
+
+const (
+	// patience is how long anything may take on a busy machine.
+	patience = 2 * time.Minute
+	// brokenImage ends as soon as it is started.
+	brokenImage = "rig.example/broken:1"
+	mdBookImage = "rig.example/mdbook:1"
+)
+
+// world is what all tests share. They take turns.
+var world *rig.Rig
+
+// realMdBook tells whether mdBook itself is run, and not its stand-in.
+var realMdBook bool
+
+func TestMain(m *testing.M) {
+	if runtime.GOOS != "linux" {
+		fmt.Fprintln(os.Stderr, "Pods are processes on Linux only: these tests are skipped")
+		return
+	}
+	if err := suite(m); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func suite(m *testing.M) error {
+	dir, err := os.MkdirTemp("", "markdownview-e2e-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	mdBook, err := findMdBook(dir)
+	if err != nil {
+		return err
+	}
+	return rig.With(context.Background(), rig.Options{
+		Programs:    map[string]string{brokenImage: "/bin/false", mdBookImage: mdBook},
+		ManagerArgs: []string{"--allowed-viewer-images=rig.example/*", "--progress-deadline=5s"},
+		Log:         os.Stderr,
+	}, func(r *rig.Rig) error {
+		world = r
+		if m.Run() != 0 {
+			return errors.New("the tests failed")
+		}
+		return nil
+	})
+}
+
+// findMdBook is mdBook if it is installed, else a program that says how it was
+// started.
+func findMdBook(dir string) (string, error) {
+	if path, err := exec.LookPath("mdbook"); err == nil {
+		realMdBook = true
+		return filepath.Abs(path)
+	}
+	path := filepath.Join(dir, "mdbook")
+	build := exec.Command("go", "build", "-o", path, "../mdbook")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the stand-in of mdBook: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// must is for what has to go well before the test begins to matter.
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// newView is a site of a namespace of its own, not yet made. What is left of it
+// at the end of the test is deleted.
+func newView(t *testing.T, spec viewv1.MarkdownViewSpec) *viewv1.MarkdownView {
+	t.Helper()
+	ns := must[string](t)(world.Namespace(t.Context()))
+	view := &viewv1.MarkdownView{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "handbook"}, Spec: spec}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := remove(ctx, view); err != nil {
+			t.Error(err)
+		}
+	})
+	return view
+}
+
+// publish makes the site and waits until it is served; it returns where.
+func publish(t *testing.T, view *viewv1.MarkdownView) string {
+	t.Helper()
+	begin := time.Now()
+	if err := world.Create(t.Context(), view); err != nil {
+		t.Fatal(err)
+	}
+	awaitServing(t, view)
+	site := must[string](t)(world.Address(t.Context(), patience, view))
+	t.Logf("served after %v", time.Since(begin).Round(time.Millisecond))
+	return site
+}
+
+// awaitServing waits until all viewers serve what the spec says.
+func awaitServing(t *testing.T, view *viewv1.MarkdownView) {
+	t.Helper()
+	await(t, view.Name+" to serve its spec", func(ctx context.Context) error { return world.Serving(ctx, view) })
+}
+
+func await(t *testing.T, what string, holds func(context.Context) error) {
+	t.Helper()
+	if err := rig.Await(t.Context(), patience, what, holds); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func edit(t *testing.T, view *viewv1.MarkdownView, change func(*viewv1.MarkdownViewSpec)) {
+	t.Helper()
+	err := rig.Save(t.Context(), world, patience, view, func(v *viewv1.MarkdownView) { change(&v.Spec) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// page is what is at an address.
+type page struct {
+	status int
+	header http.Header
+	text   []byte
+}
+
+func read(ctx context.Context, url string) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return page{}, err
+	}
+	// Each reader comes anew, so that it does not stay with a viewer it knows.
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return page{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return page{resp.StatusCode, resp.Header, text}, err
+}
+
+func get(t *testing.T, url string) page {
+	t.Helper()
+	return must[page](t)(read(t.Context(), url))
+}
+
+// expectEdition fails unless a site's home page is of an edition.
+func expectEdition(t *testing.T, site string, want int) {
+	t.Helper()
+	got, err := readers.EditionOf(get(t, site).text)
+	if err != nil || got != want {
+		t.Fatalf("%s is of edition %d (%v), want %d", site, got, err, want)
+	}
+}

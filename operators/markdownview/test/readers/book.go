@@ -1,0 +1,55 @@
+// Package readers makes books whose every piece says which edition it is of, and
+// reads a site as several people at once do, to find who fails and who sees two
+// editions at the same time.
+package readers
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Asset is the path of a file of each book that is no page.
+const Asset = "files/notes.txt"
+
+var markAt = regexp.MustCompile(`edition-(\d+)-x`)
+
+// Mark is what all pieces of an edition have in their text.
+func Mark(edition int) string { return fmt.Sprintf("edition-%d-x", edition) }
+
+// Book is an edition of a book of so many pages: each page and the navigation
+// bear the mark, and with them the title and the search index.
+func Book(edition, pages int) map[string]string {
+	mark := Mark(edition)
+	summary := fmt.Sprintf("# Book %s\n\n[Welcome %s](README.md)\n\n", mark, mark)
+	files := map[string]string{
+		"README.md": fmt.Sprintf("# Welcome %s\n\nThis is %s.\n", mark, mark),
+		Asset:       mark + "\n",
+	}
+	for n := range pages - 1 {
+		path := fmt.Sprintf("part-%d/page-%03d.md", n/10, n)
+		summary += fmt.Sprintf("- [Page %d %s](%s)\n", n, mark, path)
+		files[path] = fmt.Sprintf("# Page %d %s\n\nA *page* of %s, see [notes](../%s).\n\n```go\nfmt.Println(%d)\n```\n", n, mark, mark, Asset, n)
+	}
+	files["SUMMARY.md"] = summary
+	return files
+}
+
+// EditionOf is the edition a text is of. A text of none or of two is an error.
+func EditionOf(text []byte) (int, error) {
+	edition := -1
+	for _, found := range markAt.FindAllSubmatch(text, -1) {
+		n, err := strconv.Atoi(string(found[1]))
+		if err != nil {
+			return 0, err
+		}
+		if edition >= 0 && n != edition {
+			return 0, fmt.Errorf("it has marks of edition %d and of edition %d", edition, n)
+		}
+		edition = n
+	}
+	if edition < 0 {
+		return 0, fmt.Errorf("it has no mark of an edition: %.200q", text)
+	}
+	return edition, nil
+}

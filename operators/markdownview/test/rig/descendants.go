@@ -1,0 +1,63 @@
+package rig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// stat are the fields of /proc/PID/stat after the name, which may contain
+// anything: the state, the parent and more; see proc(5).
+func stat(dir string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 2 {
+		return nil, fmt.Errorf("%s/stat has %d fields", dir, len(fields))
+	}
+	return fields, nil
+}
+
+// Descendants are the command lines of all processes below the program whose
+// arguments include arg.
+func (p *Process) Descendants(arg string) ([]string, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	parents, lines := map[int]int{}, map[int]string{}
+	for _, dir := range dirs {
+		fields, err := stat(dir)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		parents[pid], _ = strconv.Atoi(fields[1])
+		if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && fields[0] != "Z" {
+			lines[pid] = string(line)
+		}
+	}
+	var found []string
+	for pid, line := range lines {
+		if strings.Contains("\x00"+line+"\x00", "\x00"+arg+"\x00") && below(parents, pid, p.PID) {
+			found = append(found, strings.ReplaceAll(strings.TrimSuffix(line, "\x00"), "\x00", " "))
+		}
+	}
+	return found, nil
+}
+
+func below(parents map[int]int, pid, ancestor int) bool {
+	for range 100 { // a reused number could close a circle
+		if pid = parents[pid]; pid <= 1 {
+			return false
+		}
+		if pid == ancestor {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// StartManager starts the manager; the one before has to have ended.
+func (r *Rig) StartManager(ctx context.Context) error {
+	program, err := Program("MANAGER", "bin", "manager")
+	if err != nil {
+		return err
+	}
+	if r.health == "" {
+		metrics, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		if r.health, err = freeAddress(); err != nil {
+			return err
+		}
+		r.Metrics = "http://" + metrics + "/metrics"
+	}
+	args := append([]string{
+		"--viewer-image=" + Image,
+		"--metrics-bind-address=" + r.Metrics[len("http://"):len(r.Metrics)-len("/metrics")], "--metrics-secure=false",
+		"--health-probe-bind-address=" + r.health,
+		"--webhook-port=" + strconv.Itoa(r.webhooks.port), "--webhook-cert-dir=" + r.webhooks.dir,
+	}, r.options.ManagerArgs...)
+	if r.Manager, err = r.run("manager", program, []string{"KUBECONFIG=" + r.Kubeconfig}, args...); err != nil {
+		return err
+	}
+	return r.Manager.ready(ctx, r.options.Log, func(ctx context.Context) error {
+		return ok(ctx, "http://"+r.health+"/readyz")
+	})
+}
+
+// ok tells why a URL does not answer with success; nil if it does.
+func ok(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}
+
+// freeAddress is a loopback address that nobody listens on right now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,124 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// stopGrace is how long a program may take to end when it is told to.
+	stopGrace = 20 * time.Second
+	// logTail is how much of a log is shown when its program failed.
+	logTail = 4000
+)
+
+// Process is a program that runs.
+type Process struct {
+	// PID of the process.
+	PID int
+	// Log is the file with its output.
+	Log string
+
+	name  string
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// run starts a program, with its output appended to a file of that name. It
+// ends with this process at the latest.
+func (r *Rig) run(name, program string, env []string, args ...string) (*Process, error) {
+	p := &Process{name: name, Log: filepath.Join(r.dir, name+".log"), ended: make(chan struct{})}
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	p.cmd = exec.Command(program, args...)
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = attributes()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p.PID = p.cmd.Process.Pid
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in failure
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Kill ends the program at once, and waits until it has.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.ended
+}
+
+// Stop asks the program to end, and ends it after the time it is given.
+func (p *Process) Stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-p.ended:
+	case <-time.After(stopGrace):
+		p.Kill()
+	}
+}
+
+// failure is an end that nobody asked for.
+func (p *Process) failure() error {
+	return fmt.Errorf("%s ended: %v; the end of its output:\n%s", p.name, p.cmd.ProcessState, p.tail())
+}
+
+func (p *Process) tail() string {
+	text, _ := os.ReadFile(p.Log)
+	return strings.TrimSpace(string(text[max(0, len(text)-logTail):]))
+}
+
+// ready waits until a program that was just started is.
+func (p *Process) ready(ctx context.Context, log io.Writer, is func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := Await(ctx, startLimit, p.name+" to be ready", is)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-p.ended:
+		err = p.failure()
+	default:
+		if log != nil {
+			_, _ = fmt.Fprintf(log, "%s is not ready; the end of its output:\n%s\n", p.name, p.tail())
+		}
+	}
+	return err
+}
+
+// exists is the condition that a file is there.
+func exists(path string) func(context.Context) error {
+	return func(context.Context) error {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("there is no %s", filepath.Base(path))
+		} else if err != nil {
+			return err
+		}
+		return nil
+	}
+}

@@ -1,0 +1,210 @@
+// Package rig brings up what a site is made by: a control plane whose Pods are
+// processes, the operator's definition and webhooks, and its manager, each a
+// program of its own. Tests, the bench and the screenshot stand on it.
+//
+// The programs are those of make build, here and in the root of the repository,
+// or what KOBOSHI, MANAGER and VIEWER name.
+package rig
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+)
+
+const (
+	// Image is what viewers run.
+	Image = "rig.example/viewer:1"
+	// startLimit bounds how long each program may take to be ready.
+	startLimit = 2 * time.Minute
+	// look is how often a condition is looked at.
+	look = 50 * time.Millisecond
+)
+
+// Options say what is brought up. The zero value is a plane on which viewers
+// run, and a manager.
+type Options struct {
+	// Programs are the images that stand for programs, beside Image.
+	Programs map[string]string
+	// Simulated has all Pods simulated, and nothing reachable.
+	Simulated bool
+	// Nodes is how many simulated nodes there are; 0 means one.
+	Nodes int
+	// ManagerArgs are further flags of the manager. Those given last win.
+	ManagerArgs []string
+	// Log is told what the programs said when they fail to start, and where their
+	// logs are; nil means nowhere.
+	Log io.Writer
+}
+
+// Rig is what was brought up.
+type Rig struct {
+	client.WithWatch
+	Config     *rest.Config
+	Kubeconfig string
+	Plane      *Process
+	// Manager is the running one, or the last.
+	Manager *Process
+	// Metrics is the URL of the manager's metrics.
+	Metrics string
+
+	dir      string
+	options  Options
+	webhooks *webhooks
+	health   string
+}
+
+// With brings everything up, has it used, and leaves no program behind. After an
+// error the programs' logs are kept.
+func With(ctx context.Context, o Options, use func(*Rig) error) (err error) {
+	r := &Rig{options: o}
+	if r.dir, err = os.MkdirTemp("", "markdownview-rig-"); err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() {
+		if err == nil {
+			_ = os.RemoveAll(r.dir) // what is left is in the system's own folder for that
+		} else if o.Log != nil {
+			_, _ = fmt.Fprintln(o.Log, "the logs of the programs are in", r.dir)
+		}
+	}()
+	defer r.stop()
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	return use(r)
+}
+
+func (r *Rig) start(ctx context.Context) error {
+	if err := r.startPlane(ctx); err != nil {
+		return err
+	}
+	if err := r.install(ctx); err != nil {
+		return err
+	}
+	return r.StartManager(ctx)
+}
+
+// stop ends all programs.
+func (r *Rig) stop() {
+	for _, p := range []*Process{r.Manager, r.Plane} {
+		if p != nil {
+			p.Stop()
+		}
+	}
+}
+
+// root is the folder of this module, seen from anywhere below it.
+func root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "config", "crd", "bases")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("finding the module: this is to be run below operators/markdownview")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// FromRoot is a path in this module.
+func FromRoot(path ...string) (string, error) {
+	dir, err := root()
+	return filepath.Join(append([]string{dir}, path...)...), err
+}
+
+// Program is the path of a built program: what the environment variable names,
+// or the one at path. Both are seen from the module's folder.
+func Program(variable string, path ...string) (string, error) {
+	name := os.Getenv(variable)
+	if name == "" {
+		name = filepath.Join(path...)
+	}
+	if !filepath.IsAbs(name) {
+		var err error
+		if name, err = FromRoot(name); err != nil {
+			return "", err
+		}
+	}
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("there is no program %s: run make build here and in the root of the repository, or set %s", name, variable)
+	}
+	return name, nil
+}
+
+// Await waits until a condition holds. What it says of the reason why it does
+// not is part of the error when time is up.
+func Await(ctx context.Context, limit time.Duration, what string, holds func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, look, limit, true, func(ctx context.Context) (bool, error) {
+		if err := holds(ctx); err != nil {
+			last = err
+			return false, nil //nolint:nilerr // it may hold the next time
+		}
+		return true, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last == nil:
+		return fmt.Errorf("waiting for %s: %w", what, err)
+	default:
+		return fmt.Errorf("waiting for %s, for %v: %w", what, limit, last)
+	}
+}
+
+// Namespace makes one.
+func (r *Rig) Namespace(ctx context.Context) (string, error) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "mdv-"}}
+	if err := r.Create(ctx, ns); err != nil {
+		return "", fmt.Errorf("making a namespace: %w", err)
+	}
+	return ns.Name, nil
+}
+
+// Save writes an object that is changed by change, however often others write it
+// or the webhooks are away for a moment.
+func Save[T client.Object](ctx context.Context, r *Rig, limit time.Duration, object T, change func(T)) error {
+	key := client.ObjectKeyFromObject(object)
+	return Await(ctx, limit, "the change of "+key.String(), func(ctx context.Context) error {
+		if err := r.Get(ctx, key, object); err != nil {
+			return err
+		}
+		change(object)
+		return r.Update(ctx, object)
+	})
+}
+
+// Serving tells why a site does not serve what its spec says; nil if it does.
+func (r *Rig) Serving(ctx context.Context, view *viewv1.MarkdownView) error {
+	if err := r.Get(ctx, client.ObjectKeyFromObject(view), view); err != nil {
+		return err
+	}
+	if view.Status.ObservedGeneration != view.Generation {
+		return fmt.Errorf("generation %d is not observed, %d is", view.Generation, view.Status.ObservedGeneration)
+	}
+	for _, c := range view.Status.Conditions {
+		if c.Type == viewv1.ConditionReady {
+			if c.Status == metav1.ConditionTrue {
+				return nil
+			}
+			return fmt.Errorf("the site is not Ready: %s: %s", c.Reason, c.Message)
+		}
+	}
+	return fmt.Errorf("the site has no condition Ready")
+}
