@@ -31,6 +31,8 @@ func (r *Rig) startPlane(ctx context.Context) error {
 	r.Kubeconfig = filepath.Join(r.dir, "kubeconfig")
 	args := []string{
 		"up", "--profile", "full", "--ephemeral", "--die-with-parent", "--nodes", strconv.Itoa(max(1, r.options.Nodes)),
+		// The default has addresses for 254 Services.
+		"--kube-apiserver-arg=service-cluster-ip-range=10.0.0.0/16",
 		"--ready-file", ready, "--kubeconfig", r.Kubeconfig,
 	}
 	programs, err := r.programs()
