@@ -19,6 +19,7 @@ import (
 )
 
 func main() {
+	shareProcessors()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stderr)
 	stop()
