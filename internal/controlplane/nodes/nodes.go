@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"runtime"
 	"strconv"
@@ -100,7 +101,9 @@ func (c Config) engine() (*controllers.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed, err := kubernetes.NewForConfig(c.Client)
+	client := rest.CopyConfig(c.Client)
+	client.Wrap(func(next http.RoundTripper) http.RoundTripper { return endings{next} })
+	typed, err := kubernetes.NewForConfig(client)
 	if err != nil {
 		return nil, err
 	}
