@@ -53,7 +53,7 @@ func TestInstallGoesToWhereItIsLookedFor(t *testing.T) {
 			if runtime.GOOS == "darwin" && name == "the store" {
 				t.Skip("there the store is in the home folder")
 			}
-			project := project(t, strings.Fields(test.files)...)
+			project := suiteProject(t, strings.Fields(test.files)...)
 			t.Setenv("XDG_DATA_HOME", filepath.Join(project, "data"))
 			t.Chdir(filepath.Join(project, "inner"))
 			code, out, stderr := run(t, append([]string{"envtest", "install", "-o", "json"}, test.args...)...)
@@ -92,7 +92,7 @@ func TestTheStoreIsInTheHomeFolderByDefault(t *testing.T) {
 }
 
 func TestInstallSaysWhatToDoNext(t *testing.T) {
-	t.Chdir(project(t, "PROJECT"))
+	t.Chdir(suiteProject(t, "PROJECT"))
 	code, out, stderr := run(t, "envtest", "install")
 	if want := "for make test ENVTEST_K8S_VERSION=" + kubeversion.Version; code != exitOK || stderr != "" || !strings.Contains(out, want) {
 		t.Errorf("exit code %d, %q does not say %q\n%s", code, out, want, stderr)
@@ -101,7 +101,7 @@ func TestInstallSaysWhatToDoNext(t *testing.T) {
 
 // The suites that kubebuilder writes take the first folder below bin/k8s.
 func TestInstallWarnsOfAnotherVersionThatComesFirst(t *testing.T) {
-	project := project(t, "PROJECT", "bin/k8s/1.10.0-linux-amd64/etcd", "bin/k8s/9.0.0-linux-amd64/etcd", "bin/k8s/0-file")
+	project := suiteProject(t, "PROJECT", "bin/k8s/1.10.0-linux-amd64/etcd", "bin/k8s/9.0.0-linux-amd64/etcd", "bin/k8s/0-file")
 	t.Chdir(project)
 	code, _, stderr := run(t, "envtest", "install")
 	want := "koboshi: " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64") + " is there too"
@@ -111,7 +111,7 @@ func TestInstallWarnsOfAnotherVersionThatComesFirst(t *testing.T) {
 }
 
 func TestInstallRefusesInOneLine(t *testing.T) {
-	home := project(t, "PROJECT", "file", "stock/k8s/"+platformFolder()+"/etcd", "stock/k8s/"+platformFolder()+"/kubectl")
+	home := suiteProject(t, "PROJECT", "file", "stock/k8s/"+platformFolder()+"/etcd", "stock/k8s/"+platformFolder()+"/kubectl")
 	for _, test := range []struct {
 		dir, args, says string
 		code            int
@@ -142,7 +142,7 @@ func TestInstallRefusesInOneLine(t *testing.T) {
 }
 
 func TestInstallReplacesOtherProgramsWhenForced(t *testing.T) {
-	t.Chdir(project(t, "PROJECT", "bin/k8s/"+platformFolder()+"/etcd"))
+	t.Chdir(suiteProject(t, "PROJECT", "bin/k8s/"+platformFolder()+"/etcd"))
 	code, out, stderr := run(t, "envtest", "install", "--force", "-o", "json")
 	if code != exitOK || stderr != "" || !strings.Contains(out, `"replaced":["etcd"]`) {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
@@ -150,7 +150,7 @@ func TestInstallReplacesOtherProgramsWhenForced(t *testing.T) {
 }
 
 // project makes a folder with these files and a folder named inner.
-func project(t *testing.T, files ...string) string {
+func suiteProject(t *testing.T, files ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -75,6 +75,10 @@ type Options struct {
 	// address once, also while Start is under way. It must not block. Nil means
 	// that nobody wants to know.
 	Reachable func(forwarding.Address)
+	// Furnish is called when kube-apiserver answers and before any controller runs,
+	// so that what it creates is there from their start: the garbage collector
+	// looks for new kinds every 30 s only. Nil means nothing.
+	Furnish func(ctx context.Context, admin *rest.Config) error
 	// LastWords receives one line when a component ends the process by itself.
 	// If it is set, what libraries write to the process's standard error goes
 	// to a log file; if it is nil, standard error stays as it is.
@@ -118,6 +122,7 @@ var steps = []step{
 	{"issue certificates", (*Plane).issue},
 	{"start etcd", (*Plane).startStore},
 	{"start kube-apiserver", (*Plane).startServer},
+	{"furnish the cluster", (*Plane).furnish},
 	{"start controllers and scheduler", (*Plane).startControllers},
 	{"start nodes", (*Plane).startNodes},
 	{"forward services", (*Plane).startForwarding},

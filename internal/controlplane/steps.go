@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
@@ -131,6 +132,13 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 	p.loopback = p.server.LoopbackConfig()
 	p.goComponent(apiserverName, p.server.Run)
 	return p.named(apiserverName, p.waitReadyz(ctx))
+}
+
+func (p *Plane) furnish(ctx context.Context) error {
+	if p.opts.Furnish == nil {
+		return nil
+	}
+	return p.opts.Furnish(ctx, rest.CopyConfig(p.loopback))
 }
 
 // shortcut leads to a store of our own.

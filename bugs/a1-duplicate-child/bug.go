@@ -1,0 +1,32 @@
+package a1
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+)
+
+// anyName makes a run if the cache knows none, and lets the server choose its name.
+//
+// WRONG: the cache may not know the run that was made a moment ago, and nothing
+// keeps the server from making a second one under another name. Taken from
+// argoproj/argo-rollouts#243: one rollout with four AnalysisRuns.
+func anyName(ctx context.Context, k keep.Keeper, rollout *Rollout, runs []Run) (bool, error) {
+	for _, run := range runs {
+		if strings.HasPrefix(run.Name, runName(rollout)) && run.DeletionTimestamp.IsZero() {
+			return k.Child(ctx, rollout, &run, describe(k, rollout, &run))
+		}
+	}
+	if current, err := k.Current(ctx, rollout); err != nil || !current {
+		return false, err
+	}
+	run := &Run{}
+	run.Namespace, run.GenerateName = rollout.Namespace, runName(rollout)+"-"
+	describe(k, rollout, run)()
+	if err := k.Create(ctx, run); err != nil {
+		return false, fmt.Errorf("creating a run of %s: %w", rollout.Name, err)
+	}
+	return false, nil
+}

@@ -1,0 +1,153 @@
+// Package a2 is a group of workers: as many workers as its spec says. Class A2: the
+// cache does not know all of them, so too many are made, and deleted again.
+package a2
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// batch is how long events of workers are gathered, and after how long a group is
+// looked at again that had not the number it wants.
+const batch = 50 * time.Millisecond
+
+// Spec is what is wanted.
+type Spec struct {
+	Replicas int `json:"replicas"`
+}
+
+// Status is how far it is.
+type Status struct {
+	Replicas int    `json:"replicas,omitempty"`
+	Phase    string `json:"phase,omitempty"`
+}
+
+// WorkerSpec is what runs. A worker stands for a Pod; of a Pod that is there hardly
+// anything can be changed or mended.
+type WorkerSpec struct {
+	Image string `json:"image"`
+}
+
+// WorkerStatus is empty.
+type WorkerStatus struct{}
+
+// Group is the kind that is reconciled, Worker the kind that is made for it.
+type (
+	Group      = object.Object[Spec, Status]
+	Worker     = object.Object[WorkerSpec, WorkerStatus]
+	workerList = object.List[WorkerSpec, WorkerStatus]
+)
+
+// reconciler does what both twins do. They differ in how they come to the number.
+type reconciler struct {
+	keep.Keeper
+	scale func(ctx context.Context, k keep.Keeper, group *Group, workers []Worker) (bool, error)
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("WorkerGroup")
+	object.Register[WorkerSpec, WorkerStatus]("Worker")
+	r := &reconciler{Keeper: keep.New(mgr), scale: byDifference}
+	if repaired {
+		r.scale = byOrdinal
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("a2").
+		For(&Group{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&Worker{}, gathered()).
+		Complete(r)
+}
+
+// gathered asks for the owner of a worker a little later, so that many workers are one
+// reconcile.
+func gathered() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(obj client.Object, q queue) {
+		for _, ref := range obj.GetOwnerReferences() {
+			if ref.Kind == "WorkerGroup" {
+				key := client.ObjectKey{Namespace: obj.GetNamespace(), Name: ref.Name}
+				q.AddAfter(reconcile.Request{NamespacedName: key}, batch)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			add(e.ObjectOld, q)
+			add(e.ObjectNew, q)
+		},
+	}
+}
+
+// Reconcile brings the number of workers to what is wanted.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var group Group
+	if err := r.Get(ctx, req.NamespacedName, &group); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	workers, err := r.workers(ctx, &group)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	steady, err := r.scale(ctx, r.Keeper, &group, workers)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.report(ctx, &group, steady)
+}
+
+// workers are the workers of the group that the cache knows and that stay.
+func (r *reconciler) workers(ctx context.Context, group *Group) ([]Worker, error) {
+	var all workerList
+	if err := r.List(ctx, &all, client.InNamespace(group.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the workers of %s: %w", group.Name, err)
+	}
+	var own []Worker
+	for _, worker := range all.Items {
+		if keep.Owned(group, &worker) && worker.DeletionTimestamp.IsZero() {
+			own = append(own, worker)
+		}
+	}
+	return own, nil
+}
+
+// report writes the status.
+func (r *reconciler) report(ctx context.Context, group *Group, steady bool) (ctrl.Result, error) {
+	want := Status{Replicas: group.Spec.Replicas, Phase: "Scaling"}
+	if steady {
+		want.Phase = "Steady"
+	}
+	if group.Status == want {
+		return ctrl.Result{}, nil
+	}
+	group.Status = want
+	if err := r.Status().Update(ctx, group); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if steady {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: batch}, nil
+}
+
+// describe makes the worker be as the group wants it.
+func describe(k keep.Keeper, group *Group, worker *Worker) func() {
+	return func() {
+		worker.Spec.Image = "worker:1"
+		k.Own(group, worker)
+	}
+}

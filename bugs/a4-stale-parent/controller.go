@@ -1,0 +1,171 @@
+// Package a4 are applications, and invocations that run an application once with
+// the image that it has. Class A4: the application is read from the cache, which
+// still has the image of before.
+package a4
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// settle is how long an application that was changed together with an invocation
+// is given to become ready.
+const settle = 50 * time.Millisecond
+
+// AppSpec says which version of an application is wanted.
+type AppSpec struct {
+	Tag string `json:"tag"`
+}
+
+// AppStatus says which image that is.
+type AppStatus struct {
+	Image      string `json:"image,omitempty"`
+	Generation int64  `json:"generation,omitempty"`
+}
+
+// Spec says which application is run.
+type Spec struct {
+	App string `json:"app"`
+}
+
+// Status says with which image. It is chosen once.
+type Status struct {
+	Image string `json:"image,omitempty"`
+}
+
+// TaskSpec is what is run.
+type TaskSpec struct {
+	Image string `json:"image"`
+}
+
+// TaskStatus is empty.
+type TaskStatus struct{}
+
+// App and Invocation are the kinds that are reconciled, Task is the kind that is
+// made for an invocation.
+type (
+	App        = object.Object[AppSpec, AppStatus]
+	Invocation = object.Object[Spec, Status]
+	Task       = object.Object[TaskSpec, TaskStatus]
+
+	invocationList = object.List[Spec, Status]
+)
+
+// Setup adds both controllers to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[AppSpec, AppStatus]("App")
+	object.Register[Spec, Status]("Invocation")
+	object.Register[TaskSpec, TaskStatus]("Task")
+	k := keep.New(mgr)
+	apps := &appReconciler{Keeper: k}
+	err := ctrl.NewControllerManagedBy(mgr).Named("a4-apps").
+		For(&App{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(apps)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{Keeper: k, image: cachedImage, seen: map[types.UID]time.Time{}}
+	if repaired {
+		r.image = freshImage
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("a4").
+		For(&Invocation{}).
+		Owns(&Task{}).
+		Watches(&App{}, handler.EnqueueRequestsFromMapFunc(r.invocationsOf)).
+		Complete(r)
+}
+
+// appReconciler finds out which image an application has.
+type appReconciler struct{ keep.Keeper }
+
+// Reconcile writes it into the status.
+func (r *appReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var app App
+	if err := r.Get(ctx, req.NamespacedName, &app); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	want := AppStatus{Image: "registry.example/" + app.Name + ":" + app.Spec.Tag, Generation: app.Generation}
+	if app.Status == want {
+		return ctrl.Result{}, nil
+	}
+	app.Status = want
+	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &app))
+}
+
+// reconciler does what both twins do with an invocation. They differ in how they
+// learn the image. An empty image means that it is not known yet.
+type reconciler struct {
+	keep.Keeper
+	image func(ctx context.Context, k keep.Keeper, key client.ObjectKey) (string, error)
+	// seen is when each invocation was seen first by this process; there is one
+	// worker, so it needs no lock.
+	seen map[types.UID]time.Time
+}
+
+// Reconcile waits a little, chooses the image, writes it into the status and makes
+// the task.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var invocation Invocation
+	if err := r.Get(ctx, req.NamespacedName, &invocation); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if invocation.Status.Image == "" {
+		return r.choose(ctx, &invocation)
+	}
+	task := &Task{}
+	task.Namespace, task.Name = invocation.Namespace, invocation.Name
+	_, err := r.Child(ctx, &invocation, task, func() {
+		task.Spec.Image = invocation.Status.Image
+		r.Own(&invocation, task)
+	})
+	return ctrl.Result{}, err
+}
+
+// choose writes down the image, once the application had its time.
+func (r *reconciler) choose(ctx context.Context, invocation *Invocation) (ctrl.Result, error) {
+	if wait := r.left(invocation); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	image, err := r.image(ctx, r.Keeper, client.ObjectKey{Namespace: invocation.Namespace, Name: invocation.Spec.App})
+	if err != nil || image == "" {
+		return ctrl.Result{}, err
+	}
+	invocation.Status.Image = image
+	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, invocation))
+}
+
+// left is how long to wait for the application still.
+func (r *reconciler) left(invocation *Invocation) time.Duration {
+	seen, known := r.seen[invocation.UID]
+	if !known {
+		seen = time.Now()
+		r.seen[invocation.UID] = seen
+	}
+	return settle - time.Since(seen)
+}
+
+// invocationsOf are those that wait for an application.
+func (r *reconciler) invocationsOf(ctx context.Context, app client.Object) []reconcile.Request {
+	var all invocationList
+	if err := r.List(ctx, &all, client.InNamespace(app.GetNamespace())); err != nil {
+		return nil // the cache does not fail once it is started
+	}
+	var waiting []reconcile.Request
+	for _, i := range all.Items {
+		if i.Spec.App == app.GetName() {
+			waiting = append(waiting, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&i)})
+		}
+	}
+	return waiting
+}

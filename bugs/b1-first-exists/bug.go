@@ -1,0 +1,32 @@
+package b1
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+)
+
+// bothOrNone makes both secrets if the first one is missing.
+//
+// WRONG: if it dies between the two, or the second one cannot be made just then,
+// the first one says for ever that both are there. Taken from
+// percona/percona-xtradb-cluster-operator#1043 (K8SPXC-896) and
+// percona/percona-server-mongodb-operator#797.
+func bothOrNone(ctx context.Context, k keep.Keeper, db *Database) (bool, error) {
+	var first corev1.Secret
+	err := k.Get(ctx, client.ObjectKey{Namespace: db.Namespace, Name: db.Name + "-ssl"}, &first)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	if err == nil && string(first.Data["tls.crt"]) == "certificate of "+db.Spec.Host+"-ssl" {
+		return true, nil
+	}
+	if there, err := secret(ctx, k, db, "-ssl"); err != nil || !there {
+		return false, err
+	}
+	return secret(ctx, k, db, "-ssl-internal")
+}

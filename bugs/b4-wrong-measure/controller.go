@@ -1,0 +1,125 @@
+// Package b4 is a broker: a set, whose size of storage cannot be changed, and two
+// claims. For more storage the set is deleted, the claims are enlarged, and the set
+// is made anew. Class B4: whether that is needed is measured at the part that is
+// changed first.
+package b4
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+	"github.com/koboshi-dev/koboshi/bugs/internal/storage"
+)
+
+// replicas is how many claims a broker has.
+const replicas = 2
+
+// Spec is what is wanted.
+type Spec struct {
+	Size int `json:"size"`
+}
+
+// Status is how far it is.
+type Status struct {
+	Size int `json:"size,omitempty"`
+}
+
+// SetSpec is what a set wants. The size cannot be changed, as in the claim template
+// of a real StatefulSet.
+type SetSpec struct {
+	Size     int `json:"size"`
+	Replicas int `json:"replicas"`
+}
+
+// SetStatus is empty.
+type SetStatus struct{}
+
+// Broker is the kind that is reconciled, Set the kind that is made for it.
+type (
+	Broker = object.Object[Spec, Status]
+	Set    = object.Object[SetSpec, SetStatus]
+)
+
+// reconciler does what both twins do. They differ in how they resize.
+type reconciler struct {
+	keep.Keeper
+	resize func(ctx context.Context, k keep.Keeper, broker *Broker) (bool, error)
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Queue")
+	object.Register[SetSpec, SetStatus]("StatefulSet")
+	storage.Register()
+	r := &reconciler{Keeper: keep.New(mgr), resize: bySet}
+	if repaired {
+		r.resize = byClaims
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("b4").
+		For(&Broker{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&Set{}).
+		Owns(&storage.Claim{}).
+		Complete(r)
+}
+
+// Reconcile brings the storage to its size and makes the set.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var broker Broker
+	if err := r.Get(ctx, req.NamespacedName, &broker); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if done, err := r.resize(ctx, r.Keeper, &broker); err != nil || !done {
+		return ctrl.Result{}, err
+	}
+	set := setOf(&broker)
+	there, err := r.Child(ctx, &broker, set, func() {
+		if set.UID == "" {
+			set.Spec.Size = broker.Spec.Size
+		}
+		set.Spec.Replicas = replicas
+		r.Own(&broker, set)
+	})
+	if err != nil || !there || broker.Status.Size == broker.Spec.Size {
+		return ctrl.Result{}, err
+	}
+	broker.Status.Size = broker.Spec.Size
+	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &broker))
+}
+
+// claim makes a claim, and has it enlarged if resize says so.
+func claim(ctx context.Context, k keep.Keeper, broker *Broker, i int, resize bool) (bool, error) {
+	c := &storage.Claim{}
+	c.Namespace, c.Name = broker.Namespace, fmt.Sprintf("data-%s-%d", broker.Name, i)
+	return k.Child(ctx, broker, c, func() {
+		if resize || c.UID == "" {
+			c.Spec.Size = broker.Spec.Size
+		}
+		k.Own(broker, c)
+	})
+}
+
+// claims does so with all.
+func claims(ctx context.Context, k keep.Keeper, broker *Broker, resize bool) (bool, error) {
+	all := true
+	for i := range replicas {
+		there, err := claim(ctx, k, broker, i, resize)
+		if err != nil {
+			return false, err
+		}
+		all = all && there
+	}
+	return all, nil
+}
+
+func setOf(broker *Broker) *Set {
+	s := &Set{}
+	s.Namespace, s.Name = broker.Namespace, broker.Name
+	return s
+}

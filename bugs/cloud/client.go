@@ -1,0 +1,89 @@
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Env is the environment variable that has the address of the cloud.
+const Env = "CLOUD_URL"
+
+// ErrNotFound is of a volume that is not there.
+var ErrNotFound = errors.New("no such volume")
+
+// Client talks to a cloud.
+type Client struct {
+	URL string
+}
+
+var httpClient = &http.Client{Timeout: 10 * time.Second}
+
+// Create makes a new volume each time.
+func (c *Client) Create(ctx context.Context, name string, size int) (Volume, error) {
+	var v Volume
+	err := c.do(ctx, http.MethodPost, "/volumes", Volume{Name: name, Size: size}, &v)
+	return v, err
+}
+
+// List has the volumes of a name, or all.
+func (c *Client) List(ctx context.Context, name string) ([]Volume, error) {
+	var all []Volume
+	err := c.do(ctx, http.MethodGet, "/volumes?name="+url.QueryEscape(name), nil, &all)
+	return all, err
+}
+
+// Get reads a volume. The error is ErrNotFound if there is none.
+func (c *Client) Get(ctx context.Context, id string) (Volume, error) {
+	var v Volume
+	err := c.do(ctx, http.MethodGet, "/volumes/"+url.PathEscape(id), nil, &v)
+	return v, err
+}
+
+// Delete deletes a volume; if there is none, all the better.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	err := c.do(ctx, http.MethodDelete, "/volumes/"+url.PathEscape(id), nil, nil)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, body)
+	if err != nil {
+		return fmt.Errorf("asking the cloud at %q (%s in the environment): %w", c.URL, Env, err)
+	}
+	resp, err := httpClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking the cloud: %w", err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return ErrNotFound
+	case resp.StatusCode >= 300:
+		return fmt.Errorf("%s %s: the cloud answers %s", method, path, resp.Status)
+	case out == nil:
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("%s %s: reading the answer: %w", method, path, err)
+	}
+	return nil
+}

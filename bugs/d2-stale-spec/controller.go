@@ -1,0 +1,87 @@
+// Package d2 is class D2: after a restart the controller sees a spec of yesterday
+// and does something destructive that nobody wants any more.
+package d2
+
+import (
+	"context"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// Spec is what a person wants.
+type Spec struct {
+	Proxy bool `json:"proxy,omitempty"`
+	Size  int  `json:"size,omitempty"`
+}
+
+// Status is what there is.
+type Status struct {
+	Proxy bool `json:"proxy,omitempty"`
+	Size  int  `json:"size,omitempty"`
+}
+
+// Cluster is a database that may have a proxy in front of it.
+type Cluster = object.Object[Spec, Status]
+
+func init() { object.Register[Spec, Status]("Cluster") }
+
+type reconciler struct {
+	client.Client
+	// clusters is where a Cluster is read from.
+	clusters client.Reader
+	// stopProxy deletes the proxy.
+	stopProxy func(ctx context.Context, c *Cluster) error
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	r := &reconciler{Client: mgr.GetClient()}
+	if repaired {
+		r.repair(mgr.GetAPIReader())
+	} else {
+		r.clusters, r.stopProxy = r.Client, r.deleteOnCachedSpec
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("d2").For(&Cluster{}).Owns(&corev1.ConfigMap{}).Complete(r)
+}
+
+// Reconcile makes the configuration of the proxy if there is to be one.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var c Cluster
+	if err := r.clusters.Get(ctx, req.NamespacedName, &c); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // the garbage collector has the rest
+	}
+	if err := r.ensureProxy(ctx, &c); err != nil {
+		return ctrl.Result{}, err
+	}
+	if want := Status(c.Spec); c.Status != want {
+		c.Status = want
+		return ctrl.Result{}, r.Status().Update(ctx, &c)
+	}
+	return ctrl.Result{}, nil
+}
+
+func proxy(c *Cluster) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name + "-proxy"}}
+}
+
+func (r *reconciler) ensureProxy(ctx context.Context, c *Cluster) error {
+	if !c.Spec.Proxy {
+		return r.stopProxy(ctx, c)
+	}
+	p := proxy(c)
+	return child.Ensure(ctx, r.Client, p, func() error {
+		p.Data = map[string]string{"backends": strconv.Itoa(c.Spec.Size)}
+		return controllerutil.SetControllerReference(c, p, r.Scheme())
+	})
+}

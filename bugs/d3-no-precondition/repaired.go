@@ -1,0 +1,17 @@
+package d3
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deleteAsSeen deletes the object that the cache shows and no other: UID and
+// resourceVersion are preconditions. If they do not hold, the cache lags, and the
+// conflict is tried again when it has caught up.
+func (r *reconciler) deleteAsSeen(ctx context.Context, leader *corev1.ConfigMap) error {
+	uid, version := leader.UID, leader.ResourceVersion
+	err := r.Delete(ctx, leader, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return client.IgnoreNotFound(err)
+}

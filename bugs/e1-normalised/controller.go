@@ -1,0 +1,88 @@
+// Package e1 is class E1: the API server does not keep what the controller writes
+// as it was written, so that it never finds what it wants to see.
+package e1
+
+import (
+	"context"
+
+	netv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// Spec is what a person wants.
+type Spec struct {
+	Port int64 `json:"port,omitempty"`
+}
+
+// Status is what there is.
+type Status struct {
+	Port int64 `json:"port,omitempty"`
+}
+
+// Perimeter opens one port to everybody, by a NetworkPolicy.
+type Perimeter = object.Object[Spec, Status]
+
+func init() { object.Register[Spec, Status]("Perimeter") }
+
+type reconciler struct {
+	client.Client
+	live client.Reader
+	// rule is the one rule of the policy.
+	rule func(port int64) map[string]any
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), rule: fromNobodyInParticular}
+	if repaired {
+		r.rule = fromLeftOut
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("e1").For(&Perimeter{}).Owns(&netv1.NetworkPolicy{}).Complete(r)
+}
+
+// Reconcile applies the policy. To apply what is there already is no change, and
+// no event comes of it.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var p Perimeter
+	if err := r.live.Get(ctx, req.NamespacedName, &p); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !p.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // the garbage collector has the rest
+	}
+	policy := client.ApplyConfigurationFromUnstructured(r.policy(&p))
+	if err := r.Apply(ctx, policy, client.FieldOwner("perimeter"), client.ForceOwnership); err != nil {
+		return ctrl.Result{}, err
+	}
+	if p.Status.Port == p.Spec.Port {
+		return ctrl.Result{}, nil
+	}
+	p.Status.Port = p.Spec.Port
+	return ctrl.Result{}, r.Status().Update(ctx, &p)
+}
+
+func (r *reconciler) policy(p *Perimeter) *unstructured.Unstructured {
+	owner := metav1.NewControllerRef(p, object.Version.WithKind("Perimeter"))
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1",
+		"kind":       "NetworkPolicy",
+		"metadata": map[string]any{
+			"namespace": p.Namespace,
+			"name":      p.Name,
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": owner.APIVersion, "kind": owner.Kind, "name": owner.Name, "uid": string(owner.UID),
+				"controller": true, "blockOwnerDeletion": true,
+			}},
+		},
+		"spec": map[string]any{
+			"podSelector": map[string]any{},
+			"policyTypes": []any{"Ingress"},
+			"ingress":     []any{r.rule(p.Spec.Port)},
+		},
+	}}
+}

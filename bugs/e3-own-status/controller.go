@@ -1,0 +1,73 @@
+// Package e3 is class E3: the controller's own report wakes it up, and it reports
+// again.
+package e3
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// Spec is what a person wants.
+type Spec struct {
+	Title string `json:"title,omitempty"`
+}
+
+// Status is what there is.
+type Status struct {
+	Title       string `json:"title,omitempty"`
+	Progressing bool   `json:"progressing"`
+}
+
+// Site is a page with a title.
+type Site = object.Object[Spec, Status]
+
+func init() { object.Register[Spec, Status]("Site") }
+
+type reconciler struct {
+	client.Client
+	live client.Reader
+}
+
+// Setup adds the controller to a manager. The bug is as much in what it watches as
+// in what it does.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	var r reconcile.Reconciler = &restless{base}
+	var only []builder.ForOption
+	if repaired {
+		r = &calm{base}
+		only = append(only, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("e3").For(&Site{}, only...).Owns(&corev1.ConfigMap{}).Complete(r)
+}
+
+// get reads a Site that is to be there; nil means that there is nothing to do.
+func (r *reconciler) get(ctx context.Context, req ctrl.Request) (*Site, error) {
+	var s Site
+	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !s.DeletionTimestamp.IsZero() {
+		return nil, nil // the garbage collector has the rest
+	}
+	return &s, nil
+}
+
+func (r *reconciler) ensurePage(ctx context.Context, s *Site) error {
+	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-page"}}
+	return child.Ensure(ctx, r.Client, page, func() error {
+		page.Data = map[string]string{"title": s.Spec.Title}
+		return controllerutil.SetControllerReference(s, page, r.Scheme())
+	})
+}

@@ -1,0 +1,94 @@
+// Package f3 is class F3: the cleanup can be done only once, so that the finalizer
+// stays for ever if the controller is interrupted after it.
+package f3
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// Spec is what a person wants.
+type Spec struct {
+	Grants string `json:"grants,omitempty"`
+}
+
+// Status is what there is.
+type Status struct {
+	Ready bool `json:"ready,omitempty"`
+}
+
+// Account is a role in a database, here kept as a ConfigMap.
+type Account = object.Object[Spec, Status]
+
+func init() { object.Register[Spec, Status]("Account") }
+
+const finalizer = "bugs.koboshi.dev/f3"
+
+type reconciler struct {
+	client.Client
+	live client.Reader
+	// drop drops the role and says whether it is gone.
+	drop func(ctx context.Context, a *Account) (gone bool, err error)
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r.drop = r.dropOnce
+	if repaired {
+		r.drop = r.dropOrDropped
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("f3").For(&Account{}).Watches(&corev1.ConfigMap{}, child.ToOwner()).Complete(r)
+}
+
+// Reconcile makes the role of an Account, or drops it when the Account is to go.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var a Account
+	if err := r.live.Get(ctx, req.NamespacedName, &a); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !a.DeletionTimestamp.IsZero() {
+		return r.finish(ctx, &a)
+	}
+	if controllerutil.AddFinalizer(&a, finalizer) {
+		return ctrl.Result{}, r.Update(ctx, &a)
+	}
+	role := role(&a)
+	err := child.Ensure(ctx, r.Client, role, func() error {
+		role.Data = map[string]string{"grants": a.Spec.Grants}
+		child.Mark(role, &a)
+		return nil
+	})
+	if err != nil || a.Status.Ready {
+		return ctrl.Result{}, err
+	}
+	a.Status.Ready = true
+	return ctrl.Result{}, r.Status().Update(ctx, &a)
+}
+
+func (r *reconciler) finish(ctx context.Context, a *Account) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(a, finalizer) {
+		return ctrl.Result{}, nil
+	}
+	gone, err := r.drop(ctx, a)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !gone {
+		return ctrl.Result{RequeueAfter: child.Again}, nil
+	}
+	controllerutil.RemoveFinalizer(a, finalizer)
+	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, a))
+}
+
+func role(a *Account) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name + "-role"}}
+}

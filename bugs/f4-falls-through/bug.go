@@ -1,0 +1,31 @@
+package f4
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// fallsThrough is the bug of pravega/zookeeper-operator#410: once the finalizer is
+// off, an Ensemble with a deletion timestamp is treated like any other. Nobody
+// notices as long as it is gone at once; while somebody else still holds it, its
+// configuration is made again, and nobody will clean that up.
+type fallsThrough struct{ *reconciler }
+
+// Reconcile runs or finishes an Ensemble.
+func (r *fallsThrough) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var e Ensemble
+	if err := r.live.Get(ctx, req.NamespacedName, &e); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if e.DeletionTimestamp.IsZero() {
+		if controllerutil.AddFinalizer(&e, finalizer) {
+			return ctrl.Result{}, r.Update(ctx, &e)
+		}
+	} else if controllerutil.ContainsFinalizer(&e, finalizer) {
+		return r.finish(ctx, &e)
+	}
+	return ctrl.Result{}, r.run(ctx, &e)
+}

@@ -1,0 +1,34 @@
+package g1
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// byReference is the bug of crossplane/crossplane#895: what is installed has the
+// Stack as its owner, but an owner reference has no namespace. The garbage
+// collector looks for the Stack in the namespace of what it owns, finds none, and
+// deletes what is needed; the controller makes it again. (In a cluster it can take
+// until the garbage collector's next start before that happens.)
+type byReference struct{ *reconciler }
+
+// Reconcile installs a Stack and leaves its end to the garbage collector.
+func (r *byReference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var s Stack
+	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !s.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.install(ctx, &s, func(o *corev1.ConfigMap) {
+		owner := metav1.NewControllerRef(&s, object.Version.WithKind("Stack"))
+		o.OwnerReferences = []metav1.OwnerReference{*owner}
+	})
+}

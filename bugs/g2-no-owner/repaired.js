@@ -1,0 +1,19 @@
+// The Secrets are owned by their SecretSet, so that the garbage collector deletes
+// them with it; those that are no longer among the templates are deleted here, as
+// they were seen.
+import {label} from './label.js';
+
+export const owners = ({apiVersion, kind, metadata: {name, uid}}) => [
+  {apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true},
+];
+
+export async function prune(core, set, templates) {
+  const {namespace, name: owner, uid} = set.metadata;
+  const {items} = await core.listNamespacedSecret({namespace, labelSelector: `${label}=${owner}`});
+  const wanted = new Set(templates.map((template) => `${owner}-${template}`));
+  for (const {metadata} of items) {
+    const {name, resourceVersion, deletionTimestamp, ownerReferences = []} = metadata;
+    if (wanted.has(name) || deletionTimestamp || !ownerReferences.some((ref) => ref.uid === uid)) continue;
+    await core.deleteNamespacedSecret({namespace, name, body: {preconditions: {uid: metadata.uid, resourceVersion}}});
+  }
+}

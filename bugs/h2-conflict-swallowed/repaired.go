@@ -1,0 +1,9 @@
+package h2
+
+import "context"
+
+// reportForSure returns a conflict like any other error, so that the Source is
+// reconciled again.
+func (r *reconciler) reportForSure(ctx context.Context, s *Source) error {
+	return r.Status().Update(ctx, s)
+}

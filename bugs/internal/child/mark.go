@@ -1,0 +1,51 @@
+package child
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// The labels by which an object says whose it is where an owner reference cannot
+// or shall not.
+const (
+	markNamespace = "bugs.koboshi.dev/owner-namespace"
+	markName      = "bugs.koboshi.dev/owner-name"
+)
+
+// Mark labels obj as the owner's. It keeps other labels.
+func Mark(obj, owner client.Object) {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[markNamespace], labels[markName] = owner.GetNamespace(), owner.GetName()
+	obj.SetLabels(labels)
+}
+
+// Marks are the labels that Mark puts on the objects of an owner.
+func Marks(owner client.Object) client.MatchingLabels {
+	return client.MatchingLabels{markNamespace: owner.GetNamespace(), markName: owner.GetName()}
+}
+
+// MarkedBy says whether an object is marked as the owner's.
+func MarkedBy(owner client.Object) func(client.Object) bool {
+	return func(o client.Object) bool {
+		l := o.GetLabels()
+		return l[markNamespace] == owner.GetNamespace() && l[markName] == owner.GetName()
+	}
+}
+
+// ToOwner leads from a marked object to its owner. When marks are edited, the event
+// has the object as it was, too, and leads to the owner all the same.
+func ToOwner() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		l := o.GetLabels()
+		if l[markName] == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: l[markNamespace], Name: l[markName]}}}
+	})
+}

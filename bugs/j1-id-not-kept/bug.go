@@ -1,0 +1,27 @@
+package j1
+
+import (
+	"context"
+
+	"github.com/koboshi-dev/koboshi/bugs/cloud"
+)
+
+// byStatus is the bug of crossplane/crossplane-runtime#279: the id that the cloud
+// gave is nowhere but in the status. If it does not get there, because of a kill or
+// a lost answer, there seems to be no volume, and a second one is made; nobody will
+// ever delete the first.
+type byStatus struct{ *cloud.Client }
+
+func (c byStatus) volume(ctx context.Context, v *Volume) (cloud.Volume, error) {
+	if v.Status.ID != "" {
+		return c.Get(ctx, v.Status.ID)
+	}
+	return c.Create(ctx, string(v.UID), v.Spec.Size)
+}
+
+func (c byStatus) release(ctx context.Context, v *Volume) error {
+	if v.Status.ID == "" {
+		return nil
+	}
+	return c.Delete(ctx, v.Status.ID)
+}

@@ -1,0 +1,41 @@
+package k1
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// onceLeading is the bug of kyverno/kyverno#14984 (seen earlier as #5984): the
+// controllers are started when the lease is won, with the context of the process
+// and not with that of the leadership. When the lease is lost, that is logged.
+func onceLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
+	log := ctrl.LoggerFrom(ctx)
+	failed := make(chan error, 1)
+	var start sync.Once
+	elector, err := newElector(lock, leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(context.Context) {
+			start.Do(func() {
+				go func() { failed <- work(ctx) }()
+			})
+		},
+		OnStoppedLeading: func() { log.Info("leadership lost") },
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for ctx.Err() == nil {
+			elector.Run(ctx) // until the lease is lost; then it applies again
+		}
+	}()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// report is the part of koboshi's JSON report that is needed here.
+type report struct {
+	Runs         int       `json:"runs"`
+	References   int       `json:"references"`
+	Seconds      float64   `json:"seconds"`
+	Findings     []finding `json:"findings"`
+	Inconclusive []any     `json:"inconclusive"`
+	LeftOut      []any     `json:"leftOut"`
+}
+
+type finding struct {
+	Verdict string `json:"verdict"`
+	Fault   *struct {
+		Kind string `json:"kind"`
+	} `json:"fault"`
+	Sentence          string  `json:"sentence"`
+	Reproduced        int     `json:"reproduced"`
+	Attempts          int     `json:"attempts"`
+	FoundAfterRuns    int     `json:"foundAfterRuns"`
+	FoundAfterSeconds float64 `json:"foundAfterSeconds"`
+}
+
+// kind is the fault's, or empty if none was needed.
+func (f *finding) kind() string {
+	if f.Fault == nil {
+		return ""
+	}
+	return f.Fault.Kind
+}
+
+// row is what came of a bug and its twin with one seed.
+type row struct {
+	Bug   string `json:"bug"`
+	Name  string `json:"name"`
+	Class string `json:"class"`
+	Seed  uint64 `json:"seed"`
+
+	Verdict    string  `json:"verdict,omitempty"`
+	Fault      string  `json:"fault,omitempty"`
+	Sentence   string  `json:"sentence,omitempty"`
+	Runs       int     `json:"runs"`
+	Seconds    float64 `json:"seconds"`
+	Reproduced int     `json:"reproduced"`
+	Attempts   int     `json:"attempts"`
+
+	TwinRuns         int     `json:"twinRuns"`
+	TwinSeconds      float64 `json:"twinSeconds"`
+	TwinInconclusive int     `json:"twinInconclusive"`
+	TwinLeftOut      int     `json:"twinLeftOut"`
+	TwinBlamed       int     `json:"twinBlamed"`
+
+	// Wrong is why the row is a failure, Remarks are what is only worth to know.
+	Wrong   []string `json:"wrong,omitempty"`
+	Remarks []string `json:"remarks,omitempty"`
+}
+
+// row checks a bug and its twin.
+func (o *options) row(ctx context.Context, b *bug, seed uint64) row {
+	r := row{Bug: b.ID, Name: b.name(), Class: b.Class, Seed: seed}
+	o.checkBug(ctx, b, &r)
+	if ctx.Err() == nil {
+		o.checkTwin(ctx, b, &r)
+	}
+	return r
+}
+
+// checkBug has the bug found, by the first finding.
+func (o *options) checkBug(ctx context.Context, b *bug, r *row) {
+	rep, err := o.check(ctx, b, r.Seed, false)
+	if err != nil {
+		r.Wrong = append(r.Wrong, err.Error())
+		return
+	}
+	if len(rep.Findings) == 0 {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("missed in %d runs", rep.Runs))
+		return
+	}
+	f := rep.Findings[0]
+	r.Verdict, r.Fault, r.Sentence = f.Verdict, f.kind(), f.Sentence
+	r.Runs, r.Seconds = f.FoundAfterRuns, f.FoundAfterSeconds
+	r.Reproduced, r.Attempts = f.Reproduced, f.Attempts
+	if !slices.Contains(b.Verdicts, f.Verdict) {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is none of %s: %s", f.Verdict, strings.Join(b.Verdicts, ", "), f.Sentence))
+	}
+	if f.Reproduced < f.Attempts {
+		r.Remarks = append(r.Remarks, fmt.Sprintf("reproduced %d of %d", f.Reproduced, f.Attempts))
+	}
+	if len(b.Finds) > 0 && !slices.Contains(b.Finds, f.kind()) {
+		r.other(o.strict, fmt.Sprintf("found by %q and not by %s: %s", f.kind(), strings.Join(b.Finds, ", "), f.Sentence))
+	}
+}
+
+// other notes that a bug was found by another fault than was thought.
+func (r *row) other(strict bool, text string) {
+	if strict {
+		r.Wrong = append(r.Wrong, text)
+	} else {
+		r.Remarks = append(r.Remarks, text)
+	}
+}
+
+// checkTwin runs the whole plan on the twin, which has to be clean.
+func (o *options) checkTwin(ctx context.Context, b *bug, r *row) {
+	rep, err := o.check(ctx, b, r.Seed, true)
+	if err != nil {
+		r.Wrong = append(r.Wrong, "the twin: "+err.Error())
+		return
+	}
+	r.TwinRuns, r.TwinSeconds, r.TwinBlamed = rep.Runs, rep.Seconds, len(rep.Findings)
+	r.TwinInconclusive, r.TwinLeftOut = len(rep.Inconclusive), len(rep.LeftOut)
+	for _, f := range rep.Findings {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("the twin is blamed: %s: %s", f.Verdict, f.Sentence))
+	}
+	if r.TwinInconclusive > 0 {
+		r.Remarks = append(r.Remarks, fmt.Sprintf("the twin: %d runs inconclusive", r.TwinInconclusive))
+	}
+}
+
+// check runs koboshi check once. That it has findings is no error.
+func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool) (*report, error) {
+	folder, err := os.MkdirTemp("", "track-"+b.ID+"-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // it is in the temporary folder
+	file := filepath.Join(folder, "report.json")
+
+	cmd := exec.CommandContext(ctx, o.koboshi, o.arguments(b, seed, repaired, folder)...)
+	cmd.Dir = b.dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if o.verbose {
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	}
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, tail(out.String()))
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w; koboshi said: %s", err, tail(out.String()))
+	}
+	rep := &report{}
+	if err := json.Unmarshal(data, rep); err != nil {
+		return nil, fmt.Errorf("reading the report on %s: %w", b.ID, err)
+	}
+	return rep, nil
+}
+
+// arguments are those of koboshi. Findings go into the temporary folder, so that
+// no earlier one is tried first.
+func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) []string {
+	args := []string{
+		"check",
+		"--crds", filepath.Join(b.dir, "crd.yaml"),
+		"--scenario", filepath.Join(b.dir, "scenario.yaml"),
+		"--seed", strconv.FormatUint(seed, 10),
+		"--findings", filepath.Join(folder, "findings"),
+		"-o", "json=" + filepath.Join(folder, "report.json"),
+	}
+	if !slices.ContainsFunc(b.Args, func(a string) bool { return strings.HasPrefix(a, "--profile") }) {
+		args = append(args, "--profile", "gc")
+	}
+	args = append(args, b.Args...)
+	switch {
+	case !repaired:
+		args = append(args, "--stop-at-first")
+	case o.budget > 0:
+		args = append(args, "--budget", o.budget.String())
+	}
+	return append(append(args, "--"), o.command(b, repaired)...)
+}
+
+// command is how the controller or its twin is started.
+func (o *options) command(b *bug, repaired bool) []string {
+	switch {
+	case repaired && len(b.Repaired) > 0:
+		return b.Repaired
+	case repaired:
+		return []string{o.bugs, b.ID, "--repaired"}
+	case len(b.Command) > 0:
+		return b.Command
+	}
+	return []string{o.bugs, b.ID}
+}
+
+// build builds the program with the controllers, once.
+func build(ctx context.Context, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", to, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return nil
+}
+
+// tail is the last part of what a program said.
+func tail(text string) string {
+	const most = 2000
+	text = strings.TrimSpace(text)
+	if len(text) > most {
+		text = "…" + text[len(text)-most:]
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+// Command track runs the track record: koboshi check on every bug of this module,
+// which has to find it, and on its repaired twin, of which it must not say anything.
+// It is run in the module's folder; make bugs does so.
+//
+//	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-budget 2m] [-o json=FILE]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are what a person can say.
+type options struct {
+	koboshi string
+	bugs    string // the program with the controllers
+	seeds   []uint64
+	only    []string
+	shard   string
+	budget  time.Duration
+	output  string
+	strict  bool
+	verbose bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "track:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	var seeds, only string
+	fs := flag.NewFlagSet("track", flag.ContinueOnError)
+	fs.StringVar(&o.koboshi, "koboshi", "../bin/koboshi", "the koboshi `program`")
+	fs.StringVar(&o.bugs, "bugs", "", "the `program` with the controllers (default: it is built into ../bin/bugs)")
+	fs.StringVar(&seeds, "seeds", "1", "`seeds`, with commas; all is run with each")
+	fs.StringVar(&only, "only", "", "run these `bugs` only, such as a1,b2")
+	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, beginning with the i-th, as `i/n`")
+	fs.DurationVar(&o.budget, "budget", 0, "how long faults may be run at each twin (default: until all are done)")
+	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results there too")
+	fs.BoolVar(&o.strict, "strict", false, "fail also if a bug is found by a fault of another kind than bug.yaml says")
+	fs.BoolVar(&o.verbose, "v", false, "show what koboshi says")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	for _, s := range strings.Split(seeds, ",") {
+		seed, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
+		if err != nil {
+			return o, fmt.Errorf("-seeds: %q is no whole number", s)
+		}
+		o.seeds = append(o.seeds, seed)
+	}
+	if only != "" {
+		o.only = strings.Split(only, ",")
+	}
+	if o.output != "" && !strings.HasPrefix(o.output, "json=") {
+		return o, fmt.Errorf("-o %s: write json=FILE", o.output)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	bugs, err := load(".", o.only, o.shard)
+	if err != nil {
+		return err
+	}
+	if err := o.programs(ctx); err != nil {
+		return err
+	}
+	table := newTable(os.Stdout)
+	var rows []row
+	for _, seed := range o.seeds {
+		table.header(seed)
+		for _, b := range bugs {
+			r := o.row(ctx, b, seed)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			rows = append(rows, r)
+			table.row(r)
+		}
+	}
+	if err := o.write(rows); err != nil {
+		return err
+	}
+	return table.footer(rows)
+}
+
+// programs makes the paths absolute, and builds the controllers.
+func (o *options) programs(ctx context.Context) error {
+	if o.bugs == "" {
+		o.bugs = "../bin/bugs"
+		if err := build(ctx, o.bugs); err != nil {
+			return err
+		}
+	}
+	for _, path := range []*string{&o.koboshi, &o.bugs} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(absolute); err != nil {
+			return fmt.Errorf("%w; build it with make build, or name it with a flag", err)
+		}
+		*path = absolute
+	}
+	return nil
+}
+
+// write writes the results for other programs.
+func (o *options) write(rows []row) error {
+	file, ok := strings.CutPrefix(o.output, "json=")
+	if !ok {
+		return nil
+	}
+	data, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}

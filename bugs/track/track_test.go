@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryBugIsReadAndNamesRealCasesAndVerdicts(t *testing.T) {
+	bugs, err := load("..", nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, b := range bugs {
+		if seen[b.ID] {
+			t.Errorf("two bugs have the id %s", b.ID)
+		}
+		seen[b.ID] = true
+		if len(b.Real) == 0 || b.Title == "" {
+			t.Errorf("%s names no real case or has no title", b.dir)
+		}
+		for _, v := range b.Verdicts {
+			if v != strings.ToUpper(v) {
+				t.Errorf("%s: %q is no verdict", b.ID, v)
+			}
+		}
+		if len(b.name()) > 22 {
+			t.Errorf("%s: the name is too long for the table", b.dir)
+		}
+	}
+}
+
+func TestShardsTogetherAreAll(t *testing.T) {
+	all := []*bug{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}, {ID: "e"}}
+	var got []string
+	for _, shard := range []string{"1/3", "2/3", "3/3"} {
+		some, err := part(all, shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range some {
+			got = append(got, b.ID)
+		}
+	}
+	slices.Sort(got)
+	if strings.Join(got, "") != "abcde" {
+		t.Errorf("the shards are %v", got)
+	}
+	for _, wrong := range []string{"0/3", "4/3", "x"} {
+		if _, err := part(all, wrong); err == nil {
+			t.Errorf("the shard %s was accepted", wrong)
+		}
+	}
+}
+
+func TestABugThatIsMissedOrATwinThatIsBlamedIsAnError(t *testing.T) {
+	good := row{Verdict: "LEAK", TwinRuns: 3}
+	bad := row{TwinRuns: 3, Wrong: []string{"missed in 3 runs"}}
+	var out strings.Builder
+	if err := newTable(&out).footer([]row{good}); err != nil {
+		t.Error(err)
+	}
+	if newTable(&out).footer([]row{good, bad}) == nil || newTable(&out).footer(nil) == nil {
+		t.Error("it was accepted")
+	}
+}
+
+func TestRowsFitInEightyColumns(t *testing.T) {
+	var out strings.Builder
+	table := newTable(&out)
+	table.header(1)
+	table.row(row{Class: "A1", Name: strings.Repeat("n", 22), Verdict: "DIVERGED UNTIL RESTART", Runs: 999, Seconds: 999.9, Reproduced: 3, Attempts: 3, TwinRuns: 9999})
+	for line := range strings.Lines(out.String()) {
+		if len([]rune(strings.TrimSpace(line))) > 80 {
+			t.Errorf("too long: %q", line)
+		}
+	}
+}

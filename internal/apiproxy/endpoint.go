@@ -1,0 +1,139 @@
+package apiproxy
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// EndpointConfig says what stands behind an Endpoint.
+type EndpointConfig struct {
+	// Name is put into trace.Call.Endpoint.
+	Name string
+	// Target is the server outside the cluster, http or https.
+	Target   *url.URL
+	Instance string
+	Log      *trace.Log
+	Decider  Decider
+	// With is the same controller's proxy to the API server. What keeps requests
+	// waiting at the one keeps them waiting at the other. nil is none.
+	With *Proxy
+}
+
+// Endpoint is a running proxy before a server outside the cluster. It is plain
+// HTTP on 127.0.0.1 and asks for no credentials: the server behind it does, and
+// what the client signed for it arrives as it was signed.
+type Endpoint struct {
+	*front
+	target  *url.URL
+	address string
+}
+
+// StartEndpoint serves on a free port of 127.0.0.1 until Stop, or until ctx ends.
+func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
+	if c.Target == nil || c.Target.Host == "" || (c.Target.Scheme != "http" && c.Target.Scheme != "https") {
+		return nil, fmt.Errorf("endpoint %s: the target %v is no http or https URL", c.Name, c.Target)
+	}
+	if c.Name == "" {
+		return nil, errors.New("starting an endpoint: it has no name; set EndpointConfig.Name")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %s: %w", c.Name, err)
+	}
+	e := &Endpoint{front: newFront(ctx, c.Log, c.Decider, c.Instance), target: c.Target, address: l.Addr().String()}
+	e.endpoint = c.Name
+	if c.With != nil {
+		e.gate = c.With.gate
+	}
+	h2, h1 := newTransport(nil, true), newTransport(nil, false)
+	e.transport, e.upgrades = h2, h1
+	e.idle = func() { h2.CloseIdleConnections(); h1.CloseIdleConnections() }
+	e.serve(l, &http.Server{}, e.handle)
+	return e, nil
+}
+
+// URL is where the endpoint listens.
+func (e *Endpoint) URL() *url.URL {
+	return &url.URL{Scheme: "http", Host: e.address, Path: e.target.Path}
+}
+
+// Activity tells what goes on now. An endpoint has no streams.
+func (e *Endpoint) Activity() Activity { return e.activity() }
+
+func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
+	a := asked{verb: strings.ToLower(r.Method), upgrade: isUpgrade(r)}
+	x := &exchange{front: e.front, w: w, r: r, asked: a, call: e.begin(r, a), began: time.Now()}
+	defer e.end(a)
+	if !x.enter() {
+		return
+	}
+	if a.upgrade {
+		x.upgrade(e.location(r), r.Host)
+		return
+	}
+	ctx, cancel := x.forwardContext()
+	defer cancel()
+	resp, err := e.transport.RoundTrip(x.outgoing(ctx, e.location(r), r.Host))
+	if err != nil {
+		x.unreachable(err)
+	}
+	defer resp.Body.Close()
+	if x.action.special() {
+		x.finish(resp)
+		return
+	}
+	x.relay(resp)
+}
+
+// location keeps path and query as the client wrote them, byte for byte, because
+// they may be signed: Opaque is sent as it is.
+func (e *Endpoint) location(r *http.Request) *url.URL {
+	path := r.RequestURI
+	if !strings.HasPrefix(path, "/") {
+		path = r.URL.RequestURI() // it was written for a forward proxy
+	}
+	path, query, has := strings.Cut(path, "?")
+	to := &url.URL{Scheme: e.target.Scheme, Host: e.target.Host, Opaque: path, RawQuery: query, ForceQuery: has && query == ""}
+	if strings.HasPrefix(path, "//") {
+		// Opaque would take this for a host.
+		to.Opaque = ""
+		to.Path, to.RawPath = r.URL.Path, r.URL.RawPath
+	}
+	return to
+}
+
+// s3Codes are what S3 calls the faults.
+var s3Codes = map[int32]string{409: "OperationAborted", 429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
+
+// endpointError is an error as the client of such a server can read it: XML for
+// one that signs as S3's clients do, otherwise nothing but the code.
+func endpointError(r *http.Request, s *metav1.Status) (contentType string, body []byte) {
+	isS3 := strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") || r.URL.Query().Has("X-Amz-Signature")
+	if !isS3 || r.Method == http.MethodHead {
+		return "", nil
+	}
+	code := s3Codes[s.Code]
+	if code == "" {
+		code = "InternalError"
+	}
+	body, err := xml.Marshal(struct {
+		XMLName xml.Name `xml:"Error"`
+		Code    string
+		Message string
+	}{Code: code, Message: s.Message})
+	if err != nil {
+		return "", nil
+	}
+	return "application/xml", append([]byte(xml.Header), body...)
+}

@@ -1,0 +1,193 @@
+package apiproxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/apiproxy/wire"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// An API server refuses bodies of more than 3 MiB; one that is longer than this
+// is not for an API server.
+const maxRequestBody = 32 << 20
+
+// Of answers this much is kept for the trace: all that a write can be answered,
+// and of what is read no list that would fill the memory.
+const (
+	keptOfWrite = 4 << 20
+	keptOfRead  = 512 << 10
+)
+
+// exchange is one request on its way.
+type exchange struct {
+	*front
+	w       http.ResponseWriter
+	r       *http.Request
+	asked   asked
+	call    *trace.Call
+	action  Action
+	body    []byte
+	began   time.Time
+	written bool // recorded
+}
+
+// enter reads the body of a write, waits at the gate and asks what to do. It
+// reports false if the request has been dealt with.
+func (x *exchange) enter() bool {
+	if x.asked.writes() && x.endpoint == "" && !x.readBody() {
+		return false
+	}
+	if x.gate.pass(x.r.Context()) != nil {
+		x.fail("the client went away")
+	}
+	x.action = x.decide(x.call)
+	if x.action.Before != nil {
+		// The client may be dead by then, if that is what Before is about, and
+		// what it does to the cluster is to be done wholly.
+		_ = x.action.Before(x.ctx)
+	}
+	switch {
+	case x.action.Answer != nil:
+		x.answer()
+		return false
+	case x.action.Swallow:
+		x.call.Injected = true
+		x.fail("")
+	}
+	if x.gate.pass(x.r.Context()) != nil {
+		x.fail("the client went away")
+	}
+	return true
+}
+
+func (x *exchange) readBody() bool {
+	var buf bytes.Buffer
+	if n := x.r.ContentLength; n > 0 && n <= maxRequestBody {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(x.r.Body, maxRequestBody+1))
+	if err != nil {
+		x.fail("reading the request failed")
+	}
+	if n > maxRequestBody {
+		x.sendStatus(tooLarge(), 0)
+		return false
+	}
+	x.body = buf.Bytes()
+	x.call.RequestSize = n
+	x.call.RawRequest = trace.NewBody(x.body, x.call.ContentType, x.r.Header.Get("Content-Encoding"))
+	if x.call.Verb == "create" && x.call.Target.Name == "" {
+		x.call.Target.Name = wire.Peek(x.body).Name
+	}
+	return true
+}
+
+// outgoing is the request as it is forwarded. The headers are the client's own,
+// which nobody else needs any more.
+func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http.Request {
+	out := &http.Request{
+		Method:        x.r.Method,
+		URL:           to,
+		Host:          host,
+		Header:        x.r.Header,
+		ContentLength: x.r.ContentLength,
+		Proto:         "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	dropHopByHop(out.Header)
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = []string{""} // or the transport would make one up
+	}
+	switch {
+	case x.body != nil:
+		out.ContentLength = int64(len(x.body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		out.Body, _ = out.GetBody()
+		if len(x.body) == 0 {
+			out.Body = http.NoBody
+		}
+	case x.r.ContentLength != 0:
+		out.Body = x.r.Body
+	}
+	return out.WithContext(ctx)
+}
+
+// forwardContext ends when the client goes away, except where the fault is that
+// the write takes place and the client does not live to see it.
+func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
+	if x.action.special() && !x.asked.stream && !x.asked.watch {
+		return context.WithCancel(x.ctx)
+	}
+	return context.WithCancel(x.r.Context())
+}
+
+// fail records that there is no answer, and breaks the connection.
+func (x *exchange) fail(message string) {
+	x.call.Code = 0
+	x.call.Message = message
+	x.recordCall()
+	abort()
+}
+
+func (x *exchange) recordCall() {
+	if x.written {
+		return
+	}
+	x.written = true
+	x.call.Took = time.Since(x.began)
+	x.record(trace.Entry{Call: x.call})
+}
+
+// complete fills in what the answer says. kept is the beginning of its body.
+func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
+	c := x.call
+	c.Code = resp.StatusCode
+	c.ResponseSize = size
+	if x.endpoint != "" {
+		return
+	}
+	body := trace.NewBody(kept, resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding"))
+	if int64(len(kept)) == size {
+		c.RawResponse = body
+	}
+	meta := peek(body, kept, resp.Header.Get("Content-Encoding"))
+	c.ResourceVersion = meta.ResourceVersion
+	if c.Verb == "create" && c.Target.Name == "" && c.Code < 300 {
+		c.Target.Name = meta.Name // the server made it of generateName
+	}
+	if c.Code >= 400 {
+		// Refusals are rare, and what they say is for people.
+		if obj, err := c.ResponseObject(); err == nil {
+			c.Reason, _ = obj["reason"].(string)
+			c.Message, _ = obj["message"].(string)
+		}
+	}
+}
+
+func peek(body trace.Body, kept []byte, encoding string) wire.Meta {
+	if encoding != "" && encoding != "identity" {
+		plain, err := body.Plain()
+		if err != nil {
+			return wire.Meta{}
+		}
+		kept = plain
+	}
+	return wire.Peek(kept)
+}
+
+// hopByHop are the headers between two neighbours, and not for the server.
+var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+func dropHopByHop(h http.Header) {
+	trailers := h.Get("Te") == "trailers"
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+	if trailers {
+		h.Set("Te", "trailers")
+	}
+}

@@ -1,0 +1,195 @@
+package apiproxy
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// front is what the proxy of an API server and that of an endpoint have in
+// common: a server, a way through, and counting.
+type front struct {
+	log       *trace.Log
+	decider   Decider
+	instance  atomic.Pointer[string]
+	endpoint  string
+	transport http.RoundTripper
+	// upgrades speaks HTTP/1.1 only, since HTTP/2 has no upgrades.
+	upgrades http.RoundTripper
+	gate     *gate
+	changed  *signal
+
+	ctx      context.Context
+	cancel   context.CancelFunc
+	server   *http.Server
+	handlers sync.WaitGroup
+	closing  sync.Once
+	idle     func()
+
+	calls    atomic.Int64
+	inFlight atomic.Int64
+	requests atomic.Int64
+	writes   atomic.Int64
+	last     atomic.Int64 // nanoseconds since 1970
+}
+
+func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *front {
+	f := &front{log: l, decider: d, changed: &signal{}}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.gate = newGate(f.changed.fire)
+	f.SetInstance(instance)
+	return f
+}
+
+// SetInstance says to whom requests from now on belong: the same proxy serves a
+// controller again after its restart.
+func (f *front) SetInstance(name string) { f.instance.Store(&name) }
+
+// Changed returns a channel that is closed at the next change of what Activity
+// tells. It has to be asked for before Activity is, so that no change is missed.
+func (f *front) Changed() <-chan struct{} { return f.changed.next() }
+
+// Freeze keeps all requests from now on from being forwarded, until Thaw. Those
+// that were forwarded go on.
+func (f *front) Freeze() { f.gate.freeze(true) }
+
+// Thaw lets the requests go on.
+func (f *front) Thaw() { f.gate.freeze(false) }
+
+// serve starts serving on l, and stops when the context ends.
+func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
+	s.BaseContext = func(net.Listener) context.Context { return f.ctx }
+	s.ErrorLog = log.New(io.Discard, "", 0)
+	s.ReadHeaderTimeout = 30 * time.Second
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.handlers.Add(1)
+		defer f.handlers.Done()
+		handle(w, r)
+	})
+	f.server = s
+	f.handlers.Add(1)
+	go func() {
+		defer f.handlers.Done()
+		if s.TLSConfig != nil {
+			s.ServeTLS(l, "", "")
+			return
+		}
+		s.Serve(l)
+	}()
+	context.AfterFunc(f.ctx, f.close)
+}
+
+func (f *front) close() {
+	f.closing.Do(func() {
+		f.cancel()
+		f.server.Close()
+		f.idle()
+	})
+}
+
+// Stop breaks all connections and waits until nothing is recorded any more. It
+// must not be called by a function of an Action, which it waits for.
+func (f *front) Stop() {
+	f.close()
+	f.handlers.Wait()
+}
+
+// begin gives a request its number.
+func (f *front) begin(r *http.Request, a asked) *trace.Call {
+	f.requests.Add(1)
+	if changes := a.writes(); changes || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		f.writes.Add(1)
+	}
+	if !a.endless() {
+		f.inFlight.Add(1)
+	}
+	f.touch()
+	return &trace.Call{
+		ID:          f.calls.Add(1),
+		Verb:        a.verb,
+		Endpoint:    f.endpoint,
+		Target:      a.target,
+		Path:        tracePath(r.URL),
+		ContentType: r.Header.Get("Content-Type"),
+		UserAgent:   r.UserAgent(),
+		RequestSize: max(r.ContentLength, 0),
+	}
+}
+
+func (f *front) end(a asked) {
+	if !a.endless() {
+		f.inFlight.Add(-1)
+	}
+	f.touch()
+}
+
+func (f *front) touch() {
+	f.last.Store(time.Now().UnixNano())
+	f.changed.fire()
+}
+
+func (f *front) decide(c *trace.Call) Action {
+	if f.decider == nil {
+		return Action{}
+	}
+	return f.decider.Decide(c)
+}
+
+func (f *front) record(e trace.Entry) {
+	if f.log == nil {
+		return
+	}
+	e.Instance = *f.instance.Load()
+	f.log.Record(e)
+}
+
+func (f *front) activity() Activity {
+	a := Activity{
+		InFlight: int(f.inFlight.Load()),
+		Waiting:  int(f.gate.waiting.Load()),
+		Requests: f.requests.Load(),
+		Writes:   f.writes.Load(),
+	}
+	if last := f.last.Load(); last > 0 {
+		a.LastRequest = time.Unix(0, last)
+	}
+	return a
+}
+
+// Activity is what goes on at a proxy.
+type Activity struct {
+	// InFlight are the requests without an answer. Watches, followed logs and
+	// other connections are not counted. Waiting are those, of any sort, that
+	// Freeze or Answered keeps waiting.
+	InFlight int
+	Waiting  int
+	// LastRequest is when the last request that is no event of a watch came or
+	// was answered; zero if there was none.
+	LastRequest time.Time
+	// Streams are the watches that are open.
+	Streams []Stream
+	// Requests and Writes count all that ever came.
+	Requests, Writes int64
+}
+
+// Stream is an open watch.
+type Stream struct {
+	// Call is the ID of the watch's trace.Call.
+	Call   int64
+	Target trace.Target
+	// ResourceVersion is the highest of what the client was sent, bookmarks
+	// included; at first that which it asked for.
+	ResourceVersion string
+	// Initial says that the initial events that it asked for have not all been
+	// sent yet.
+	Initial bool
+	// Held is how many events and bookmarks wait because of Hold.
+	Held int
+}

@@ -1,0 +1,251 @@
+// Package apiproxy stands between one instance of a controller and the API
+// server, as a server of its own with its own certificate and token. All that a
+// client can do passes through it unchanged; it records what passes, and does to
+// single requests and to watches what faults need.
+//
+//	controller ──TLS, HTTP/2 or 1.1──▶ gate ─▶ Decider ─▶ API server
+//	     ▲                                                    │
+//	     └─── events: straight on, or held in order ◀── watch ┘
+//
+// What it does is what some real cluster could do to that client: it holds all
+// watches of a type in order and never drops one event of a stream that goes on,
+// and it answers with an older state only who asked for any state.
+package apiproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Config says for whom a proxy is, and what it does.
+type Config struct {
+	// Upstream is who the controller is to the API server: its address and the
+	// identity's token, certificate or impersonation.
+	Upstream *rest.Config
+	// Instance is put into each entry of the trace.
+	Instance string
+	// Log is where requests and events are recorded; nil records nothing.
+	Log *trace.Log
+	// Decider applies faults; nil applies none.
+	Decider Decider
+	// OldServer refuses watches that ask for initial events, as an API server
+	// without the feature WatchList does. Clients then list first, client-go
+	// with resourceVersion=0.
+	OldServer bool
+}
+
+// Proxy is a running proxy.
+type Proxy struct {
+	*front
+	upstream  *upstream
+	oldServer bool
+	// impersonates says that Upstream acts for somebody else, with the rights
+	// of who may do so.
+	impersonates bool
+	address      string
+	token        string
+	ca           []byte
+
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+	hold    []func(trace.Target) bool
+	marks   map[string]uint64
+	past    func(trace.Target) bool
+	list    func(trace.Target) ([]json.RawMessage, string)
+}
+
+// Start serves on a free port of 127.0.0.1 until Stop, or until ctx ends.
+func Start(ctx context.Context, c Config) (*Proxy, error) {
+	if c.Upstream == nil {
+		return nil, errors.New("starting the proxy: no API server is given; set Config.Upstream")
+	}
+	up, err := connect(c.Upstream)
+	if err != nil {
+		return nil, fmt.Errorf("starting the proxy: %w", err)
+	}
+	certificate, ca, err := identity()
+	if err != nil {
+		return nil, fmt.Errorf("starting the proxy: %w", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the proxy: %w", err)
+	}
+	token := make([]byte, 32)
+	rand.Read(token)
+	p := &Proxy{
+		front:        newFront(ctx, c.Log, c.Decider, c.Instance),
+		upstream:     up,
+		oldServer:    c.OldServer,
+		impersonates: c.Upstream.Impersonate.UserName != "",
+		address:      l.Addr().String(),
+		token:        hex.EncodeToString(token),
+		ca:           ca,
+		streams:      map[*stream]struct{}{},
+		marks:        map[string]uint64{},
+	}
+	p.transport, p.upgrades, p.idle = up.requests, up.upgrades, up.idle
+	p.serve(l, &http.Server{
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          1000, // a manager has a watch for each type it knows
+			MaxReceiveBufferPerConnection: 4<<20 - 1,
+			MaxReceiveBufferPerStream:     4<<20 - 1,
+		},
+	}, p.handle)
+	return p, nil
+}
+
+// Kubeconfig is all that a client needs to get through the proxy.
+func (p *Proxy) Kubeconfig() ([]byte, error) {
+	const name = "koboshi-proxy"
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + p.address, CertificateAuthorityData: p.ca}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: p.token}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	c.CurrentContext = name
+	out, err := clientcmd.Write(*c)
+	if err != nil {
+		return nil, fmt.Errorf("writing the proxy's kubeconfig: %w", err)
+	}
+	return out, nil
+}
+
+// webSocketToken is how a browser's client, which cannot set headers, says who it
+// is.
+const webSocketToken = "base64url.bearer.authorization.k8s.io."
+
+// admit checks and takes off the proxy's own token; the server is shown the
+// identity's.
+func (p *Proxy) admit(r *http.Request) bool {
+	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	r.Header.Del("Authorization")
+	if protocols := r.Header.Get("Sec-Websocket-Protocol"); given == "" && protocols != "" {
+		var rest []string
+		for _, protocol := range strings.Split(protocols, ",") {
+			if encoded, ok := strings.CutPrefix(strings.TrimSpace(protocol), webSocketToken); ok {
+				decoded, _ := base64.RawURLEncoding.DecodeString(encoded)
+				given = string(decoded)
+				continue
+			}
+			rest = append(rest, protocol)
+		}
+		r.Header.Set("Sec-Websocket-Protocol", strings.Join(rest, ","))
+	}
+	return subtle.ConstantTimeCompare([]byte(given), []byte(p.token)) == 1
+}
+
+func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
+	if !p.admit(r) {
+		refuse(w, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))
+		return
+	}
+	a := understand(r)
+	x := &exchange{front: p.front, w: w, r: r, asked: a, call: p.begin(r, a), began: time.Now()}
+	defer p.end(a)
+	if p.impersonates && asksToImpersonate(r.Header) {
+		// The identity is itself borrowed. Its own right to impersonate could not
+		// be asked for, and the lender's would be used instead.
+		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
+			"this identity is impersonated by koboshi, and cannot impersonate others; give it a token of its own"), 0)
+		return
+	}
+	if !x.enter() {
+		return
+	}
+	switch {
+	case a.upgrade:
+		x.upgrade(p.location(r.URL), p.upstream.url.Host)
+	case a.watch:
+		p.watch(x)
+	default:
+		p.request(x)
+	}
+}
+
+// request forwards what is no watch.
+func (p *Proxy) request(x *exchange) {
+	if x.asked.verb == "list" {
+		p.unmark(x)
+		if list := p.pastOf(x); list != nil {
+			p.answerPast(x, list)
+			return
+		}
+	}
+	ctx, cancel := x.forwardContext()
+	defer cancel()
+	resp, err := p.transport.RoundTrip(x.outgoing(ctx, p.location(x.r.URL), p.upstream.url.Host))
+	if err != nil {
+		x.unreachable(err)
+	}
+	defer resp.Body.Close()
+	if x.action.special() && !x.asked.stream {
+		x.finish(resp)
+		return
+	}
+	if x.action.Drop {
+		x.call.Lost = true
+		x.fail("")
+	}
+	x.relay(resp)
+}
+
+// location is where a path of the proxy is at the API server, which may itself
+// be below a path.
+func (p *Proxy) location(u *url.URL) *url.URL {
+	to := *u
+	to.Scheme, to.Host = p.upstream.url.Scheme, p.upstream.url.Host
+	if prefix := strings.TrimSuffix(p.upstream.url.Path, "/"); prefix != "" {
+		to.Path = prefix + to.Path
+		if to.RawPath != "" {
+			to.RawPath = prefix + to.RawPath
+		}
+	}
+	return &to
+}
+
+// unreachable breaks the connection where the server did: an answer of the
+// proxy's own would be one that no API server gives.
+func (x *exchange) unreachable(err error) {
+	if x.r.Context().Err() != nil {
+		x.call.Lost = true
+		x.fail("the client went away")
+	}
+	x.fail(fmt.Sprintf("no answer: %v", err))
+}
+
+func asksToImpersonate(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return true
+		}
+	}
+	return false
+}
+
+func refuse(w http.ResponseWriter, s *metav1.Status) {
+	contentType, body := encodeStatus(s, false)
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(int(s.Code))
+	w.Write(body)
+}

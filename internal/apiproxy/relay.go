@@ -1,0 +1,162 @@
+package apiproxy
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// relay passes an answer on as it comes.
+func (x *exchange) relay(resp *http.Response) {
+	if x.r.ProtoMajor < 2 && x.body == nil && x.r.ContentLength != 0 {
+		// The answer may begin while the request is still coming. Without this
+		// net/http would take the rest of it away.
+		_ = http.NewResponseController(x.w).EnableFullDuplex()
+	}
+	copyHeader(x.w, resp)
+	x.w.WriteHeader(resp.StatusCode)
+	flush := x.asked.stream
+	if flush {
+		x.flush() // who follows a log wants to know that there is one
+	}
+	kept, size, err := x.copyBody(resp, flush)
+	if err != nil {
+		x.call.Lost = x.r.Context().Err() != nil
+		x.call.Message = "the answer was cut off"
+		x.call.Code = resp.StatusCode
+		x.call.ResponseSize = size
+		x.recordCall()
+		abort()
+	}
+	// Recorded before the end is sent: what the client does next comes after.
+	x.complete(resp, kept, size)
+	x.recordCall()
+	copyTrailer(x.w, resp)
+}
+
+// copyBody copies the body to the client, and keeps it if it is to be recorded.
+func (x *exchange) copyBody(resp *http.Response, flush bool) (kept []byte, size int64, err error) {
+	limit := x.keep()
+	if n := resp.ContentLength; n > 0 && n <= int64(limit) {
+		kept = make([]byte, 0, n)
+	}
+	pooled := buffers.Get().(*[]byte)
+	defer buffers.Put(pooled)
+	buf := *pooled
+	for {
+		n, err := resp.Body.Read(buf)
+		if n > 0 {
+			if room := limit - len(kept); room > 0 {
+				kept = append(kept, buf[:min(n, room)]...)
+			}
+			size += int64(n)
+			if _, err := x.w.Write(buf[:n]); err != nil {
+				return kept, size, err
+			}
+			if flush {
+				x.flush()
+			}
+		}
+		if err == io.EOF {
+			return kept, size, nil
+		}
+		if err != nil {
+			return kept, size, err
+		}
+	}
+}
+
+// keep is how much of an answer is kept.
+func (x *exchange) keep() int {
+	switch {
+	case x.endpoint != "", x.asked.stream, x.log == nil && !x.action.special():
+		return 0
+	case x.asked.writes():
+		return keptOfWrite
+	}
+	return keptOfRead
+}
+
+// finish is relay for a request that something is done to once it is answered:
+// the whole answer is there before the client gets any of it.
+func (x *exchange) finish(resp *http.Response) {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		x.fail("the answer was cut off")
+	}
+	x.complete(resp, body, int64(len(body)))
+	x.call.Took = time.Since(x.began)
+	x.call.Lost = x.action.Drop
+	if x.action.Committed != nil {
+		x.action.Committed(x.call)
+	}
+	x.recordCall()
+	if x.action.Drop {
+		abort()
+	}
+	if x.action.Answered != nil {
+		// Before the client has anything that it could go on with.
+		x.gate.close()
+		defer x.answered(x.call)
+	}
+	copyHeader(x.w, resp)
+	if x.r.Method != http.MethodHead && resp.StatusCode != http.StatusNoContent && resp.StatusCode != http.StatusNotModified {
+		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	x.w.WriteHeader(resp.StatusCode)
+	x.w.Write(body)
+	copyTrailer(x.w, resp)
+	x.flush()
+}
+
+// answered calls Answered once the whole answer is out. Over HTTP/1.1 that is
+// now, since all of Content-Length was flushed. Over HTTP/2 the end of the stream
+// is sent after the handler has returned, and then the request's context ends.
+// The handler returns in either case, so that the client's next request gets as
+// far as the gate.
+func (x *exchange) answered(call *trace.Call) {
+	x.handlers.Add(1)
+	go func() {
+		defer x.handlers.Done()
+		defer x.gate.open()
+		if x.r.ProtoMajor >= 2 {
+			<-x.r.Context().Done()
+		}
+		x.action.Answered(call)
+	}()
+}
+
+func (x *exchange) flush() {
+	if f, ok := x.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func copyHeader(w http.ResponseWriter, resp *http.Response) {
+	dropHopByHop(resp.Header)
+	to := w.Header()
+	for k, v := range resp.Header {
+		to[k] = v
+	}
+	for k := range resp.Trailer {
+		to.Add("Trailer", k)
+	}
+}
+
+// copyTrailer sends what came after the body, also what was not announced.
+func copyTrailer(w http.ResponseWriter, resp *http.Response) {
+	announced := w.Header()["Trailer"]
+	for k, v := range resp.Trailer {
+		if !slices.Contains(announced, k) {
+			k = http.TrailerPrefix + k
+		}
+		w.Header()[k] = v
+	}
+}

@@ -1,0 +1,321 @@
+package apiproxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+func configMaps(t trace.Target) bool { return t.Resource == "configmaps" }
+
+// inform runs an informer, and sends what it is told as "add one=1".
+func inform(t *testing.T, c *rest.Config, asProtobuf bool) (told chan string, has func() bool) {
+	t.Helper()
+	told = make(chan string, 1000)
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset(t, c, asProtobuf), 0, informers.WithNamespace("default"))
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	tell := func(what string, obj any) {
+		if late, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = late.Obj
+		}
+		m := obj.(*corev1.ConfigMap)
+		told <- fmt.Sprintf("%s %s=%s", what, m.Name, m.Data["v"])
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { tell("add", obj) },
+		UpdateFunc: func(_, obj any) { tell("update", obj) },
+		DeleteFunc: func(obj any) { tell("delete", obj) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	return told, informer.HasSynced
+}
+
+func hear(t *testing.T, told chan string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		select {
+		case got := <-told:
+			if got != w {
+				t.Fatalf("the informer told %q, want %q", got, w)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the informer never told %q", w)
+		}
+	}
+}
+
+// bothEncodings runs a test with an informer that speaks JSON and one that
+// speaks protobuf.
+func bothEncodings(t *testing.T, f func(t *testing.T, asProtobuf bool)) {
+	t.Run("JSON", func(t *testing.T) { f(t, false) })
+	t.Run("protobuf", func(t *testing.T) { f(t, true) })
+}
+
+func TestHeldEventsComeInOrderAndNoneIsLost(t *testing.T) {
+	bothEncodings(t, func(t *testing.T, asProtobuf bool) {
+		a := newAPI(t)
+		a.put("one", "1")
+		log := trace.NewLog(time.Now())
+		p, c := through(t, a, func(c *Config) { c.Log = log })
+		told, _ := inform(t, c, asProtobuf)
+		hear(t, told, "add one=1")
+		until(t, p, func(a Activity) bool { return len(a.Streams) == 1 && !a.Streams[0].Initial })
+
+		p.Hold(configMaps)
+		want := []string{}
+		for i := range 200 {
+			a.put(fmt.Sprintf("n%03d", i), "x")
+			want = append(want, fmt.Sprintf("add n%03d=x", i))
+		}
+		last := a.put("one", "2")
+		want = append(want, "update one=2")
+		until(t, p, func(a Activity) bool { return a.Streams[0].Held == 201 })
+		if s := p.Activity().Streams[0]; s.ResourceVersion != "101" || len(told) != 0 {
+			t.Fatalf("while held %d events came through; the stream is %+v", len(told), s)
+		}
+		p.Release()
+		hear(t, told, want...)
+		until(t, p, func(a Activity) bool {
+			return a.Streams[0].Held == 0 && a.Streams[0].ResourceVersion == fmt.Sprint(last)
+		})
+		for _, e := range log.Entries() {
+			if e.Watch != nil && e.Watch.ResourceVersion == fmt.Sprint(last) && e.Watch.Held == 0 {
+				t.Error("the trace does not say that the event was held")
+			}
+		}
+	})
+}
+
+func TestWatchThatBeginsWhileHeldGetsNothingBeforeRelease(t *testing.T) {
+	a := newAPI(t)
+	a.put("one", "1")
+	p, c := through(t, a, nil)
+	p.Hold(configMaps)
+	told, synced := inform(t, c, false)
+	until(t, p, func(a Activity) bool { return len(a.Streams) == 1 && a.Streams[0].Held == 2 })
+	if synced() || len(told) != 0 {
+		t.Error("the informer has synced though its initial events are held")
+	}
+	p.Release()
+	hear(t, told, "add one=1")
+}
+
+func TestWatchesOfOtherTypesAreNotHeld(t *testing.T) {
+	a := newAPI(t)
+	p, c := through(t, a, nil)
+	p.Hold(func(t trace.Target) bool { return t.Resource == "pods" })
+	told, _ := inform(t, c, false)
+	a.put("one", "1")
+	hear(t, told, "add one=1")
+	p.Release()
+}
+
+func TestExpiredWatchLosesStatesAndListsAgain(t *testing.T) {
+	bothEncodings(t, func(t *testing.T, asProtobuf bool) {
+		a := newAPI(t)
+		a.put("one", "1")
+		p, c := through(t, a, nil)
+		told, _ := inform(t, c, asProtobuf)
+		hear(t, told, "add one=1")
+
+		p.Hold(configMaps)
+		a.put("one", "lost")
+		a.put("one", "2")
+		a.put("two", "2")
+		until(t, p, func(a Activity) bool { return len(a.Streams) == 1 && a.Streams[0].Held == 3 })
+		p.Expire(configMaps)
+		p.Release()
+		// A list has no order, so neither have the informer's news of it.
+		news := []string{<-told, <-told}
+		slices.Sort(news)
+		if diff := cmp.Diff([]string{"add two=2", "update one=2"}, news); diff != "" {
+			t.Fatalf("after the list the informer told (-want +got):\n%s", diff)
+		}
+		a.put("two", "3")
+		hear(t, told, "update two=3")
+	})
+}
+
+func TestResumingAnExpiredWatchIsRefusedOnceAndNotAfterAList(t *testing.T) {
+	a := newAPI(t)
+	a.put("one", "1")
+	p, c := through(t, a, nil)
+	maps := clientset(t, c, false).CoreV1().ConfigMaps("default")
+	begin := func() watch.Interface {
+		w, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "101"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		return w
+	}
+	first := begin()
+	p.Expire(configMaps)
+	wantGone(t, first)
+	wantGone(t, begin())
+	third := begin()
+	a.put("one", "2")
+	if e := <-third.ResultChan(); e.Type != watch.Modified {
+		t.Errorf("the second resumption got %v, want the event", e)
+	}
+	p.Expire(configMaps)
+	wantGone(t, third)
+	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-begin().ResultChan(); e.Type != watch.Modified {
+		t.Errorf("after a list the watch got %v, want the event", e)
+	}
+}
+
+func wantGone(t *testing.T, w watch.Interface) {
+	t.Helper()
+	e, ok := <-w.ResultChan()
+	if !ok || e.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
+		t.Fatalf("the watch got %v, want 410 Expired", e)
+	}
+	if _, ok := <-w.ResultChan(); ok {
+		t.Fatal("the watch goes on after 410")
+	}
+}
+
+func TestOldServerMakesInformersListAnyState(t *testing.T) {
+	a := newAPI(t)
+	a.put("one", "1")
+	_, c := through(t, a, func(c *Config) { c.OldServer = true })
+	told, _ := inform(t, c, true)
+	hear(t, told, "add one=1")
+	a.put("one", "2")
+	hear(t, told, "update one=2")
+	listed := false
+	for _, r := range a.requests() {
+		listed = listed || strings.Contains(r, "resourceVersion=0") && !strings.Contains(r, "watch=true")
+	}
+	if !listed {
+		t.Errorf("the informer did not list with resourceVersion=0: %v", a.requests())
+	}
+}
+
+func TestPastIsShownToWhomAskedForAnyState(t *testing.T) {
+	a := newAPI(t)
+	old := a.put("one", "1")
+	p, c := through(t, a, func(c *Config) { c.OldServer = true })
+	p.Past(configMaps, func(trace.Target) ([]json.RawMessage, string) {
+		return []json.RawMessage{
+			json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":"101"},"data":{"v":"1"}}`),
+			json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"other","namespace":"elsewhere"}}`),
+		}, fmt.Sprint(old)
+	})
+	a.put("one", "2")
+	maps := clientset(t, c, false).CoreV1().ConfigMaps("default")
+	for rv, want := range map[string]string{"0": "1", "": "2", "101": "2"} {
+		list, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: rv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) != 1 || list.Items[0].Data["v"] != want {
+			t.Errorf("a list with resourceVersion=%q shows %v, want one=%s", rv, list.Items, want)
+		}
+	}
+	if list, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: "0", LabelSelector: "a=b"}); err != nil || len(list.Items) != 0 {
+		t.Errorf("a list by label shows %v, %v", list, err)
+	}
+	// The informer sees the old state first, and then what has happened since.
+	told, _ := inform(t, c, true)
+	hear(t, told, "add one=1", "update one=2")
+}
+
+func TestHundredWatchesAtOnceAllGetEachEvent(t *testing.T) {
+	a := newAPI(t)
+	_, c := through(t, a, nil)
+	maps := clientset(t, c, true).CoreV1().ConfigMaps("default")
+	var all []watch.Interface
+	for range 120 {
+		w, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "100"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		all = append(all, w)
+	}
+	a.put("one", "1")
+	for i, w := range all {
+		if e := <-w.ResultChan(); e.Type != watch.Added {
+			t.Fatalf("watch %d got %v", i, e)
+		}
+	}
+}
+
+func TestClosedWatchEndsTheOneAtTheServer(t *testing.T) {
+	a := newAPI(t)
+	log := trace.NewLog(time.Now())
+	p, c := through(t, a, func(c *Config) { c.Log = log })
+	w, err := clientset(t, c, false).CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "100"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.put("one", "1")
+	<-w.ResultChan()
+	w.Stop()
+	until(t, p, func(a Activity) bool { return len(a.Streams) == 0 })
+	var got []string
+	for _, e := range log.Entries() {
+		switch {
+		case e.Call != nil:
+			got = append(got, fmt.Sprint(e.Call.Verb, " ", e.Call.Code))
+		case e.Watch != nil:
+			got = append(got, e.Watch.Type+" "+e.Watch.ResourceVersion)
+		}
+	}
+	if diff := cmp.Diff([]string{"watch 200", "ADDED 101", "CLOSED "}, got); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+func TestStreamsAreFlushedAtOnceOverHTTP1(t *testing.T) {
+	a := newAPI(t)
+	_, c := through(t, a, nil)
+	c = http1(c)
+	transport, err := rest.TransportFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Host+"/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=100", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := json.NewDecoder(resp.Body)
+	for i := range 3 {
+		rv := a.put("one", fmt.Sprint(i))
+		var e struct {
+			Object corev1.ConfigMap `json:"object"`
+		}
+		if err := lines.Decode(&e); err != nil || e.Object.ResourceVersion != fmt.Sprint(rv) {
+			t.Fatalf("event %d is at %q, want %d: %v", i, e.Object.ResourceVersion, rv, err)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+// Package wire reads just as much of bodies and of watch streams as a proxy needs
+// to know about what it forwards: where an event ends, its type, and a name and
+// a resourceVersion. Everything else it skips over, which costs a fraction of
+// decoding.
+package wire
+
+import "bytes"
+
+// cursor goes through one JSON document. Its methods report false at the end of
+// the data, or where it is not JSON.
+type cursor struct {
+	b []byte
+	i int
+}
+
+func (c *cursor) peek() byte {
+	for c.i < len(c.b) {
+		switch c.b[c.i] {
+		case ' ', '\t', '\n', '\r', ',', ':':
+			c.i++
+		default:
+			return c.b[c.i]
+		}
+	}
+	return 0
+}
+
+// text reads a string, as it is written: escapes are not resolved, since no
+// resource version, name or type of an event holds any.
+func (c *cursor) text() ([]byte, bool) {
+	if c.peek() != '"' {
+		return nil, false
+	}
+	c.i++
+	start := c.i
+	for {
+		end := bytes.IndexByte(c.b[c.i:], '"')
+		if end < 0 {
+			return nil, false
+		}
+		c.i += end + 1
+		if !escaped(c.b[start : c.i-1]) {
+			return c.b[start : c.i-1], true
+		}
+	}
+}
+
+// escaped reports whether what follows text is escaped by its last bytes.
+func escaped(text []byte) bool {
+	n := 0
+	for i := len(text) - 1; i >= 0 && text[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+// skip goes past one value.
+func (c *cursor) skip() bool {
+	switch c.peek() {
+	case 0:
+		return false
+	case '"':
+		_, ok := c.text()
+		return ok
+	case '{', '[':
+		return c.skipNested()
+	}
+	for c.i < len(c.b) {
+		switch c.b[c.i] {
+		case ',', '}', ']', ' ', '\n', '\r', '\t':
+			return true
+		}
+		c.i++
+	}
+	return true
+}
+
+func (c *cursor) skipNested() bool {
+	depth := 0
+	for c.i < len(c.b) {
+		switch c.b[c.i] {
+		case '"':
+			if _, ok := c.text(); !ok {
+				return false
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		c.i++
+		if depth == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fields calls each with every key of an object; each goes past the value and
+// reports whether to go on.
+func (c *cursor) fields(each func(key []byte) bool) bool {
+	if c.peek() != '{' {
+		return false
+	}
+	c.i++
+	for {
+		if c.peek() == '}' {
+			c.i++
+			return true
+		}
+		key, ok := c.text()
+		if !ok || !each(key) {
+			return false
+		}
+	}
+}
+
+func (c *cursor) meta(m *Meta) bool {
+	return c.fields(func(key []byte) bool {
+		switch string(key) {
+		case "name":
+			return c.set(&m.Name)
+		case "resourceVersion":
+			return c.set(&m.ResourceVersion)
+		case "annotations":
+			return c.annotations(m)
+		}
+		return c.skip()
+	})
+}
+
+func (c *cursor) annotations(m *Meta) bool {
+	if c.peek() != '{' {
+		return c.skip()
+	}
+	return c.fields(func(key []byte) bool {
+		if string(key) != initialEventsEnd {
+			return c.skip()
+		}
+		value, ok := c.text()
+		m.InitialEventsEnd = string(value) == "true"
+		return ok
+	})
+}
+
+func (c *cursor) set(to *string) bool {
+	if c.peek() != '"' {
+		return c.skip()
+	}
+	text, ok := c.text()
+	*to = string(text)
+	return ok
+}
+
+func (c *cursor) object(m *Meta) bool {
+	return c.fields(func(key []byte) bool {
+		switch string(key) {
+		case "kind":
+			return c.set(&m.Kind)
+		case "metadata":
+			// The rest of an object is not read; kind comes before it wherever
+			// an API server writes.
+			c.meta(m)
+			return false
+		}
+		return c.skip()
+	})
+}
+
+func jsonEvent(data []byte) Event {
+	var e Event
+	c := &cursor{b: data}
+	c.fields(func(key []byte) bool {
+		switch string(key) {
+		case "type":
+			return c.set(&e.Type)
+		case "object":
+			c.peek()
+			start := c.i
+			end := bytes.LastIndexByte(data, '}')
+			if end < start {
+				return false
+			}
+			e.Object = data[start:end]
+			inner := &cursor{b: e.Object}
+			inner.object(&e.Meta)
+			if e.Type != "" {
+				return false
+			}
+			// The type comes after the object, so where the object ends matters.
+			ok := c.skip()
+			e.Object = data[start:c.i]
+			return ok
+		}
+		return c.skip()
+	})
+	e.Object = bytes.TrimSpace(e.Object)
+	return e
+}

@@ -1,0 +1,181 @@
+// Package check knocks a controller over at every write and sees whether it gets
+// up.
+//
+//	scenarios ─learn─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
+//	             │                        │                     │
+//	             └────────────────────────┴─────────────────────┴──▶ fleet: a lab per processor
+//
+// A lab is a process of its own with a whole Kubernetes in it. This package is
+// what stands before them: it decides what is run, and in which order.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Options say what is checked, and how thoroughly.
+type Options struct {
+	Subject   subject.Subject
+	Scenarios []*scenario.Scenario
+	// Generated says that the scenarios were made from samples: a step that the
+	// cluster refuses is then left out.
+	Generated bool
+	// Profile names the plane's controllers; OldServer has the API server refuse
+	// streaming lists.
+	Profile   string
+	OldServer bool
+	// Seed is that of all random choices.
+	Seed uint64
+	// Budget is how long faults may be run; zero means until all are done.
+	Budget time.Duration
+	// Shard and Shards say which part of the plan is run; zero Shards means all.
+	Shard, Shards int
+	// Workers is how many labs run at once; zero means one per processor.
+	Workers int
+	// StopAtFirst ends the check at the first confirmed finding.
+	StopAtFirst bool
+	// Faults are the kinds that are run; empty means all.
+	Faults []fault.Kind
+	// First are faults that are run before the others, by scenario: those that
+	// found something the last time.
+	First map[string][]fault.Fault
+	// Only runs nothing but First.
+	Only bool
+	// PlanOnly runs no fault.
+	PlanOnly bool
+	// Command is how the check was called, for the report.
+	Command string
+	// Observer is told what happens; nil means nobody is.
+	Observer Observer
+	// Program is the executable of a lab, its arguments included.
+	Program []string
+	// Dir is a folder for files that are of no use later.
+	Dir string
+}
+
+// Observer is told how far a check has come.
+type Observer interface {
+	Phase(name string)
+	Total(faults int)
+	Done(kind fault.Kind, took time.Duration)
+	Found(judge.Finding)
+	Note(text string)
+}
+
+// Result is what a check came to.
+type Result struct {
+	Report *report.Report
+	// Traces are those of the findings, by ID; Scenarios the scenarios that were
+	// really run, by name.
+	Traces    map[string][]trace.Entry
+	Scenarios map[string]*scenario.Scenario
+	// Plan is what was to be run, Skipped what was not worth it.
+	Plan    []plan.Planned
+	Skipped []plan.Skipped
+}
+
+// ErrNothing is a check without anything to check.
+var ErrNothing = errors.New("there is no scenario")
+
+// check is one check under way.
+type check struct {
+	Options
+	fleet   *fleet
+	began   time.Time
+	lessons map[string]*lesson
+	result  *Result
+	tally   *tally
+}
+
+// lesson is a lab's lesson with the file by which other labs get it.
+type lesson struct {
+	*lab.Lesson
+	file string
+}
+
+// Run checks. An error means that it could not be checked, never that the
+// controller has a fault.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	if len(o.Scenarios) == 0 {
+		return nil, ErrNothing
+	}
+	c := newCheck(o)
+	fleet, err := c.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.fleet = fleet
+	defer fleet.stop()
+
+	if err := c.learn(ctx); err != nil {
+		return nil, err
+	}
+	queue := c.plan()
+	if c.PlanOnly {
+		return c.result, nil
+	}
+	suspicions, err := c.run(ctx, queue)
+	if err != nil {
+		return nil, err
+	}
+	return c.report(suspicions), nil
+}
+
+// learn has each scenario run without a fault.
+func (c *check) learn(ctx context.Context) error {
+	c.Observer.Phase(fmt.Sprintf("learning what %s comes to without a fault", count(len(c.Scenarios), "scenario")))
+	return c.fleet.each(ctx, len(c.Scenarios), func(ctx context.Context, w *worker, i int) error {
+		sc := c.Scenarios[i]
+		l, err := w.learn(ctx, sc, c.Seed, c.Generated)
+		if err != nil {
+			return err
+		}
+		return c.learnt(l)
+	})
+}
+
+// plan orders the faults of all scenarios into one queue.
+func (c *check) plan() []plan.Planned {
+	var plans []plan.Plan
+	for _, sc := range c.Scenarios {
+		if l := c.lessons[sc.Name]; l != nil {
+			plans = append(plans, l.Plan)
+			c.result.Skipped = append(c.result.Skipped, l.Plan.Skipped...)
+		}
+	}
+	return c.order(plans)
+}
+
+// run has one fault after the other applied, and what looks wrong confirmed.
+func (c *check) run(ctx context.Context, queue []plan.Planned) ([]judge.Finding, error) {
+	c.Observer.Phase("knocking it over")
+	c.Observer.Total(len(queue))
+	limited, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &suspicions{check: c, enough: stop}
+	deadline := time.Now().Add(c.Budget)
+	err := c.fleet.each(limited, len(queue), func(ctx context.Context, w *worker, i int) error {
+		p := queue[i]
+		if c.Budget > 0 && time.Now().After(deadline) {
+			c.tally.leftOut(p, "the budget was used up")
+			return nil
+		}
+		return s.try(ctx, w, p)
+	})
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = nil // one finding was enough
+	}
+	return s.found, err
+}

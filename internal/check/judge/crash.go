@@ -1,0 +1,136 @@
+package judge
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// panicked is what runtimes and frameworks write when a program met what it must
+// not meet: Go's runtime, controller-runtime and client-go that recover, Rust.
+var panicked = regexp.MustCompile(`(?m)^panic: .*|^fatal error: .*|Observed a panic.*|panic: .*\[recovered\].*|^thread '.*' panicked at.*`)
+
+// mostOutput is how many lines of output a finding keeps.
+const mostOutput = 24
+
+// crashed finds panics, and instances that end by themselves without a reason.
+func crashed(in *input) []Finding {
+	if found := panics(in); found != nil {
+		return found
+	}
+	if in.ref.Exits || in.run.Fault != nil && in.run.Fault.Kind == fault.LoseLease {
+		return nil // it does so without a fault too, or ought to
+	}
+	return exited(in)
+}
+
+func panics(in *input) []Finding {
+	for _, text := range outputs(in.run) {
+		at := panicked.FindStringIndex(text)
+		if at == nil {
+			continue
+		}
+		line := strings.TrimSpace(text[at[0]:at[1]])
+		f := in.finding(Crashed, in.faultyStep(), "it panics: "+shorten(line, 120), nil)
+		f.Detail = excerpt(text[at[0]:])
+		return []Finding{f}
+	}
+	return nil
+}
+
+// outputs are the texts in which a panic would be.
+func outputs(run *evidence.Run) []string {
+	var texts []string
+	for _, e := range exits(run) {
+		texts = append(texts, e.Process.Output)
+	}
+	return append(texts, run.Logs)
+}
+
+func excerpt(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[:min(len(lines), mostOutput)], "\n")
+}
+
+// exits are the instances that ended by themselves.
+func exits(run *evidence.Run) []trace.Entry {
+	var found []trace.Entry
+	for _, e := range run.Entries {
+		if e.Process != nil && e.Process.What == "exited" {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// exited finds exits that no error of the API explains. A controller may end when
+// the API fails it, and be started again by the kubelet; what it may not is to end
+// at each start, or out of itself.
+func exited(in *input) []Finding {
+	var unexplained, genuine int
+	var last trace.Entry
+	for _, e := range exits(in.run) {
+		if e.Process.ExitCode == 0 {
+			continue
+		}
+		switch in.reason(e) {
+		case injected:
+			continue
+		case refused:
+			genuine++
+		case none:
+			unexplained++
+		}
+		last = e
+	}
+	if unexplained == 0 && genuine < 2 {
+		return nil
+	}
+	times := "once"
+	if n := unexplained + genuine; n > 1 {
+		times = fmt.Sprintf("%d times", n)
+	}
+	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("it ends by itself %s, with code %d: %s", times, last.Process.ExitCode,
+		shorten(lastLine(last.Process.Output), 100)), nil)
+	f.Detail = tail(last.Process.Output)
+	return []Finding{f}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-mostOutput):], "\n")
+}
+
+// Why an instance ended.
+const (
+	none     = iota // nothing that it was told explains it
+	refused         // the API refused it something, and not because of the fault
+	injected        // the fault failed a request, or ended a watch
+)
+
+// reason is the strongest one in the life of the instance that ended.
+func (in *input) reason(exit trace.Entry) int {
+	why := none
+	for _, e := range in.run.Entries {
+		if e.Instance != exit.Instance || e.At > exit.At {
+			continue
+		}
+		switch {
+		case e.Call != nil && (e.Call.Injected || e.Call.Lost || e.Call.Code == 0),
+			e.Watch != nil && (e.Watch.Injected || e.Watch.Type == "ERROR"):
+			return injected
+		case e.Call != nil && e.Call.Code >= 400 && e.Call.Verb != "get":
+			why = refused
+		}
+	}
+	return why
+}

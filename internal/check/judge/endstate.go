@@ -1,0 +1,129 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// endState compares what each step led to with the reference, and stops at the
+// first that is not right: what follows grows from it.
+func endState(in *input) []Finding {
+	for _, s := range in.steps {
+		if s.held {
+			continue
+		}
+		switch s.Healed {
+		case evidence.Never:
+			differences := s.want.World.Diff(in.world(s.end))
+			if len(differences) == 0 {
+				continue // it got there at last, or the ledger differs
+			}
+			return []Finding{in.never(s, differences)}
+		case evidence.Relist, evidence.Restart, evidence.Poke:
+			differences := s.want.World.Diff(in.world(s.helped))
+			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
+			return []Finding{f}
+		}
+	}
+	return nil
+}
+
+// untilHelped is what had to be done, as the end of a sentence.
+var untilHelped = map[evidence.Stage]string{
+	evidence.Relist:  ", until its watches are begun anew",
+	evidence.Restart: ", until it is restarted",
+	evidence.Poke:    ", also after a restart, until somebody touches the resource",
+}
+
+// never is the finding for a state that nothing healed.
+func (in *input) never(s step, differences []state.Difference) Finding {
+	if s.deletes && !slices.ContainsFunc(differences, func(d state.Difference) bool { return d.Path != "" || d.Got == "" }) {
+		if stuck, finalizers := in.stuck(differences, s.end); stuck != "" {
+			return in.finding(Diverged, s.Name, stuck+" is never gone: it waits for the finalizer "+finalizers, differences)
+		}
+		return in.finding(Leak, s.Name, outcome(differences, true)+" after the deletion, also after a restart", differences)
+	}
+	return in.finding(Diverged, s.Name, outcome(differences, s.deletes)+", also after a restart", differences)
+}
+
+// stuck is an object too much that is being deleted, and for what it waits.
+func (in *input) stuck(differences []state.Difference, revision int64) (object, finalizers string) {
+	for ref, content := range in.run.History.Living(revision) {
+		key := in.labels.Of(ref)
+		if state.Metadata(content, "deletionTimestamp") == "" {
+			continue
+		}
+		for _, d := range differences {
+			if d.Object == key && (object == "" || key < object) {
+				object, finalizers = key, strings.Join(state.Finalizers(content), ", ")
+			}
+		}
+	}
+	return object, finalizers
+}
+
+// expectations are those of the scenario that do not hold although all is as in
+// the reference: they may be about fields that are not compared.
+func expectations(in *input) []Finding {
+	for _, s := range in.steps {
+		if s.held || s.Healed != evidence.AtOnce || s.Restless || len(s.Failed) == 0 || !in.expects(s.Name) {
+			continue
+		}
+		return []Finding{in.finding(Diverged, s.Name, "what the scenario expects does not hold: "+s.Failed[0], nil)}
+	}
+	return nil
+}
+
+func (in *input) expects(name string) bool {
+	for _, s := range in.ref.Scenario.Steps {
+		if s.Name == name {
+			return len(s.Expect) > 0
+		}
+	}
+	return false
+}
+
+// ledgers compares what there is outside the cluster.
+func ledgers(in *input) []Finding {
+	for _, s := range in.steps {
+		if s.held || s.want.NoLedger || s.Ledger == nil {
+			continue
+		}
+		got := canonicalLedger(s.Ledger)
+		extra, missing := beyond(got, s.want.Ledger), beyond(s.want.Ledger, got)
+		switch {
+		case s.want.Counted && len(got) <= len(s.want.Ledger):
+			continue
+		case len(extra) > 0:
+			f := in.finding(Leak, s.Name, "outside the cluster there is "+extra[0]+", which is not there otherwise", nil)
+			f.Detail = strings.Join(extra, "\n")
+			f.ID = f.identity(f.Detail)
+			return []Finding{f}
+		case len(missing) > 0:
+			f := in.finding(Diverged, s.Name, "outside the cluster "+missing[0]+" is missing", nil)
+			f.Detail = strings.Join(missing, "\n")
+			f.ID = f.identity(f.Detail)
+			return []Finding{f}
+		}
+	}
+	return nil
+}
+
+// beyond are the lines of the first list that are not in the second one, or more
+// often in the first.
+func beyond(a, b []string) []string {
+	count := map[string]int{}
+	for _, line := range b {
+		count[line]++
+	}
+	var out []string
+	for _, line := range a {
+		if count[line]--; count[line] < 0 {
+			out = append(out, line)
+		}
+	}
+	return out
+}

@@ -1,0 +1,431 @@
+package judge
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+const (
+	widget  = `Widget.x default/w {"spec":{"n":1}}`
+	deleted = "delete"
+)
+
+// owned is a child of the resource.
+func owned(name, extra string) string {
+	return `ConfigMap default/` + name + ` {"metadata":{` + extra + `"owner:Widget.x default/w"},"data":{"a":"1"}}`
+}
+
+// plain is the story of every table here: a resource, its child, a generated run,
+// a lock that comes and goes, and the deletion of all.
+func plain(s *story) {
+	s.step("create").puts(driver, widget)
+	s.puts(one, `ConfigMap default/lock {}`).puts(one, owned("child", "")).puts(one, generated("run-aaaaa")).deletes(one, "ConfigMap default/lock")
+	s.ledger("bucket w")
+	s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+	s.puts(one, `Widget.x default/w {"spec":{"n":2},"status":{"n":2}}`)
+	s.ledger("bucket w")
+	s.step(deleted).deletes(driver, "Widget.x default/w").deletes(driver, "ConfigMap default/child").deletes(driver, "ConfigMap default/run-aaaaa")
+	s.ledger()
+	s.run.Steps[len(s.run.Steps)-1].Ledger = []string{}
+}
+
+func generated(name string) string {
+	return owned(name, `"generateName":"run-",`)
+}
+
+func scene() *scenario.Scenario {
+	ref := scenario.ObjectRef{APIVersion: "x/v1", Kind: "Widget", Namespace: "default", Name: "w"}
+	return &scenario.Scenario{Steps: []scenario.Step{
+		{Name: "create", Apply: []scenario.Manifest{{Object: map[string]any{"apiVersion": "x/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}}}}},
+		{Name: "change"}, {Name: deleted, Delete: &scenario.Delete{ObjectRef: ref}}}}
+}
+
+func killedAt(step string) fault.Fault {
+	return fault.Fault{Kind: fault.KillLost, Point: fault.Point{Step: step, Verb: "create", Resource: "configmaps", Object: "default/child", Occurrence: 1}}
+}
+
+func do(kind fault.Kind, step, target string) fault.Fault {
+	return fault.Fault{Kind: kind, Point: fault.Point{Step: step}, Target: target}
+}
+
+func cm(name string) state.Ref {
+	return state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: name}
+}
+
+func TestEachVerdictHasItsRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fault    fault.Fault
+		story    func(s *story)
+		want     string
+		sentence string
+	}{
+		"a child that never comes back": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, generated("run-bbbbb")).healed(evidence.Never)
+		}, "DIVERGED", "ConfigMap default/child is missing"},
+		"a child that comes with a restart": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, generated("run-bbbbb")).help().puts(two, owned("child", "")).healed(evidence.Restart)
+		}, "DIVERGED UNTIL RESTART", "until it is restarted"},
+		"a duplicate": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).healed(evidence.Never)
+		}, "DIVERGED", "run-* is there once too often"},
+		"a child deleted and made anew": {killedAt("change"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).deletes(two, "ConfigMap default/child").puts(two, owned("child", ""))
+			s.puts(two, `Widget.x default/w {"spec":{"n":2},"status":{"n":2}}`)
+		}, "DESTRUCTIVE BLIP", "deleted and made anew"},
+		"one too many made and deleted": {do(fault.DelayWatch, "create", ""), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).deletes(one, "ConfigMap default/run-bbbbb")
+		}, "DESTRUCTIVE BLIP", "run-*"},
+		"a child left after the deletion": {killedAt(deleted), func(s *story) {
+			plain(s)
+			s.run.History.Changes = s.run.History.Changes[:len(s.run.History.Changes)-1]
+			s.healed(evidence.Never)
+		}, "LEAK", "left over"},
+		"a resource stuck in its deletion": {killedAt(deleted), func(s *story) {
+			s.step(deleted).puts(driver, `Widget.x default/w {"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x/f"]}}`).healed(evidence.Never)
+		}, "DIVERGED", "waits for the finalizer x/f"},
+		"a bucket too much": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).ledger("bucket w", "bucket w-2")
+		}, "LEAK", "bucket w-2"},
+		"a panic": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).exits(two, 2, "I0101 start\npanic: runtime error: nil\n\ngoroutine 1 [running]:\nmain.main()")
+		}, "CRASHED", "panic: runtime error"},
+		"an exit out of itself": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).exits(two, 1, "Traceback\nKeyError: 'x'")
+		}, "CRASHED", "KeyError"},
+		"an exit at every start": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			for _, who := range []string{"controller-2", "controller-3"} {
+				s.call(who, "create", cm("child"), 409, 0)
+				s.exits(who, 1, "already exists")
+			}
+		}, "CRASHED", "2 times"},
+		"the same write for ever": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			s.idles(10, 150*time.Millisecond, func(int) { s.call(two, "patch", cm("child"), 200, s.rev) })
+		}, "HOT LOOP", "10 times in 150ms"},
+		"states that come again and again": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			for i := range 60 {
+				s.puts(one, fmt.Sprintf(`Widget.x default/w {"spec":{"n":1},"status":{"list":[%d,%d]}}`, i%2, 1-i%2))
+			}
+			s.puts(one, widget)
+			s.rest().Restless = true
+		}, "HOT LOOP", "does not come to rest"},
+		"a finalizer of somebody else taken off": {do(fault.AddFinalizer, "create", "ConfigMap/default/child"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			s.puts(driver, owned("child", `"finalizers":["check.koboshi.dev/hold"],`)).puts(one, owned("child", ""))
+		}, "DIVERGED", "somebody else's"},
+		"an annotation of somebody else taken off the resource": {do(fault.Conflict, "create", ""), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			s.puts(driver, `Widget.x default/w {"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}},"spec":{"n":1}}`).puts(one, widget)
+		}, "DIVERGED", "check.koboshi.dev/touched"},
+		"an old leader that writes": {do(fault.LoseLease, "create", ""), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"a"}}`)
+			s.puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(two, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"b"}}`)
+			s.at += time.Second
+			s.puts(one, owned("child", `"labels":{"x":"y"},`)).puts(two, owned("child", ""))
+		}, "SPLIT BRAIN", "the old leader still writes PUT configmaps default/child"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reference(t, scene(), plain)
+			s := tell(t)
+			tt.story(s)
+			got := Judge(r, s.after(tt.fault), nil)
+			if verdicts(got) != tt.want {
+				t.Fatalf("%s, want %s: %+v", verdicts(got), tt.want, got)
+			}
+			f := got[0]
+			if !strings.Contains(f.Sentence, tt.sentence) || len([]rune(f.Sentence)) > 240 {
+				t.Errorf("sentence %q", f.Sentence)
+			}
+			if f.ID == "" || f.Step == "" || f.Scenario != "s" || f.LastAction == "" && tt.want != "DIVERGED" {
+				t.Errorf("incomplete: %+v", f)
+			}
+			again := tell(t)
+			tt.story(again)
+			if second := Judge(r, again.after(tt.fault), nil); second[0].ID != f.ID || !second[0].Same(f) {
+				t.Error("the same finding in another run has another ID")
+			}
+		})
+	}
+}
+
+// right is the first step as it should be.
+func right(s *story) *story {
+	return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+}
+
+func TestWhatIsLegalIsNoFinding(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fault fault.Fault
+		story func(s *story)
+	}{
+		"nothing else happens": {killedAt("create"), plain},
+		"it takes a while":     {killedAt("create"), func(s *story) { right(s).healed(evidence.Wait) }},
+		"more retries":         {killedAt("create"), func(s *story) { right(s); s.call(two, "create", cm("child"), 409, 0) }},
+		"a lock twice": {killedAt("create"), func(s *story) {
+			right(s)
+			for range 2 {
+				s.puts(two, `ConfigMap default/lock {}`).deletes(two, "ConfigMap default/lock")
+			}
+		}},
+		"an Event": {killedAt("create"), func(s *story) { right(s).puts(two, `Event default/w.123 {}`).deletes(driver, "Event default/w.123") }},
+		"a child that we delete": {do(fault.DeleteChild, "create", "ConfigMap/default/child"), func(s *story) {
+			right(s).deletes(driver, "ConfigMap default/child").puts(one, owned("child", ""))
+		}},
+		"a generated child that we delete": {do(fault.DeleteChild, "create", "ConfigMap/default/run-*"), func(s *story) {
+			right(s).deletes(driver, "ConfigMap default/run-bbbbb").puts(one, generated("run-ddddd"))
+		}},
+		"a child whose creation it never knew of, tidied up": {killedAt("create"), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).killed(one)
+			s.puts(two, generated("run-ccccc")).deletes(two, "ConfigMap default/run-bbbbb")
+		}},
+		"a child made after its owner went, and collected": {do(fault.DelayWatch, deleted, ""), func(s *story) {
+			plain(s)
+			s.puts(one, `ConfigMap default/late {"metadata":{"ownerReferences":[{"kind":"Widget","name":"w","uid":"00000000-0000-4000-8000-999999999999"}]}}`).deletes(driver, "ConfigMap default/late")
+			last := s.rest()
+			last.Rested = s.rev
+		}},
+		"pods of upstream's controllers": {killedAt("create"), func(s *story) {
+			pod := `Pod default/p {"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u","controller":true}]}}`
+			right(s).puts(driver, pod).deletes(driver, "Pod default/p")
+		}},
+		"an exit because of an injected error": {do(fault.Error500, "create", ""), func(s *story) {
+			right(s)
+			s.call(one, "list", cm(""), 500, 0).Injected = true
+			s.exits(one, 1, "unable to list")
+		}},
+		"one exit because of a conflict": {do(fault.Conflict, "create", ""), func(s *story) {
+			right(s)
+			s.call(one, "update", cm("child"), 409, 0)
+			s.exits(one, 1, "conflict")
+		}},
+		"the exit of an old leader": {do(fault.LoseLease, "create", ""), func(s *story) { right(s).exits(one, 1, "leader election lost") }},
+		"a new leader that writes": {do(fault.LoseLease, "create", ""), func(s *story) {
+			right(s).puts(one, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"a"}}`).puts(two, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"b"}}`)
+			s.puts(two, owned("child", `"labels":{"x":"y"},`)).puts(two, owned("child", ""))
+		}},
+		"it catches up with a few applies": {killedAt("create"), func(s *story) {
+			right(s)
+			s.idles(4, 150*time.Millisecond, func(int) { s.call(two, "patch", cm("child"), 200, s.rev) })
+		}},
+		"failing retries that back off": {killedAt("create"), func(s *story) {
+			right(s)
+			s.idles(9, 150*time.Millisecond, func(int) { s.call(two, "update", cm("child"), 409, 0) })
+		}},
+		"leader election at rest": {killedAt("create"), func(s *story) {
+			right(s)
+			lease := cm("l")
+			lease.Kind, lease.Group = "Lease", "coordination.k8s.io"
+			s.idles(20, 150*time.Millisecond, func(int) { s.call(two, "update", lease, 200, s.rev) })
+		}},
+		"an annotation of somebody else taken off a child": {do(fault.Conflict, "create", ""), func(s *story) {
+			right(s).puts(driver, owned("child", `"annotations":{"check.koboshi.dev/touched":"1"},`)).puts(one, owned("child", ""))
+		}},
+		"our finalizer taken off by us": {do(fault.AddFinalizer, "create", "ConfigMap/default/child"), func(s *story) {
+			right(s).puts(driver, owned("child", `"finalizers":["check.koboshi.dev/hold"],`)).puts(driver, owned("child", ""))
+		}},
+		"a step over which watches are held": {fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: "create", Resource: "widgets.x"}, Until: "change"}, func(s *story) {
+			s.step("create").puts(driver, widget)
+			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			s.puts(one, `ConfigMap default/lock {}`).deletes(one, "ConfigMap default/lock")
+			s.puts(one, `Widget.x default/w {"spec":{"n":2},"status":{"n":2}}`)
+		}},
+		"an inconclusive run": {killedAt("create"), func(s *story) {
+			s.step("create").healed(evidence.Never)
+			s.run.Inconclusive = "it still changed"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reference(t, scene(), plain)
+			s := tell(t)
+			tt.story(s)
+			if got := Judge(r, s.after(tt.fault), nil); len(got) > 0 {
+				t.Errorf("%s: %s %+v", verdicts(got), got[0].Sentence, got[0].Differences)
+			}
+		})
+	}
+}
+
+func TestAPasswordThatIsMadeAnewIsFound(t *testing.T) {
+	story := func(first, second string) func(*story) {
+		return func(s *story) {
+			random := fmt.Sprintf("%s-%d", "hmac:", s.runSeed)
+			s.step("create").puts(driver, widget).puts(one, `Secret default/s {"data":{"p":"`+random+first+`"}}`)
+			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+			if second != first {
+				s.puts(two, `Secret default/s {"data":{"p":"`+random+second+`"}}`)
+			}
+		}
+	}
+	r := reference(t, scene(), story("a", "a"))
+	for name, tt := range map[string]struct{ second, want string }{"kept": {"a", ""}, "made anew": {"b", "DESTRUCTIVE BLIP"}} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			story("a", tt.second)(s)
+			if got := Judge(r, s.after(killedAt("change")), nil); verdicts(got) != tt.want {
+				t.Errorf("%s, want %s", verdicts(got), tt.want)
+			}
+		})
+	}
+}
+
+func TestAReferenceSurvivesJSON(t *testing.T) {
+	r := reference(t, scene(), plain)
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Reference
+	if err := json.Unmarshal(data, &again); err != nil {
+		t.Fatal(err)
+	}
+	s := tell(t)
+	plain(s)
+	if got := Judge(&again, s.after(killedAt("create")), nil); len(got) > 0 {
+		t.Errorf("%+v", got)
+	}
+	if again.World("create").Hash() != r.World("create").Hash() || len(again.World("none").Objects) != 0 {
+		t.Error("the worlds differ")
+	}
+}
+
+func TestAReferenceNeedsRunsThatCanBeCompared(t *testing.T) {
+	run := func(change func(*evidence.Run)) *evidence.Run {
+		s := tell(t)
+		plain(s)
+		out := s.end()
+		change(out)
+		return out
+	}
+	same := func(*evidence.Run) {}
+	for name, tt := range map[string]struct {
+		runs []*evidence.Run
+		want string
+	}{
+		"too few":      {[]*evidence.Run{run(same), run(same)}, "too few"},
+		"inconclusive": {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Inconclusive = "plane died" })}, "plane died"},
+		"other steps":  {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Steps = r.Steps[:1] })}, "other steps"},
+		"restless":     {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Steps[0].Restless = true })}, "does not come to rest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := scene()
+			sc.Name = "s"
+			if _, err := NewReference(sc, tt.runs); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWithoutAFault(t *testing.T) {
+	again := scene()
+	again.Steps = []scenario.Step{{Name: "a"}, {Name: "b"}, {Name: "back", SameAs: "a"}}
+	for name, tt := range map[string]struct {
+		scene *scenario.Scenario
+		story func(*story)
+		want  string
+	}{
+		"all is well": {scene(), plain, ""},
+		"a leak": {scene(), func(s *story) {
+			plain(s)
+			s.puts(one, `ConfigMap default/w-left {"data":{"of":"w"}}`)
+			s.rest().Rested = s.rev
+		}, "LEAK"},
+		"what does not speak of the resource is no leak": {scene(), func(s *story) {
+			plain(s)
+			s.puts(one, `ConfigMap default/settings {"data":{"of":"all"}}`)
+			s.rest().Rested = s.rev
+		}, ""},
+		"a loop at rest": {scene(), func(s *story) {
+			right(s)
+			s.idles(5, 1200*time.Millisecond, func(int) { s.call(one, "patch", cm("child"), 200, s.rev) })
+		}, "HOT LOOP"},
+		"a heartbeat": {scene(), func(s *story) {
+			right(s)
+			s.idles(3, 4*time.Second, func(i int) {
+				s.puts(one, fmt.Sprintf(`Widget.x default/w {"spec":{"n":1},"status":{"at":"2026-01-01T00:00:0%dZ"}}`, i))
+			})
+		}, ""},
+		"another state on the way back": {again, func(s *story) {
+			s.step("a").puts(driver, widget).puts(one, owned("child", ""))
+			s.step("b").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).puts(one, `ConfigMap default/old {}`)
+			s.step("back").puts(driver, widget)
+		}, "PATH DEPENDENT"},
+		"a counter on the way back": {again, func(s *story) {
+			s.step("a").puts(driver, `Widget.x default/w {"spec":{"n":1},"status":{"syncs":1}}`)
+			s.step("b").puts(driver, `Widget.x default/w {"spec":{"n":2},"status":{"syncs":2}}`)
+			s.step("back").puts(driver, `Widget.x default/w {"spec":{"n":1},"status":{"syncs":3}}`)
+		}, ""},
+		"an owner in another namespace": {again, func(s *story) {
+			s.step("a").puts(driver, widget).puts(one, `ConfigMap other/child {"metadata":{"owner:Widget.x default/w"}}`)
+		}, "DIVERGED"},
+		"a panic": {scene(), func(s *story) { right(s).exits(one, 2, "panic: no") }, "CRASHED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var runs []*evidence.Run
+			for range 3 {
+				s := tell(t)
+				tt.story(s)
+				runs = append(runs, s.end())
+			}
+			tt.scene.Name = "s"
+			r, err := NewReference(tt.scene, runs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := JudgeReference(r, runs, nil); verdicts(got) != tt.want {
+				t.Errorf("%s, want %s: %+v", verdicts(got), tt.want, got)
+			}
+		})
+	}
+}
+
+func TestAControllerThatNeverRestsIsALoopWithoutAReference(t *testing.T) {
+	s := right(tell(t))
+	for i := range 40 {
+		s.puts(one, fmt.Sprintf(`Widget.x default/w {"spec":{"n":1},"status":{"at":"2026-01-01T00:00:%02dZ"}}`, i))
+	}
+	s.rest().Restless = true
+	if got := JudgeReference(nil, []*evidence.Run{s.end()}, nil); verdicts(got) != "HOT LOOP" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
+	s := tell(t)
+	right(s)
+	secrets := state.Ref{GroupKind: schema.GroupKind{Kind: "Secret"}}
+	s.call(one, "list", secrets, 403, 0).Message = `secrets is forbidden: User "system:serviceaccount:a:b" cannot list resource "secrets"`
+	s.call(one, "create", cm("quota"), 403, 0).Message = `pods "x" is forbidden: exceeded quota`
+	s.call(one, "create", cm("injected"), 403, 0).Injected = true
+	role := subject.Role{Name: "manager", File: "config/rbac/role.yaml", Object: unstructured.Unstructured{Object: map[string]any{"rules": []any{
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "events", "pods"}, "verbs": []any{"create", "delete"}},
+		map[string]any{"apiGroups": []any{"x"}, "resources": []any{"widgets/finalizers"}, "verbs": []any{"update"}},
+	}}}}
+	who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
+	missing, unused := Permissions(who, []*evidence.Run{s.end()})
+	if verdicts(missing) != "RBAC MISSING" || !strings.Contains(missing[0].Sentence, "list secrets") {
+		t.Errorf("missing %+v", missing)
+	}
+	want := []string{"manager in config/rbac/role.yaml: create, delete on pods was never used", "manager in config/rbac/role.yaml: delete on configmaps was never used"}
+	if strings.Join(unused, "\n") != strings.Join(want, "\n") {
+		t.Errorf("unused %q", unused)
+	}
+	if missing, unused := Permissions(&subject.Subject{}, nil); missing != nil || unused != nil {
+		t.Error("an administrator has verdicts about RBAC")
+	}
+}

@@ -1,0 +1,15 @@
+package judge
+
+// LedgerRight says whether what there is outside the cluster is what the step
+// leads to, in so far as that can be compared.
+func (r *Reference) LedgerRight(step string, lines []string) bool {
+	s := r.find(step)
+	if s == nil || s.NoLedger {
+		return true
+	}
+	got := canonicalLedger(lines)
+	if s.Counted {
+		return len(got) == len(s.Ledger)
+	}
+	return len(beyond(got, s.Ledger)) == 0 && len(beyond(s.Ledger, got)) == 0
+}

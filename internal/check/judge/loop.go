@@ -1,0 +1,211 @@
+package judge
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+const (
+	// fewestWrites is how many equal writes at rest are a loop, and fewestAfterFault
+	// how many if the controller may have events to catch up with.
+	fewestWrites, fewestAfterFault = 3, 8
+	// A heartbeat is slower than this, in writes per second; and one that changes
+	// nothing, such as an apply at each resync, may be as fast as the second.
+	heartbeat, resync = 1.0, 2.0
+	// restlessRate is how fast the same object is written, per second, by who will
+	// never stop.
+	restlessRate = 5.0
+)
+
+// loop is a write that is repeated for no reason.
+type loop struct {
+	what   string // verb, resource and object
+	writes []trace.Entry
+	within time.Duration
+}
+
+func (l loop) rate() float64 { return float64(len(l.writes)) / l.within.Seconds() }
+
+// grouped are writes by what they write, the most frequent first.
+func grouped(m *state.Mask, entries []trace.Entry) []loop {
+	by := map[string]*loop{}
+	for i := range entries {
+		e := &entries[i]
+		if !isWrite(e) || !succeeded(e) {
+			continue
+		}
+		what := describe(m, e.Call)
+		if by[what] == nil {
+			by[what] = &loop{what: what}
+		}
+		by[what].writes = append(by[what].writes, *e)
+	}
+	var loops []loop
+	for _, l := range by {
+		loops = append(loops, *l)
+	}
+	sort.Slice(loops, func(i, j int) bool {
+		a, b := loops[i], loops[j]
+		return len(a.writes) > len(b.writes) || len(a.writes) == len(b.writes) && a.what < b.what
+	})
+	return loops
+}
+
+// idleLoops are the writes that go on although all is at rest: the same one, again
+// and again, until the end of the time that was watched.
+func idleLoops(m *state.Mask, run *evidence.Run, s evidence.Step) []loop {
+	if s.Watched <= 0 || s.Restless {
+		return nil
+	}
+	fewest := fewestWrites
+	if run.Fault != nil {
+		fewest = fewestAfterFault
+	}
+	committed := authors(run)
+	var loops []loop
+	for _, l := range grouped(m, s.Idle) {
+		l.within = s.Watched
+		slowest := resync
+		if effective(l.writes, committed) {
+			slowest = heartbeat
+		}
+		if len(l.writes) >= fewest && l.rate() >= slowest && steady(l.writes, s) {
+			loops = append(loops, l)
+		}
+	}
+	return loops
+}
+
+// effective says that most of the writes were committed.
+func effective(writes []trace.Entry, committed map[int64]*trace.Entry) bool {
+	n := 0
+	for _, e := range writes {
+		for _, c := range committed {
+			if c.Seq == e.Seq {
+				n++
+			}
+		}
+	}
+	return 2*n > len(writes)
+}
+
+// steady says that the writes go on in the last third of the time: who only had to
+// catch up, or backs off, has stopped by then.
+func steady(writes []trace.Entry, s evidence.Step) bool {
+	from := writes[0].At
+	if s.RestedAt > 0 && s.RestedAt < from {
+		from = s.RestedAt
+	}
+	return writes[len(writes)-1].At >= from+s.Watched*2/3
+}
+
+// idle finds loops at rest that are not there without the fault.
+func idle(in *input) []Finding {
+	for _, s := range in.steps {
+		if s.held {
+			continue
+		}
+		for _, l := range idleLoops(in.ref.Mask, in.run, s.Step) {
+			if !slices.Contains(s.want.Loops, l.what) {
+				return []Finding{in.loop(s.Name, l, "although there is nothing to do")}
+			}
+		}
+	}
+	return nil
+}
+
+func (in *input) loop(step string, l loop, why string) Finding {
+	f := in.finding(HotLoop, step, fmt.Sprintf("it writes %s %d times in %s, %s", l.what, len(l.writes), rounded(l.within), why), nil)
+	f.Detail = requests(l.writes)
+	f.ID = f.identity(l.what)
+	return f
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(10 * time.Millisecond)
+}
+
+// requests are the first requests of a loop, one in a line.
+func requests(writes []trace.Entry) string {
+	text := ""
+	for i, e := range writes {
+		if i == 5 {
+			return text + fmt.Sprintf("… and %d more", len(writes)-i)
+		}
+		text += fmt.Sprintf("%8.3fs %s %s → %d, resourceVersion %s\n", e.At.Seconds(), e.Call.Verb, e.Call.Path, e.Call.Code, e.Call.ResourceVersion)
+	}
+	return text
+}
+
+// restless finds loops in a step that never came to rest: the same few objects are
+// written again and again, and what they hold is nothing new.
+func restless(in *input) []Finding {
+	for _, s := range in.steps {
+		if !s.Restless || s.held {
+			continue
+		}
+		if l, ok := restlessLoop(in.ref.Mask, in.labels, in.run, s.Step); ok {
+			return []Finding{in.loop(s.Name, l, "and does not come to rest")}
+		}
+	}
+	return nil
+}
+
+// restlessLoop looks at the second half of the step, when all that has an end
+// should have ended.
+func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evidence.Step) (loop, bool) {
+	from, to := s.BeganAt+(s.RestedAt-s.BeganAt)/2, s.RestedAt
+	if to <= from {
+		return loop{}, false
+	}
+	var late []trace.Entry
+	for _, e := range run.Entries {
+		if e.At >= from && e.At <= to {
+			late = append(late, e)
+		}
+	}
+	for _, l := range grouped(m, late) {
+		l.within = to - from
+		if len(l.writes) < fewestAfterFault {
+			break
+		}
+		if l.rate() >= restlessRate || l.rate() >= heartbeat && recurs(m, labels, run, l) {
+			return l, true
+		}
+	}
+	return loop{}, false
+}
+
+// recurs says that the states which the writes of a loop left are nothing new:
+// they differ only in what is masked, or in order, or come again.
+func recurs(m *state.Mask, labels *state.Labels, run *evidence.Run, l loop) bool {
+	written := map[int64]bool{}
+	for revision, e := range authors(run) {
+		if slices.ContainsFunc(l.writes, func(w trace.Entry) bool { return w.Seq == e.Seq }) {
+			written[revision] = true
+		}
+	}
+	states, n := map[string]bool{}, 0
+	for _, c := range run.History.Changes {
+		if !written[c.Revision] || c.After == nil {
+			continue
+		}
+		content, err := json.Marshal(m.Content(labels, c.Ref, c.After, true))
+		if err != nil {
+			return false
+		}
+		states[string(content)] = true
+		n++
+	}
+	return n > 0 && len(states) <= max(2, n/3)
+}

@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"iter"
+	"maps"
+
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+func keys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
+
+// owners finds owner references that the garbage collector cannot follow, in the
+// last state of the run, on objects that the controller wrote.
+func owners(in *input) []Finding {
+	last := in.last()
+	if last == nil || last.held {
+		return nil
+	}
+	key, why := in.badOwner(last.end)
+	if key == "" {
+		return nil
+	}
+	return []Finding{in.finding(Diverged, last.Name, key+" "+why+": the garbage collector will delete it",
+		[]state.Difference{{Object: key, Path: "metadata.ownerReferences"}})}
+}
+
+// badOwner is an object with an owner that is in another namespace, or of which
+// nobody ever heard.
+func (in *input) badOwner(revision int64) (key, why string) {
+	living := in.run.History.Living(revision)
+	ever := map[string]state.Ref{}
+	for ref, object := range in.run.History.Baseline {
+		ever[state.Metadata(object, "uid")] = ref
+	}
+	for _, c := range in.run.History.Changes {
+		if c.After != nil {
+			ever[state.Metadata(c.After, "uid")] = c.Ref
+		}
+	}
+	for _, c := range in.run.History.Changes {
+		if c.Revision > revision || c.After == nil || in.authors[c.Revision] == nil {
+			continue
+		}
+		object := living[c.Ref]
+		if object == nil || state.Metadata(object, "deletionTimestamp") != "" || !in.ref.Mask.Counts(c, in.labels.Of(c.Ref)) {
+			continue
+		}
+		for _, owner := range state.Owners(object) {
+			ref, known := ever[owner.UID]
+			switch {
+			case !known:
+				return in.labels.Of(c.Ref), "has an owner that never was, " + owner.Kind + " " + owner.Name
+			case ref.Namespace != "" && ref.Namespace != c.Ref.Namespace:
+				return in.labels.Of(c.Ref), "has an owner in another namespace, " + in.labels.Of(ref)
+			}
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,216 @@
+package judge
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// refusal is what the API server says if RBAC grants too little. Quotas, admission
+// and a namespace that ends answer 403 too, with other words.
+var refusal = regexp.MustCompile(`User ".*" cannot |attempting to grant RBAC permissions|cannot set blockOwnerDeletion`)
+
+// Permissions compares what the controller asked for with what its service account
+// may do: what it was refused, and which rules it never used, as remarks. Without
+// a service account there is nothing to say.
+func Permissions(s *subject.Subject, runs []*evidence.Run) (missing []Finding, unused []string) {
+	if s == nil || s.Identity == (subject.ServiceAccount{}) {
+		return nil, nil
+	}
+	return refused403(runs), unusedRules(s, runs)
+}
+
+// permission is a verb on a resource.
+type permission struct{ verb, resource, subresource, group, path string }
+
+func (p permission) String() string {
+	if p.resource == "" {
+		return p.verb + " " + p.path
+	}
+	name := p.resource
+	if p.group != "" {
+		name += "." + p.group
+	}
+	if p.subresource != "" {
+		name += "/" + p.subresource
+	}
+	return p.verb + " " + name
+}
+
+// asked is one request of a controller, with the run it was in.
+type asked struct {
+	permission
+	call *trace.Call
+	step string
+	run  *evidence.Run
+}
+
+// allRequests goes through all requests of the controller in all runs.
+func allRequests(runs []*evidence.Run) []asked {
+	var all []asked
+	for _, run := range runs {
+		step := ""
+		for i := range run.Entries {
+			e := &run.Entries[i]
+			if e.Step != nil {
+				step = e.Step.Name
+			}
+			if e.Call == nil || e.Instance == "" || e.Call.Endpoint != "" {
+				continue
+			}
+			t := e.Call.Target
+			p := permission{verb: e.Call.Verb, resource: t.Resource, subresource: t.Subresource, group: t.Group}
+			if t.Resource == "" {
+				p.path, _, _ = strings.Cut(e.Call.Path, "?")
+			}
+			all = append(all, asked{p, e.Call, step, run})
+		}
+	}
+	return all
+}
+
+// refused403 is one finding for each verb and resource that was refused.
+func refused403(runs []*evidence.Run) []Finding {
+	times := map[permission]int{}
+	first := map[permission]asked{}
+	for _, a := range allRequests(runs) {
+		if a.call.Code != 403 || a.call.Injected || !refusal.MatchString(a.call.Message) {
+			continue
+		}
+		if times[a.permission]++; times[a.permission] == 1 {
+			first[a.permission] = a
+		}
+	}
+	var findings []Finding
+	for p, n := range times {
+		a := first[p]
+		f := Finding{
+			Verdict: RBACMissing, Scenario: a.run.Scenario, Step: a.step, Seed: a.run.Seed,
+			Sentence:   shorten(fmt.Sprintf("its service account may not %s, and it tried %s", p, count(n)), longestSentence),
+			LastAction: p.String(), Detail: a.call.Message, Reproduced: 1, Attempts: 1,
+		}
+		// The same permission is the same finding, wherever it was missed first.
+		f.ID = Finding{Verdict: RBACMissing}.identity(p.String())
+		findings = append(findings, f)
+	}
+	sort.Slice(findings, func(i, j int) bool { return findings[i].LastAction < findings[j].LastAction })
+	return findings
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// rule is one of a role's rules.
+type rule struct {
+	verbs, groups, resources, names []string
+}
+
+// unusedRules are the permissions that no run used, one line for each rule's
+// resource.
+func unusedRules(s *subject.Subject, runs []*evidence.Run) []string {
+	all := allRequests(runs)
+	if len(all) == 0 {
+		return nil
+	}
+	var unused []string
+	for _, role := range s.Roles {
+		for _, r := range rulesOf(role) {
+			for _, group := range r.groups {
+				for _, resource := range r.resources {
+					if verbs := r.unusedVerbs(group, resource, role.Namespace, all); len(verbs) > 0 {
+						unused = append(unused, unusedLine(role, group, resource, verbs))
+					}
+				}
+			}
+		}
+	}
+	sort.Strings(unused)
+	return slices.Compact(unused)
+}
+
+func unusedLine(role subject.Role, group, resource string, verbs []string) string {
+	if group != "" {
+		name, sub, _ := strings.Cut(resource, "/")
+		resource = name + "." + group
+		if sub != "" {
+			resource += "/" + sub
+		}
+	}
+	where := role.Name
+	if role.File != "" {
+		where += " in " + role.File
+	}
+	return fmt.Sprintf("%s: %s on %s was never used", where, strings.Join(verbs, ", "), resource)
+}
+
+// notSeen are resources that are used in ways no run shows: by admission, by
+// leader election and by metrics, which are off.
+func notSeen(resource string) bool {
+	_, sub, _ := strings.Cut(resource, "/")
+	return sub == "finalizers" || slices.Contains([]string{"events", "leases", "tokenreviews", "subjectaccessreviews"}, resource)
+}
+
+func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []string {
+	if notSeen(resource) {
+		return nil
+	}
+	var unused []string
+	for _, verb := range r.verbs {
+		used := slices.ContainsFunc(all, func(a asked) bool {
+			return matches(verb, a.verb) && matches(group, a.group) && matchesResource(resource, a) &&
+				(namespace == "" || a.call.Target.Namespace == namespace) &&
+				(len(r.names) == 0 || a.call.Target.Name == "" || slices.Contains(r.names, a.call.Target.Name))
+		})
+		if !used {
+			unused = append(unused, verb)
+		}
+	}
+	return unused
+}
+
+func matches(pattern, value string) bool { return pattern == "*" || pattern == value }
+
+func matchesResource(pattern string, a asked) bool {
+	if a.resource == "" {
+		return false
+	}
+	name, sub, found := strings.Cut(pattern, "/")
+	if pattern == "*" {
+		return true
+	}
+	return matches(name, a.resource) && (found && matches(sub, a.subresource) || !found && a.subresource == "")
+}
+
+func rulesOf(role subject.Role) []rule {
+	list, _ := role.Object.Object["rules"].([]any)
+	var rules []rule
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		rules = append(rules, rule{
+			verbs: words(m["verbs"]), groups: words(m["apiGroups"]), resources: words(m["resources"]),
+			names: words(m["resourceNames"]),
+		})
+	}
+	return rules
+}
+
+func words(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, item := range list {
+		if s, ok := item.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,221 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// fewest is how many runs without a fault are needed: with two, what differs by
+// chance only now and then is not seen.
+const fewest = 3
+
+// Reference is what a scenario leads to if nothing goes wrong. It can be written
+// as JSON and read again.
+type Reference struct {
+	Scenario *scenario.Scenario `json:"scenario"`
+	Mask     *state.Mask        `json:"mask"`
+	Steps    []StepReference    `json:"steps"`
+	// Exits says that the controller ended by itself also without a fault.
+	Exits bool `json:"exits,omitempty"`
+}
+
+// StepReference is what one step leads to.
+type StepReference struct {
+	Name  string      `json:"name"`
+	World state.World `json:"world"`
+	// Creates and Deletes are how often, at most, an object was committed to be
+	// there or gone during the step, by canonical name.
+	Creates map[string]int `json:"creates,omitempty"`
+	Deletes map[string]int `json:"deletes,omitempty"`
+	// Ledger is canonical. Counted says that only the number of its lines is the
+	// same in all runs; NoLedger that there is nothing to compare.
+	Ledger   []string `json:"ledger,omitempty"`
+	Counted  bool     `json:"counted,omitempty"`
+	NoLedger bool     `json:"noLedger,omitempty"`
+	// Loops are the writes that go on at rest also without a fault: verb,
+	// resource and object.
+	Loops []string `json:"loops,omitempty"`
+	// Fresh are the random values that change in this step also without a fault.
+	Fresh []string `json:"fresh,omitempty"`
+}
+
+// NewReference learns from runs without a fault what a scenario leads to. It
+// fails if they are too few, or differ in what no mask can hide.
+func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, error) {
+	if err := usable(runs); err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", sc.Name, err)
+	}
+	var snapshots []map[string]state.Snapshot
+	for _, run := range runs {
+		at := map[string]state.Snapshot{}
+		for _, step := range run.Steps {
+			at[step.Name] = run.History.At(step.Rested)
+		}
+		snapshots = append(snapshots, at)
+	}
+	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore)}
+	for step, left := range r.Mask.Unexplained(snapshots) {
+		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; name it in the scenario's ignore", sc.Name, step, left[0].Object, left[0].Path)
+	}
+	if object := r.unsteady(); object != "" {
+		return nil, fmt.Errorf("scenario %s: %s is there at rest in some runs without a fault only; have the scenario wait for it", sc.Name, object)
+	}
+	for i := range runs[0].Steps {
+		r.Steps = append(r.Steps, r.step(i, runs, snapshots))
+	}
+	for _, run := range runs {
+		r.Exits = r.Exits || len(exits(run)) > 0
+	}
+	return r, nil
+}
+
+// usable says why the runs cannot be compared.
+func usable(runs []*evidence.Run) error {
+	if len(runs) < fewest {
+		return fmt.Errorf("%d runs without a fault are too few to learn from; do %d", len(runs), fewest)
+	}
+	if len(runs[0].Steps) == 0 {
+		return errors.New("a run without a fault has no steps; see whether the controller starts")
+	}
+	for i, run := range runs {
+		if run.Inconclusive != "" {
+			return fmt.Errorf("run %d without a fault says nothing: %s", i+1, run.Inconclusive)
+		}
+		if !slices.EqualFunc(runs[0].Steps, run.Steps, func(a, b evidence.Step) bool { return a.Name == b.Name }) {
+			return fmt.Errorf("run %d without a fault came through other steps than the first one; see whether the controller comes to rest", i+1)
+		}
+		for _, step := range run.Steps {
+			if step.Restless {
+				return fmt.Errorf("step %s, run %d without a fault: it does not come to rest; raise rest.timeout or mend the controller", step.Name, i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// unsteady is an object that the scenario itself names, and that some runs only
+// have at rest. To ignore it would be to check nothing.
+func (r *Reference) unsteady() string {
+	for _, step := range r.Scenario.Steps {
+		for _, m := range step.Apply {
+			if name := objectName(m.Object); name != "" && slices.Contains(r.Mask.Objects, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// objectName is the canonical name of a manifest's object.
+func objectName(object map[string]any) string {
+	kind, _ := object["kind"].(string)
+	version, _ := object["apiVersion"].(string)
+	if kind == "" {
+		return ""
+	}
+	if group, _, found := strings.Cut(version, "/"); found {
+		kind += "." + group
+	}
+	name := state.Metadata(object, "name")
+	if space := state.Metadata(object, "namespace"); space != "" {
+		name = space + "/" + name
+	}
+	return kind + " " + name
+}
+
+func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]state.Snapshot) StepReference {
+	name := runs[0].Steps[i].Name
+	s := StepReference{Name: name, World: r.Mask.Canonical(snapshots[0][name]), Creates: map[string]int{}, Deletes: map[string]int{}}
+	var ledgers [][]string
+	for _, run := range runs {
+		labels := r.Mask.Label(run.History)
+		tally := r.Mask.Tally(run.History, labels, run.Steps[i].Began, end(run, i))
+		most(s.Creates, tally.Creates)
+		most(s.Deletes, tally.Deletes)
+		ledgers = append(ledgers, canonicalLedger(run.Steps[i].Ledger))
+		for _, l := range idleLoops(r.Mask, run, run.Steps[i]) {
+			s.Loops = append(s.Loops, l.what)
+		}
+		if i > 0 {
+			s.Fresh = append(s.Fresh, renewed(r.Mask, labels, run, i)...)
+		}
+	}
+	slices.Sort(s.Loops)
+	s.Loops = slices.Compact(s.Loops)
+	slices.Sort(s.Fresh)
+	s.Fresh = slices.Compact(s.Fresh)
+	s.learnLedger(ledgers)
+	return s
+}
+
+func most(into, from map[string]int) {
+	for key, n := range from {
+		into[key] = max(into[key], n)
+	}
+}
+
+// end is the revision up to which everything belongs to a step.
+func end(run *evidence.Run, i int) int64 {
+	if i+1 < len(run.Steps) {
+		return run.Steps[i+1].Began
+	}
+	return max(run.Steps[i].Rested, run.History.Last())
+}
+
+var (
+	ledgerUUID = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+	ledgerTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
+)
+
+// canonicalLedger is a ledger without what is never the same twice.
+func canonicalLedger(lines []string) []string {
+	if lines == nil {
+		return nil
+	}
+	out := make([]string, 0, len(lines))
+	for _, line := range lines {
+		out = append(out, ledgerUUID.ReplaceAllString(ledgerTime.ReplaceAllString(line, "TIME"), "UUID"))
+	}
+	sort.Strings(out)
+	return out
+}
+
+// learnLedger says what of the ledger can be compared.
+func (s *StepReference) learnLedger(ledgers [][]string) {
+	s.Ledger = ledgers[0]
+	s.NoLedger = ledgers[0] == nil
+	for _, other := range ledgers[1:] {
+		if !slices.Equal(s.Ledger, other) {
+			s.Counted = true
+		}
+		if len(s.Ledger) != len(other) || other == nil {
+			s.NoLedger = true
+		}
+	}
+}
+
+// World is what a step leads to; an empty world if there is no such step.
+func (r *Reference) World(step string) state.World {
+	s := r.find(step)
+	if s == nil {
+		return state.World{Objects: map[string][]any{}}
+	}
+	return s.World
+}
+
+func (r *Reference) find(step string) *StepReference {
+	for i := range r.Steps {
+		if r.Steps[i].Name == step {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// regenerated finds random values that were made anew where nothing asked for it:
+// a password that changes with a restart locks out whoever holds the old one.
+func regenerated(in *input) []Finding {
+	for _, s := range in.steps {
+		if s.index == 0 || s.held {
+			continue
+		}
+		for _, place := range renewed(in.ref.Mask, in.labels, in.run, s.index) {
+			if slices.Contains(s.want.Fresh, place) || in.aboutTarget(place) {
+				continue
+			}
+			object, path, _ := strings.Cut(place, "\n")
+			f := in.finding(DestructiveBlip, s.Name, path+" of "+object+" is made anew: who holds the old value is locked out",
+				[]state.Difference{{Object: object, Path: path, Want: `"as before"`, Got: `"a new random value"`}})
+			return []Finding{f}
+		}
+	}
+	return nil
+}
+
+// aboutTarget says that the fault itself was done to the object.
+func (in *input) aboutTarget(place string) bool {
+	if in.run.Fault == nil || in.run.Fault.Target == "" {
+		return false
+	}
+	kind, name, _ := strings.Cut(in.run.Fault.Target, "/")
+	object, _, _ := strings.Cut(place, "\n")
+	return object == kind+" "+strings.TrimPrefix(name, "/")
+}
+
+// renewed are the random values of Secrets that a step changed, of objects that
+// lived before and after. Other random values, such as hashes of templates, are
+// meant to change with what they are made of.
+func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) []string {
+	var places []string
+	before, after := run.History.At(run.Steps[step-1].Rested), run.History.At(run.Steps[step].Rested)
+	for ref, was := range before {
+		is := after[ref]
+		if was == nil || is == nil || ref.Kind != "Secret" || ref.Group != "" {
+			continue
+		}
+		key := labels.Of(ref)
+		if strings.Contains(key, "*") {
+			continue // another object with the same canonical name
+		}
+		for field := range m.Learnt["Secret"] {
+			entry, ok := strings.CutPrefix(field, "data.")
+			if !ok || m.Learnt["Secret"][field] != state.Random {
+				continue
+			}
+			old, _ := data(was)[entry].(string)
+			fresh, _ := data(is)[entry].(string)
+			if old != "" && fresh != "" && old != fresh {
+				places = append(places, key+"\n"+field)
+			}
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+func data(object state.Object) map[string]any {
+	d, _ := object["data"].(map[string]any)
+	return d
+}

@@ -1,0 +1,172 @@
+package judge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// longestSentence is three lines of a terminal.
+const longestSentence = 236
+
+// finding puts one together. Outcome is what came of the fault: a sentence
+// without its end.
+func (in *input) finding(v Verdict, step, outcome string, differences []state.Difference) Finding {
+	f := Finding{
+		Verdict: v, Scenario: in.ref.Scenario.Name, Step: step, Fault: in.run.Fault,
+		Sentence: sentence(in.run.Fault, outcome), Differences: differences,
+		LastAction: in.lastAction(step), Seed: in.run.Seed, Reproduced: 1, Attempts: 1,
+	}
+	f.ID = f.identity(what(differences))
+	return f
+}
+
+func sentence(f *fault.Fault, outcome string) string {
+	text := outcome
+	if f != nil {
+		text = f.String() + ": " + outcome
+	}
+	return shorten(text, longestSentence)
+}
+
+func shorten(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return strings.TrimSpace(string(runes[:most-1])) + "…"
+	}
+	return text
+}
+
+// what are the objects that differ. Their fields are left out: which of them had
+// been written when the run was stopped may be chance.
+func what(differences []state.Difference) string {
+	var objects []string
+	for _, d := range differences {
+		objects = append(objects, d.Object)
+	}
+	slices.Sort(objects)
+	return strings.Join(slices.Compact(objects), "\n")
+}
+
+// identity is the same for the same finding in another run.
+func (f Finding) identity(what string) string {
+	point, err := json.Marshal(f.Fault)
+	if err != nil {
+		point = nil // a fault is plain data
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(f.Verdict), f.Scenario, f.Step, string(point), what}, "\x00")))
+	return hex.EncodeToString(sum[:6])
+}
+
+// Same says that a run shows what another showed: the same verdict, at the same
+// step, after the same fault. The fields that differ may be others.
+func (f Finding) Same(other Finding) bool {
+	return f.Verdict == other.Verdict && f.Scenario == other.Scenario && f.Step == other.Step
+}
+
+// outcome says of differences what a person would: of the one that tells most.
+func outcome(differences []state.Difference, deleting bool) string {
+	if len(differences) == 0 {
+		return "the world is not as without it"
+	}
+	first := mostTelling(differences)
+	text := ""
+	switch {
+	case first.Path == "" && first.Got == "":
+		text = first.Object + " is missing"
+	case first.Path == "" && deleting:
+		text = first.Object + " is left over"
+	case first.Path == "":
+		text = first.Object + " is there once too often"
+	case first.Got == "":
+		text = fmt.Sprintf("%s has no %s", first.Object, first.Path)
+	case first.Want == "":
+		text = fmt.Sprintf("%s has %s %s, which it should not have", first.Object, first.Path, shorten(first.Got, 24))
+	default:
+		text = fmt.Sprintf("%s has %s %s instead of %s", first.Object, first.Path, shorten(first.Got, 24), shorten(first.Want, 24))
+	}
+	if more := len(differences) - 1; more == 1 {
+		text += ", and one more difference"
+	} else if more > 1 {
+		text += fmt.Sprintf(", and %d more differences", more)
+	}
+	return text
+}
+
+// mostTelling is a missing object, else one too much, else a field of a spec,
+// else any.
+func mostTelling(differences []state.Difference) state.Difference {
+	rank := func(d state.Difference) int {
+		switch {
+		case d.Path == "" && d.Got == "":
+			return 0
+		case d.Path == "":
+			return 1
+		case strings.HasPrefix(d.Path, "status") || strings.HasPrefix(d.Path, "metadata"):
+			return 3
+		}
+		return 2
+	}
+	return slices.MinFunc(differences, func(a, b state.Difference) int { return rank(a) - rank(b) })
+}
+
+// lastAction is the last write of the controller that changed something, up to
+// the end of a step.
+func (in *input) lastAction(name string) string {
+	until := in.run.Took
+	for i, s := range in.run.Steps {
+		if s.Name == name && i+1 < len(in.run.Steps) {
+			until = in.run.Steps[i+1].BeganAt
+		}
+	}
+	last := ""
+	for i := range in.run.Entries {
+		e := &in.run.Entries[i]
+		if !isWrite(e) || !succeeded(e) || until > 0 && e.At > until {
+			continue
+		}
+		if in.changed(e) {
+			last = in.request(e.Call)
+			if e.Call.Lost {
+				last += " (the answer was lost)"
+			}
+		}
+	}
+	return last
+}
+
+// changed says that a write of the controller was committed. A deletion's answer
+// tells no version.
+func (in *input) changed(e *trace.Entry) bool {
+	if strings.HasPrefix(e.Call.Verb, "delete") {
+		return true
+	}
+	for _, author := range in.authors {
+		if author == e {
+			return true
+		}
+	}
+	return false
+}
+
+// request is "PATCH deployments.apps default/web" with the canonical name.
+func (in *input) request(c *trace.Call) string {
+	return describe(in.ref.Mask, c)
+}
+
+func describe(m *state.Mask, c *trace.Call) string {
+	point := fault.PointOf(c, "", m.Name, nil)
+	method := map[string]string{"create": "POST", "update": "PUT", "deletecollection": "DELETE all"}[c.Verb]
+	if method == "" {
+		method = strings.ToUpper(c.Verb)
+	}
+	return strings.TrimSpace(method + " " + point.Resource + " " + point.Object)
+}
+
+func dryRun(c *trace.Call) bool { return strings.Contains(c.Path, "dryRun=") }

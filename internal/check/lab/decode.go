@@ -1,0 +1,101 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// protobufHead begins every value that Kubernetes stores as protobuf.
+var protobufHead = []byte("k8s\x00")
+
+// A decoder reads objects as the store has them: protobuf of upstream's kinds,
+// JSON of custom resources. The values of Secrets become hashes here, so that
+// nothing behind it can give them away.
+type decoder struct {
+	upstream runtime.Decoder
+	hide     func(value string) string
+}
+
+func newDecoder(hide func(string) string) decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return decoder{upstream: serializer.NewCodecFactory(scheme).UniversalDeserializer(), hide: hide}
+}
+
+// object decodes a value. An object whose kind nobody here knows is reduced to
+// its metadata.
+func (d decoder) object(value []byte) (state.Object, error) {
+	if !bytes.HasPrefix(value, protobufHead) {
+		var object state.Object
+		if err := json.Unmarshal(value, &object); err != nil {
+			return nil, fmt.Errorf("reading an object of the store: %w", err)
+		}
+		return object, nil
+	}
+	decoded, _, err := d.upstream.Decode(value, nil, nil)
+	if runtime.IsNotRegisteredError(err) {
+		return metadataOf(value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading an object of the store: %w", err)
+	}
+	if secret, ok := decoded.(*corev1.Secret); ok {
+		return d.secret(secret)
+	}
+	return unstructuredOf(decoded)
+}
+
+func unstructuredOf(object runtime.Object) (state.Object, error) {
+	kind := object.GetObjectKind().GroupVersionKind()
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("reading a %s of the store: %w", kind.Kind, err)
+	}
+	out["apiVersion"], out["kind"] = kind.ToAPIVersionAndKind()
+	return out, nil
+}
+
+// secret hides the values, and where an applier has noted them.
+func (d decoder) secret(secret *corev1.Secret) (state.Object, error) {
+	values := map[string]any{}
+	for key, value := range secret.Data {
+		values[key] = d.hide(string(value))
+	}
+	secret.Data = nil
+	if last, ok := secret.Annotations[corev1.LastAppliedConfigAnnotation]; ok {
+		secret.Annotations[corev1.LastAppliedConfigAnnotation] = d.hide(last)
+	}
+	out, err := unstructuredOf(secret)
+	if err == nil && len(values) > 0 {
+		out["data"] = values
+	}
+	return out, err
+}
+
+func metadataOf(value []byte) (state.Object, error) {
+	var envelope runtime.Unknown
+	var object metav1.PartialObjectMetadata
+	err := envelope.Unmarshal(value[len(protobufHead):])
+	if err == nil {
+		// Every kind has its metadata in the first field, where this one has it.
+		err = object.Unmarshal(envelope.Raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the metadata of an object of the store: %w", err)
+	}
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
+	return unstructuredOf(&object)
+}

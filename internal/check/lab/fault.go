@@ -1,0 +1,63 @@
+package lab
+
+import (
+	"context"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Verdict is what a run with a fault came to.
+type Verdict struct {
+	Run      *evidence.Run
+	Findings []judge.Finding
+	// Pruned says that the fault led to a state that had been explored from there.
+	Pruned bool
+}
+
+// Knock runs a scenario with one fault and judges what comes of it.
+func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64) (*Verdict, error) {
+	r := &run{
+		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
+		idle: idleFault, out: &evidence.Run{Seed: seed, Fault: &f},
+	}
+	r.knock = &knock{run: r, fault: f}
+	if f.Point.Verb != "" {
+		r.knock.matcher = fault.NewMatcher(f, lesson.canonical, lesson.change)
+	}
+	out, err := r.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !out.Applied && out.NotApplied == "" && out.Inconclusive == "" {
+		out.NotApplied = r.knock.reached()
+	}
+	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load()}
+	if v.Pruned {
+		return v, nil
+	}
+	if out.Applied && out.Inconclusive == "" {
+		v.Findings = judge.Judge(lesson.Reference, out, &l.config.Subject)
+	}
+	if r.knock.state != "" && len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
+		l.explored[r.knock.state] = true
+	}
+	return v, nil
+}
+
+// canonical names an object as in every other run.
+func (l *Lesson) canonical(namespace, name, resource string) string {
+	return l.Reference.Mask.Name(namespace, name, resource)
+}
+
+// change is what a write says, without what is different in every run.
+func (l *Lesson) change(call *trace.Call) string {
+	object, err := call.RequestObject()
+	if err != nil || call.Endpoint != "" {
+		return ""
+	}
+	return state.Body(l.Reference.Mask, call.Target, object)
+}

@@ -1,0 +1,151 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+// installTimeout bounds what the API server may take until it serves a new kind.
+const installTimeout = 20 * time.Second
+
+// install puts into the cluster what the subject needs.
+func (l *Lab) install(ctx context.Context) error {
+	objects := l.config.Subject.Install
+	if l.config.Subject.Webhook.Port > 0 {
+		l.certs = filepath.Join(l.config.Dir, "certs")
+		base := fmt.Sprintf("https://%s:%d", l.address(0), l.config.Subject.Webhook.Port)
+		ca, err := subject.Certificates(l.certs, l.addresses(), []string{"localhost"})
+		if err != nil {
+			return err
+		}
+		objects = subject.PointWebhooks(objects, base, ca)
+		defer func() { l.config.Subject.Webhooks = subject.PointWebhooks(l.config.Subject.Webhooks, base, ca) }()
+	}
+	for i := range objects {
+		if err := l.create(ctx, &objects[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes an object, and waits until the kind that it defines is served.
+func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) error {
+	name := fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
+	resource, err := l.resource(object)
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", name, err)
+	}
+	_, err = resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "koboshi-check"})
+	if apierrors.IsAlreadyExists(err) { // a namespace that every cluster has
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", name, err)
+	}
+	if object.GetKind() != "CustomResourceDefinition" {
+		return nil
+	}
+	err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(ctx context.Context) (bool, error) {
+		now, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		return conditionTrue(now, "Established"), refusedNames(now)
+	})
+	if err != nil {
+		return fmt.Errorf("installing %s: it is not established: %w", name, err)
+	}
+	l.mapper.Reset()
+	return nil
+}
+
+func conditionTrue(object *unstructured.Unstructured, wanted string) bool {
+	_, status := condition(object, wanted)
+	return status == "True"
+}
+
+func refusedNames(object *unstructured.Unstructured) error {
+	if message, status := condition(object, "NamesAccepted"); status == "False" {
+		return fmt.Errorf("its names are refused: %s", message)
+	}
+	return nil
+}
+
+func condition(object *unstructured.Unstructured, wanted string) (message, status string) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == wanted {
+			message, _ = c["message"].(string)
+			status, _ = c["status"].(string)
+		}
+	}
+	return message, status
+}
+
+// resource is where an object is written.
+func (l *Lab) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	return l.resourceOf(object.GroupVersionKind(), object.GetNamespace())
+}
+
+func (l *Lab) resourceOf(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	mapping, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		return l.client.Resource(mapping.Resource).Namespace(namespace), nil
+	}
+	return l.client.Resource(mapping.Resource), nil
+}
+
+// identify makes the credentials by which the subject acts: a token of its
+// service account, or an administrator's.
+func (l *Lab) identify(ctx context.Context) error {
+	account := l.config.Subject.Identity
+	if account.Name == "" {
+		l.identity = rest.CopyConfig(l.admin)
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(l.admin)
+	if err != nil {
+		return err
+	}
+	seconds := int64((24 * time.Hour).Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making a token for the service account %s/%s: %w", account.Namespace, account.Name, err)
+	}
+	l.identity = rest.AnonymousClientConfig(l.admin)
+	l.identity.BearerToken = token.Status.Token
+	l.identity.QPS = -1
+	return nil
+}
+
+// addresses are all that controllers of this lab may serve webhooks on.
+func (l *Lab) addresses() (all []net.IP) {
+	for slot := range slots {
+		all = append(all, l.address(slot).AsSlice())
+	}
+	return append(all, net.IPv4(127, 0, 0, 1))
+}

@@ -1,0 +1,213 @@
+// Package lab runs a controller in a world of its own: a plane that is brought
+// back to its baseline for each run, a proxy between the two, and whoever does
+// the steps of a scenario and the fault.
+//
+//	            ┌────────── plane (Reset before each run) ◀── steps, foreign writes
+//	store ◀─────┘              ▲
+//	  │ every commit           │ as its service account
+//	  ▼                        │
+//	rest? equal? ◀── Activity ─ apiproxy ◀── controller, a process, killed and started
+//	                             ▲
+//	                             └─ knock: one fault at one point
+//
+// One process holds one lab, because it can hold one plane.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/controlplane"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Config is what a lab is made of.
+type Config struct {
+	Subject subject.Subject `json:"subject"`
+	// Profile names the plane's controllers, as koboshi up has them.
+	Profile string `json:"profile"`
+	// OldServer makes the API server refuse streaming lists, as servers before
+	// 1.34 do; then clients list with resourceVersion=0 when they start.
+	OldServer bool `json:"oldServer,omitempty"`
+	// Key makes hashes of secret values; it has to be the same in all labs of a
+	// check.
+	Key []byte `json:"key"`
+	// Number tells labs of one machine apart, from 1 to 200: each has loopback
+	// addresses of its own.
+	Number int `json:"number"`
+	// Dir is a folder of the lab's own.
+	Dir string `json:"dir"`
+}
+
+// Lab is a plane with a subject installed.
+type Lab struct {
+	config   Config
+	plane    *controlplane.Plane
+	store    *store
+	admin    *rest.Config
+	client   dynamic.Interface
+	mapper   meta.ResettableRESTMapper
+	identity *rest.Config
+	certs    string // folder of the webhooks' certificate
+	explored map[string]bool
+}
+
+// A SetupError is something about the subject that makes a check impossible.
+type SetupError struct{ Err error }
+
+func (e *SetupError) Error() string { return e.Err.Error() }
+
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// New starts a plane and installs the subject. After an error nothing is left.
+func New(ctx context.Context, c Config) (*Lab, error) {
+	trace.UseKey(c.Key)
+	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
+	if err := l.startPlane(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.ready(ctx); err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	return l, nil
+}
+
+// Stop ends the plane.
+func (l *Lab) Stop() error { return l.plane.Stop() }
+
+// Failed is closed when the plane has failed by itself.
+func (l *Lab) Failed() <-chan struct{} { return l.plane.Failed() }
+
+func (l *Lab) startPlane(ctx context.Context) (err error) {
+	profile, err := controllers.Lookup(l.config.Profile)
+	if err != nil {
+		return &SetupError{err}
+	}
+	options := controlplane.Options{Profile: profile, Furnish: l.furnish}
+	if profile.Has(controllers.Scheduler) {
+		options.Nodes = 1
+	}
+	if l.config.OldServer {
+		options.APIServerFlags = []string{"--feature-gates=WatchList=false"}
+	}
+	l.plane, err = controlplane.Start(ctx, options)
+	var setup *SetupError
+	if errors.As(err, &setup) {
+		return setup
+	}
+	if err != nil {
+		return fmt.Errorf("starting a plane: %w", err)
+	}
+	return nil
+}
+
+// furnish installs what the subject needs, before there are controllers.
+func (l *Lab) furnish(ctx context.Context, admin *rest.Config) error {
+	if err := l.connect(admin); err != nil {
+		return err
+	}
+	if err := l.install(ctx); err != nil {
+		return &SetupError{err}
+	}
+	return nil
+}
+
+// connect makes the clients of an administrator.
+func (l *Lab) connect(admin *rest.Config) (err error) {
+	l.admin = admin
+	l.admin.QPS = -1
+	l.admin.UserAgent = "koboshi-check"
+	if l.client, err = dynamic.NewForConfig(l.admin); err != nil {
+		return err
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(l.admin)
+	if err != nil {
+		return err
+	}
+	l.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
+	return nil
+}
+
+// ready becomes the administrator that everybody can be, and takes the baseline.
+func (l *Lab) ready(ctx context.Context) error {
+	admin, err := clientcmd.BuildConfigFromFlags("", l.plane.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("reading the plane's kubeconfig: %w", err)
+	}
+	if err := l.connect(admin); err != nil {
+		return err
+	}
+	if err := l.identify(ctx); err != nil {
+		return &SetupError{err}
+	}
+	// The store is followed for as long as the plane lives.
+	go func() { _ = l.plane.Follow(context.WithoutCancel(ctx), l.store.take) }()
+	if err := l.plane.Checkpoint(ctx); err != nil {
+		return err
+	}
+	return l.caughtUp(ctx)
+}
+
+// caughtUp waits until the store's follower has seen everything there is now.
+func (l *Lab) caughtUp(ctx context.Context) error {
+	revision, err := l.plane.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		next := l.store.touched.next()
+		if seen, _ := l.store.seen(); seen >= revision {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.plane.Failed():
+			return errPlane
+		}
+	}
+}
+
+var errPlane = errors.New("the plane ended by itself; its log says why")
+
+// address is the loopback address of one of the controllers that run at once.
+func (l *Lab) address(slot int) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, 80, byte(l.config.Number), byte(slot + 1)})
+}
+
+// cluster is how a scenario's steps reach the plane.
+func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) scenario.Cluster {
+	return scenario.Cluster{
+		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Endpoints: endpoints, Dir: dir,
+	}
+}
+
+// file writes something that only the user may read into the lab's folder.
+func (l *Lab) file(name string, data []byte) (string, error) {
+	path := filepath.Join(l.config.Dir, name)
+	return path, os.WriteFile(path, data, 0o600)
+}
+
+func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }
+
+// patience is how long a stage of healing may take. A client waits up to a
+// second where it is told to, and back-off after a few failures is shorter.
+const patience = 4 * time.Second

@@ -1,0 +1,254 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Marks that somebody else leaves. They are harmless, and not compared.
+const (
+	touchedMark   = "check.koboshi.dev/touched"
+	holdFinalizer = "check.koboshi.dev/hold"
+)
+
+// momentary are the faults that happen when all is at rest.
+var momentary = map[fault.Kind]func(context.Context, *knock) error{
+	fault.Restart:      func(_ context.Context, k *knock) error { k.run.controller.killAndStart(nil); return nil },
+	fault.DeleteChild:  deleteChild,
+	fault.EditChild:    editChild,
+	fault.AddFinalizer: addFinalizer,
+	fault.StaleRestart: staleRestart,
+	fault.LoseLease:    loseLease,
+}
+
+// touch has somebody else write the object: its version rises, and a write that
+// rests on the old one meets a genuine conflict.
+func (r *run) touch(ctx context.Context, t trace.Target) error {
+	var resource dynamic.ResourceInterface = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
+	if t.Namespace != "" {
+		resource = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource}).Namespace(t.Namespace)
+	}
+	return annotate(ctx, resource, t.Name)
+}
+
+// annotate is a write that changes the object but nothing that anybody reads.
+func annotate(ctx context.Context, resource dynamic.ResourceInterface, name string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, touchedMark, time.Now().Format(time.RFC3339Nano))
+	_, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"})
+	return err
+}
+
+// poke touches every object of the kinds that the controller reconciles.
+func (r *run) poke(ctx context.Context) error {
+	primary := r.lab.config.Subject.Primary
+	found := r.lab.store.find(func(ref state.Ref, _ state.Object) bool {
+		return slices.Contains(primary, ref.GroupKind.String())
+	})
+	for _, object := range found {
+		u := &unstructured.Unstructured{Object: object}
+		resource, err := r.lab.resource(u)
+		if err == nil {
+			err = annotate(ctx, resource, u.GetName())
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("touching %s %s: %w", u.GetKind(), nameOf(u), err)
+		}
+	}
+	return nil
+}
+
+// target finds the object that a fault names, by the name that it has in every
+// run.
+func (k *knock) target() (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
+	all := k.run.lab.store.find(func(state.Ref, state.Object) bool { return true })
+	found := k.run.lesson.Reference.Mask.Find(all, k.fault.Target)
+	if len(found) == 0 {
+		return nil, nil, fmt.Errorf("there is no %s in this run", k.fault.Target)
+	}
+	object := &unstructured.Unstructured{Object: all[found[0]]}
+	resource, err := k.run.lab.resource(object)
+	return object, resource, err
+}
+
+func deleteChild(ctx context.Context, k *knock) error {
+	object, resource, err := k.target()
+	if err != nil {
+		return err
+	}
+	uid := object.GetUID()
+	background := metav1.DeletePropagationBackground
+	return resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+}
+
+// editChild changes one field, by what is legal for any field of its type.
+func editChild(ctx context.Context, k *knock) error {
+	object, resource, err := k.target()
+	if err != nil {
+		return err
+	}
+	path := strings.Split(k.fault.Field, ".")
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if err != nil || !found {
+		return fmt.Errorf("%s has no field %s in this run", k.fault.Target, k.fault.Field)
+	}
+	other, err := otherValue(value)
+	if err != nil {
+		return fmt.Errorf("field %s: %w", k.fault.Field, err)
+	}
+	patch := map[string]any{}
+	if err := unstructured.SetNestedField(patch, other, path...); err != nil {
+		return err
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: "somebody"})
+	return err
+}
+
+var errNoOther = errors.New("nobody knows another value for it")
+
+func otherValue(value any) (any, error) {
+	switch v := value.(type) {
+	case bool:
+		return !v, nil
+	case int64:
+		return v + 1, nil
+	case float64:
+		return v + 1, nil
+	case string:
+		if strings.HasPrefix(v, "hmac:") {
+			return nil, errNoOther
+		}
+		return v + "x", nil
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if other, err := otherValue(v[key]); err == nil {
+				return map[string]any{key: other}, nil
+			}
+		}
+	}
+	return nil, errNoOther
+}
+
+// addFinalizer has somebody else hold an object until the step after this one has
+// come to rest.
+func addFinalizer(ctx context.Context, k *knock) error {
+	object, resource, err := k.target()
+	if err != nil {
+		return err
+	}
+	name := object.GetName()
+	if err := setFinalizer(ctx, resource, name, true); err != nil {
+		return err
+	}
+	k.keep(k.run.stepAfter(k.fault.Point.Step), func() {
+		_ = setFinalizer(ctx, resource, name, false) // it may be gone
+	})
+	return nil
+}
+
+// setFinalizer adds or removes it, as somebody does who means no other.
+func setFinalizer(ctx context.Context, resource dynamic.ResourceInterface, name string, add bool) error {
+	for range 5 {
+		object, err := resource.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		finalizers := slices.DeleteFunc(object.GetFinalizers(), func(f string) bool { return f == holdFinalizer })
+		if add {
+			finalizers = append(finalizers, holdFinalizer)
+		}
+		object.SetFinalizers(finalizers)
+		if _, err = resource.Update(ctx, object, metav1.UpdateOptions{FieldManager: "somebody"}); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return errors.New("the object changes all the time")
+}
+
+// staleRestart restarts the controller on an API server that lags: what it lists
+// with resourceVersion=0 is of an earlier moment, and the watch from there comes
+// later.
+func staleRestart(_ context.Context, k *knock) error {
+	target, _ := fault.ParseResource(k.fault.Point.Resource)
+	kind, err := k.run.lab.mapper.KindFor(schema.GroupVersionResource{Group: target.Group, Resource: target.Resource})
+	if err != nil {
+		return err
+	}
+	if kind.Kind == "Secret" {
+		return errors.New("earlier values of Secrets are not kept")
+	}
+	items, version, err := k.earlier(kind.GroupKind())
+	if err != nil {
+		return err
+	}
+	c := k.run.controller
+	c.prepare(func(p *apiproxy.Proxy) {
+		p.Past(ofType(target), func(trace.Target) ([]json.RawMessage, string) { return items, version })
+		p.Hold(ofType(target))
+	})
+	k.keep(k.fault.Point.Step, func() {
+		c.prepare(nil)
+		c.proxies(func(p *apiproxy.Proxy) { p.Release() })
+	})
+	c.killAndStart(nil)
+	return nil
+}
+
+// earlier is the type as it was after the change that the fault names.
+func (k *knock) earlier(kind schema.GroupKind) (items []json.RawMessage, version string, err error) {
+	history := k.run.lab.store.history()
+	now := state.Snapshot{}
+	for ref, object := range history.Baseline {
+		if ref.GroupKind == kind {
+			now[ref] = object
+		}
+	}
+	n := 0
+	for _, change := range history.Changes {
+		if change.Ref.GroupKind != kind {
+			continue
+		}
+		now[change.Ref] = change.After
+		if change.After == nil {
+			delete(now, change.Ref)
+		}
+		if n++; n > k.fault.Revision {
+			version = formatRevision(change.Revision)
+			break
+		}
+	}
+	if version == "" {
+		return nil, "", fmt.Errorf("there were %d changes of %s in this run, and not %d", n, kind, k.fault.Revision+1)
+	}
+	for _, object := range now {
+		data, err := json.Marshal(object)
+		if err != nil {
+			return nil, "", err
+		}
+		items = append(items, data)
+	}
+	return items, version, nil
+}

@@ -1,0 +1,145 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+const (
+	// shortestWindow is the least time without a change after which a world is
+	// taken to be at rest, longestWindow the most that is learnt.
+	shortestWindow = 100 * time.Millisecond
+	longestWindow  = 3 * time.Second
+	// firstWindow is that of the first run, from which the window is learnt.
+	firstWindow = 700 * time.Millisecond
+	// silence is how long a controller may not ask for anything either; who asks
+	// all the time is not waited for longer than this many windows.
+	silence    = 40 * time.Millisecond
+	mostAsking = 6
+	// upTimeout is how long a controller may take until it watches something. One
+	// that only asks from time to time never does.
+	upTimeout = 3 * time.Second
+)
+
+// rest waits until all has come to rest, and says whether it did. Nothing is
+// polled: whoever changes something wakes it.
+func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
+	began := time.Now()
+	deadline := began.Add(timeout)
+	for {
+		store, api := r.lab.store.touched.next(), r.controller.touched.next()
+		left, err := r.unrest(began)
+		switch {
+		case err != nil:
+			return false, err
+		case left <= 0:
+			if err := r.lab.caughtUp(ctx); err != nil {
+				return false, err
+			}
+			if left, err = r.unrest(began); err != nil || left <= 0 {
+				return err == nil, err
+			}
+		case time.Now().After(deadline):
+			return false, nil
+		}
+		timer := time.NewTimer(min(left, time.Until(deadline)+time.Millisecond))
+		select {
+		case <-store:
+		case <-api:
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-r.lab.Failed():
+			err = errPlane
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// unrest is how long nothing may happen any more for the world to be at rest; 0
+// means that it is. Nothing that happened before began counts.
+func (r *run) unrest(began time.Time) (time.Duration, error) {
+	a, err := r.controller.activity()
+	if err != nil {
+		return 0, err
+	}
+	now := time.Now()
+	if a.starting || a.inFlight > 0 {
+		return r.window, nil
+	}
+	if up := now.Sub(a.begun); !r.down && a.streams < r.streams && (up < upTimeout || a.requests == 0) {
+		return r.window, nil
+	}
+	_, moved := r.lab.store.seen()
+	if moved.Before(began) {
+		moved = began
+	}
+	still := now.Sub(moved)
+	left := r.window - still
+	if asking := silence - now.Sub(a.lastRequest); asking > left && still < mostAsking*r.window {
+		left = asking
+	}
+	return max(left, 0), nil
+}
+
+// becomes waits until the world at rest is as in the reference, and says whether
+// it came to that within the time.
+func (r *run) becomes(ctx context.Context, name string, step *scenario.Step, within time.Duration) (bool, error) {
+	deadline := time.Now().Add(within)
+	for {
+		store := r.lab.store.touched.next()
+		// The request at which the fault is applied may come only now.
+		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
+			return false, err
+		}
+		if right, err := r.right(ctx, name, step); right || err != nil {
+			return right, err
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false, nil
+		}
+		if len(r.scenario.Ledger) > 0 {
+			left = min(left, r.window) // nobody tells when something changes outside
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-store:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// right says whether the world is as in the reference after that step, in the
+// cluster and outside, and as the scenario expects.
+func (r *run) right(ctx context.Context, name string, step *scenario.Step) (bool, error) {
+	want := r.lesson.Reference.World(name)
+	if len(want.Diff(r.world())) > 0 || len(r.unmet(ctx, step)) > 0 {
+		return false, nil
+	}
+	if len(r.scenario.Ledger) == 0 {
+		return true, nil
+	}
+	lines, err := scenario.ReadLedger(ctx, r.scenario, r.cluster())
+	return r.lesson.Reference.LedgerRight(name, lines), err
+}
+
+// world is the canonical state of now.
+func (r *run) world() state.World {
+	history := r.lab.store.history()
+	revision, _ := r.lab.store.seen()
+	return r.lesson.Reference.Mask.Canonical(history.At(revision))
+}

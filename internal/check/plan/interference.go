@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// interference plans what other people do to the controller's objects.
+func (m *maker) interference() {
+	m.meddle()
+	for i, s := range m.read.steps {
+		if s.say != nil && s.say.Delete != nil {
+			m.hold(i)
+		}
+	}
+}
+
+// meddle deletes and changes, of each kind, one object that the controller made,
+// at the first rest at which there is one. Others of the kind go through the same
+// code.
+func (m *maker) meddle() {
+	done := map[schema.GroupKind]bool{}
+	for _, s := range m.read.steps {
+		byKind := m.read.standing(s)
+		for _, gk := range sortedKinds(byKind) {
+			if done[gk] || m.read.noChild(gk) {
+				continue
+			}
+			done[gk] = true
+			m.meddleWith(m.pick(byKind[gk]), s)
+		}
+	}
+}
+
+// meddleWith plans the faults at one object.
+func (m *maker) meddleWith(ref state.Ref, s step) {
+	point, target := fault.Point{Step: s.Name}, m.targetOf(ref)
+	m.propose(fault.Fault{Kind: fault.DeleteChild, Point: point, Target: target}, interference, 0)
+	object := m.read.at(ref, s)
+	for _, field := range m.read.ownedFields(ref, object) {
+		f := fault.Fault{Kind: fault.EditChild, Point: point, Target: target, Field: field}
+		switch {
+		case isFixed(m.read.typeOf(ref.GroupKind), field):
+			m.skip(f, "the API server lets nobody change this field")
+		case !changeable(valueAt(object, field)):
+			m.skip(f, "nobody knows another value for it: it is a list, empty, or secret")
+		default:
+			m.propose(f, interference, 2)
+		}
+	}
+}
+
+// pick chooses by the seed among objects of a kind.
+func (m *maker) pick(refs []state.Ref) state.Ref {
+	best, least := refs[0], uint64(0)
+	for i, ref := range refs {
+		if h := mix(m.in.Seed, m.targetOf(ref)); i == 0 || h < least {
+			best, least = ref, h
+		}
+	}
+	return best
+}
+
+// mix is a number that looks random and is the same for the same seed and text.
+func mix(seed uint64, text string) uint64 {
+	h := fnv.New64a()
+	h.Write(binary.LittleEndian.AppendUint64(nil, seed))
+	h.Write([]byte(text))
+	x := h.Sum64() // FNV's last byte reaches only the low bits: mix once more
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// valueAt is the field of an object.
+func valueAt(object state.Object, field string) any {
+	var v any = object
+	for _, part := range strings.Split(field, ".") {
+		m, _ := v.(map[string]any)
+		v = m[part]
+	}
+	return v
+}
+
+// changeable says that there is another value of the same type: a number or text
+// more, the other truth, or such a value within.
+func changeable(v any) bool {
+	switch v := v.(type) {
+	case bool, int, int64, float64:
+		return true
+	case string:
+		return !strings.HasPrefix(v, "hmac:") // a hash: the real one is not known
+	case map[string]any:
+		for _, inner := range v {
+			if changeable(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hold puts a finalizer on what a step deletes, and on one object of each kind
+// that goes with it, at the rest before.
+func (m *maker) hold(i int) {
+	s := m.read.steps[i]
+	d := s.say.Delete
+	primary := state.Ref{GroupKind: kindOf(d.ObjectRef), Namespace: d.Namespace, Name: d.Name}
+	if i == 0 {
+		m.skip(fault.Fault{Kind: fault.AddFinalizer, Target: m.targetOf(primary)}, "there is no rest before the first step")
+		return
+	}
+	point := fault.Point{Step: m.read.steps[i-1].Name}
+	m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(primary)}, interference, 1)
+	before, after := m.read.standing(m.read.steps[i-1]), m.read.standing(s)
+	for _, gk := range sortedKinds(before) {
+		going := missing(before[gk], after[gk])
+		if len(going) == 0 || m.read.noChild(gk) {
+			continue
+		}
+		m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(m.pick(going))}, interference, 1)
+	}
+}
+
+func kindOf(ref scenario.ObjectRef) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// missing are the objects of the first list that are not in the second.
+func missing(from, in []state.Ref) []state.Ref {
+	there := map[state.Ref]bool{}
+	for _, ref := range in {
+		there[ref] = true
+	}
+	var gone []state.Ref
+	for _, ref := range from {
+		if !there[ref] {
+			gone = append(gone, ref)
+		}
+	}
+	return gone
+}
+
+// mostLeases is how many changes of leader there are in a scenario: each has to
+// wait until a Lease has run out.
+const mostLeases = 2
+
+// leadership lets a second instance take over at a rest after which there is still
+// something to write: two that believe to lead show it by writing.
+func (m *maker) leadership() {
+	probe := fault.Fault{Kind: fault.LoseLease}
+	if ok, why := fault.Legal(probe, m.read.facts); !ok {
+		m.skip(probe, why)
+		return
+	}
+	n := 0
+	for i, s := range m.read.steps {
+		f := fault.Fault{Kind: fault.LoseLease, Point: fault.Point{Step: s.Name}}
+		switch {
+		case i+1 == len(m.read.steps), !m.read.writesIn(m.read.steps[i+1].Name):
+			m.skip(f, "the controller writes nothing in the step after it")
+		case n == mostLeases:
+			m.skip(f, "the lease is lost at two earlier rests already")
+		default:
+			n++
+			m.propose(f, interference, 5)
+		}
+	}
+}
+
+// writesIn says that the controller changes something in a step.
+func (r *reading) writesIn(name string) bool {
+	for i := range r.requests {
+		if q := &r.requests[i]; q.point.Step == name && r.effective(q) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,267 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+func TestWatchesAreDelayedFromEachOwnWriteAndFromEachStep(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.DelayWatch), []string{
+		"watch of deployments.apps delayed from POST deployments.apps default/a on, in step create",
+		"watch of widgets.example.com delayed from PUT widgets.example.com/status default/a on, in step create",
+		"watch of deployments.apps delayed from PUT deployments.apps default/a on, in step up",
+		"watch of deployments.apps delayed from PUT deployments.apps default/a on, in step back",
+		"watch of deployments.apps delayed from POST deployments.apps default/a on, in step again",
+		"watch of widgets.example.com delayed from PUT widgets.example.com/status default/a on, in step again",
+		"watch of widgets.example.com delayed from the beginning of step create on",
+		"watch of deployments.apps delayed from the beginning of step create on",
+		"watch of widgets.example.com delayed from the beginning of step up on",
+		"watch of deployments.apps delayed from the beginning of step up on",
+		"watch of widgets.example.com delayed from the beginning of step back on",
+		"watch of deployments.apps delayed from the beginning of step back on",
+		"watch of widgets.example.com delayed from the beginning of step delete on",
+		"watch of deployments.apps delayed from the beginning of step delete on",
+		"watch of widgets.example.com delayed from the beginning of step again on",
+		"watch of deployments.apps delayed from the beginning of step again on",
+	})
+	expect(t, why(p, fault.DelayWatch, "configmaps"), []string{
+		"the controller does not watch configmaps", "the controller does not watch configmaps",
+	})
+}
+
+func TestStatesAreLostWhereTheWorldComesBack(t *testing.T) {
+	expect(t, find(Make(life().input()), fault.LoseStates), []string{
+		"watch of widgets.example.com missed what happened from step up to step back",
+		"watch of deployments.apps missed what happened from step up to step back",
+		"watch of widgets.example.com missed what happened in step delete",
+		"watch of deployments.apps missed what happened in step delete",
+		"watch of widgets.example.com missed what happened from step delete to step again",
+		"watch of deployments.apps missed what happened from step delete to step again",
+	})
+}
+
+// held is a life whose Widget has the controller's finalizer.
+func held(finalizer string) *story {
+	s := newStory("held")
+	s.does("watch", target("widgets", ""), nil)
+	with := func(more map[string]any) state.Object {
+		metadata := map[string]any{"finalizers": []any{finalizer}}
+		for k, v := range more {
+			metadata[k] = v
+		}
+		return widget(1, metadata)
+	}
+	s.step(apply("create"))
+	s.commit(ref("widgets", "a"), with(nil))
+	s.step(remove("delete"))
+	s.commit(ref("widgets", "a"), with(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+	s.commit(ref("widgets", "a"), nil)
+	s.step(apply("again"))
+	s.commit(ref("widgets", "a"), with(nil))
+	return s
+}
+
+func TestADeletionThatWaitsForTheControllerCannotBeMissed(t *testing.T) {
+	p := Make(held("example.com/cleanup").input())
+	if got := find(p, fault.LoseStates); len(got) != 0 {
+		t.Errorf("planned %v", got)
+	}
+	if got := why(p, fault.LoseStates, "delete"); len(got) != 2 || !strings.Contains(got[0], "finalizer") {
+		t.Errorf("skipped because %q", got)
+	}
+	if got := find(Make(held("foregroundDeletion").input()), fault.LoseStates); len(got) != 2 {
+		t.Errorf("Kubernetes' own finalizer waits for no controller, but planned is %v", got)
+	}
+}
+
+func TestItIsRestartedAtEachRestAndDownInEachStepThatActs(t *testing.T) {
+	s := newStory("s")
+	s.does("watch", target("widgets", ""), nil)
+	s.step(apply("create"))
+	s.step(scenario.Step{Name: "look"})
+	asleep := apply("asleep")
+	asleep.WhileDown = true
+	s.step(asleep)
+	s.commit(ref("widgets", "a"), widget(1, nil))
+	p := Make(s.input())
+	expect(t, find(p, fault.Restart), []string{
+		"restarted at rest after step create", "restarted at rest after step look", "restarted at rest after step asleep",
+	})
+	expect(t, find(p, fault.DownDuring), []string{"down while step create was done"})
+	expect(t, why(p, fault.DownDuring, ""), []string{
+		"the step changes nothing", "the scenario does the step while it is down anyway",
+	})
+	if got := find(p, fault.DelayWatch); len(got) != 0 {
+		t.Errorf("while nobody watches planned is %v", got)
+	}
+}
+
+func TestOldListsAreShownAtTheirOwnRestAndAtTheNext(t *testing.T) {
+	s := newStory("s")
+	s.does("list", target("widgets", ""), func(c *trace.Call) { c.Path = "/apis/example.com/v1/widgets?resourceVersion=0" })
+	s.does("watch", target("widgets", ""), nil)
+	s.step(apply("one"))
+	s.commit(ref("widgets", "a"), widget(1, nil))
+	s.step(apply("two"))
+	s.commit(ref("widgets", "a"), widget(2, nil))
+	s.commit(ref("widgets", "a"), widget(3, nil))
+	s.step(apply("else"))
+	s.commit(ref("configmaps", "x"), state.Object{})
+	s.step(remove("three"))
+	s.commit(ref("widgets", "a"), nil)
+	var got []string
+	for _, f := range Make(s.input()).Faults {
+		if f.Fault.Kind == fault.StaleRestart {
+			got = append(got, fmt.Sprintf("%s %d", f.Fault.Point.Step, f.Fault.Revision))
+			if f.Phase != staleLists {
+				t.Errorf("%s is in phase %d", f, f.Phase)
+			}
+		}
+	}
+	expect(t, got, []string{"two 0", "two 1", "three 2"})
+}
+
+func TestStaleRestartsGrowWithTheCommitsAndNotWithTheirSquare(t *testing.T) {
+	const commits = 200
+	s := newStory("s")
+	s.does("list", target("widgets", ""), func(c *trace.Call) { c.Path = "/x?resourceVersion=0" })
+	s.does("watch", target("widgets", ""), nil)
+	for i := range commits {
+		s.step(apply(fmt.Sprint("step", i)))
+		s.commit(ref("widgets", "a"), widget(i, nil))
+	}
+	if n := len(find(Make(s.input()), fault.StaleRestart)); n > 2*commits {
+		t.Errorf("%d stale restarts for %d commits", n, commits)
+	}
+}
+
+func TestAClientThatAsksForTheLatestGetsNoOldLists(t *testing.T) {
+	p := Make(life().input())
+	if got := find(p, fault.StaleRestart); len(got) != 0 {
+		t.Errorf("planned %v", got)
+	}
+	if got := why(p, fault.StaleRestart, "widgets"); len(got) != 1 || !strings.Contains(got[0], "latest") {
+		t.Errorf("skipped because %q", got)
+	}
+}
+
+func TestOneObjectOfEachKindIsMeddledWith(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.DeleteChild), []string{
+		"somebody deleted ConfigMap default/a at rest after step create",
+		"somebody deleted Deployment.apps default/a at rest after step create",
+	})
+	expect(t, find(p, fault.EditChild), []string{
+		"somebody changed data of ConfigMap default/a at rest after step create",
+		"somebody changed spec.replicas of Deployment.apps default/a at rest after step create",
+	})
+	expect(t, why(p, fault.EditChild, "spec.selector"), []string{"the API server lets nobody change this field"})
+	expect(t, find(p, fault.AddFinalizer), []string{
+		"somebody put a finalizer on Widget.example.com default/a at rest after step back, and took it off later",
+		"somebody put a finalizer on ConfigMap default/a at rest after step back, and took it off later",
+		"somebody put a finalizer on Deployment.apps default/a at rest after step back, and took it off later",
+	})
+}
+
+func TestWhatOthersMadeIsLeftAloneUnlessThePrimaryControlsIt(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	owner := func(kind string) map[string]any {
+		return map[string]any{"ownerReferences": []any{map[string]any{
+			"apiVersion": "example.com/v1", "kind": kind, "name": "a", "controller": true}}}
+	}
+	s.commit(ref("configmaps", "free"), object("ConfigMap", "free", nil, nil))
+	s.commit(ref("pods", "other"), object("Pod", "other", nil, owner("Gadget")))
+	s.commit(ref("deployments", "mine"), object("Deployment", "mine", nil, owner("Widget")))
+	expect(t, find(Make(s.input()), fault.DeleteChild),
+		[]string{"somebody deleted Deployment.apps default/mine at rest after step create"})
+}
+
+func TestWhatIsAboutToGoIsLeftAlone(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.writes("create", "configmaps", "a", object("ConfigMap", "a", nil, nil))
+	s.commit(ref("configmaps", "a"), object("ConfigMap", "a", nil, map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+	if got := find(Make(s.input()), fault.DeleteChild); len(got) != 0 {
+		t.Errorf("planned %v", got)
+	}
+}
+
+func TestFieldsAreThoseThatTheControllerSet(t *testing.T) {
+	s := newStory("s")
+	s.agent = "widget-operator/v1 (linux)"
+	s.step(apply("create"))
+	fields := func(text string) (set map[string]any) {
+		if err := json.Unmarshal([]byte(text), &set); err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	d := deployment(1)
+	d["metadata"].(map[string]any)["managedFields"] = []any{
+		map[string]any{"manager": "widget-operator", "fieldsV1": fields(`{"f:spec":{".":{},"f:replicas":{}}}`)},
+		map[string]any{"manager": "kube-controller-manager", "fieldsV1": fields(`{"f:spec":{"f:paused":{}}}`)},
+		map[string]any{"manager": "widget-operator", "subresource": "status", "fieldsV1": fields(`{"f:spec":{"f:odd":{}}}`)},
+	}
+	s.writes("create", "deployments", "a", d)
+	expect(t, find(Make(s.input()), fault.EditChild),
+		[]string{"somebody changed spec.replicas of Deployment.apps default/a at rest after step create"})
+}
+
+func TestTheSeedChoosesAmongObjectsOfAKind(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	for i := range 8 {
+		s.writes("create", "configmaps", fmt.Sprint("c", i), state.Object{})
+	}
+	in := s.input()
+	chosen := map[string]bool{}
+	for seed := range uint64(20) {
+		in.Seed = seed
+		got := find(Make(in), fault.DeleteChild)
+		if len(got) != 1 {
+			t.Fatalf("planned %v, want one of the kind", got)
+		}
+		chosen[got[0]] = true
+	}
+	if len(chosen) < 3 {
+		t.Errorf("20 seeds chose only %v", chosen)
+	}
+}
+
+func TestALeaseIsLostWhereThereIsStillSomethingToWrite(t *testing.T) {
+	if p := Make(life().input()); len(find(p, fault.LoseLease)) != 0 || len(why(p, fault.LoseLease, "")) != 1 {
+		t.Errorf("without election: %v, %v", find(p, fault.LoseLease), why(p, fault.LoseLease, ""))
+	}
+	in := life().input()
+	in.Subject = &subject.Subject{Election: []string{"--leader-elect"}}
+	expect(t, find(Make(in), fault.LoseLease), []string{
+		"lost its Lease to a second instance at rest after step create",
+		"lost its Lease to a second instance at rest after step up",
+	})
+}
+
+func TestOddPluralsAreLearntFromDefinitions(t *testing.T) {
+	s := newStory("s")
+	s.does("watch", trace.Target{Group: "example.com", Resource: "widgetry"}, nil)
+	s.step(apply("create"))
+	s.commit(ref("widgets", "a"), widget(1, nil))
+	in := s.input()
+	in.Subject.Install = []unstructured.Unstructured{{Object: map[string]any{
+		"kind": "CustomResourceDefinition",
+		"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Widget", "plural": "widgetry"}},
+	}}}
+	expect(t, find(Make(in), fault.DelayWatch),
+		[]string{"watch of widgetry.example.com delayed from the beginning of step create on"})
+}

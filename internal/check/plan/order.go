@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+)
+
+// known is added to the rank of a fault that an earlier scenario has in a step of
+// the same name: scenarios begin alike, and what a budget leaves out should be
+// what has been tried before.
+const known = 20
+
+// Order makes one queue of the plans of all scenarios: the phases one after the
+// other; within a phase the likely first, scenario by turns; within a scenario the
+// cheap first. Only what is equal in all that is shuffled, by the seed.
+func Order(plans []Plan, seed uint64) []Planned {
+	groups := map[[2]int]map[string][]Planned{} // by phase and rank, then scenario
+	var turns []string
+	seen := map[string]bool{}
+	for _, plan := range plans {
+		for _, p := range plan.Faults {
+			if !slices.Contains(turns, p.Scenario) {
+				turns = append(turns, p.Scenario)
+			}
+			key := [2]int{p.Phase, p.Rank}
+			like := regardless(p.Fault)
+			if seen[like] {
+				key[1] += known
+			}
+			seen[like] = true
+			if groups[key] == nil {
+				groups[key] = map[string][]Planned{}
+			}
+			groups[key][p.Scenario] = append(groups[key][p.Scenario], p)
+		}
+	}
+	var queue []Planned
+	for _, key := range sortedKeys(groups) {
+		queue = append(queue, byTurns(groups[key], turns, seed)...)
+	}
+	return queue
+}
+
+// regardless is a fault without its scenario.
+func regardless(f fault.Fault) string {
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a fault: %v", err)) // strings and numbers only
+	}
+	return string(data)
+}
+
+func sortedKeys(groups map[[2]int]map[string][]Planned) [][2]int {
+	keys := make([][2]int, 0, len(groups))
+	for key := range groups {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b [2]int) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	})
+	return keys
+}
+
+// byTurns takes one fault of each scenario, again and again.
+func byTurns(group map[string][]Planned, turns []string, seed uint64) []Planned {
+	longest := 0
+	for _, list := range group {
+		slices.SortStableFunc(list, func(a, b Planned) int {
+			return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(mix(seed, a.ID), mix(seed, b.ID)))
+		})
+		longest = max(longest, len(list))
+	}
+	var queue []Planned
+	for i := range longest {
+		for _, scenario := range turns {
+			if list := group[scenario]; i < len(list) {
+				queue = append(queue, list[i])
+			}
+		}
+	}
+	return queue
+}
+
+// Shard is the i-th of n parts, counted from 1, in the order of p. It goes by the
+// ID alone: machines that have learnt slightly different plans still leave no
+// fault to nobody, and none to two.
+func Shard(p []Planned, i, n int) []Planned {
+	if n <= 1 {
+		return p
+	}
+	var part []Planned
+	for _, planned := range p {
+		if mix(0, planned.ID)%uint64(n) == uint64(i-1) {
+			part = append(part, planned)
+		}
+	}
+	return part
+}
+
+// Explored are the states from which a restarted controller has been watched. A
+// restart takes its memory, so the store is all the state there is: the same store
+// with the same rest of the scenario has the same future, and needs no second run.
+// Outside the cluster that does not hold: with endpoints it is not to be asked.
+//
+// The zero value knows nothing. It may be used from many goroutines.
+type Explored struct {
+	mu     sync.Mutex
+	hashes map[string]bool
+}
+
+// Seen says whether a state is known, and knows it from then on. The hash has to
+// be of the canonical store, and of the scenario and its step.
+func (e *Explored) Seen(stateHash string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hashes[stateHash] {
+		return true
+	}
+	if e.hashes == nil {
+		e.hashes = map[string]bool{}
+	}
+	e.hashes[stateHash] = true
+	return false
+}
+
+// Forget takes a state back: the run that explored it came to no result.
+func (e *Explored) Forget(stateHash string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.hashes, stateHash)
+}

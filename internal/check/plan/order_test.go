@@ -1,0 +1,237 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// randomStory is a scenario with anything in it, drawn by the seed.
+func randomStory(seed int64) *story {
+	rng := rand.New(rand.NewSource(seed))
+	s := newStory(fmt.Sprint("random-", seed))
+	resources := []string{"widgets", "configmaps", "deployments", "pods", "widgets/status", "leases"}
+	one := func() string { return resources[rng.Intn(len(resources))] }
+	for range rng.Intn(4) {
+		s.does("watch", target(one(), ""), nil)
+		s.does("list", target(one(), ""), func(c *trace.Call) { c.Path = []string{"/x", "/x?resourceVersion=0"}[rng.Intn(2)] })
+	}
+	for i := range rng.Intn(6) {
+		say := []scenario.Step{apply(""), remove(""), {}}[rng.Intn(3)]
+		say.Name, say.WhileDown = fmt.Sprint("step", i), rng.Intn(5) == 0
+		if i > 1 && rng.Intn(2) == 0 {
+			say.SameAs = fmt.Sprint("step", i-2)
+		}
+		s.step(say)
+		for range rng.Intn(12) {
+			s.anything(rng, one(), fmt.Sprint("o", rng.Intn(3)))
+		}
+		if rng.Intn(3) == 0 {
+			s.rest()
+			s.repeats("update", one(), "o1")
+		}
+	}
+	return s
+}
+
+// anything is one thing that somebody does.
+func (s *story) anything(rng *rand.Rand, resource, name string) {
+	object := state.Object{"spec": map[string]any{"x": rng.Intn(5)}, "metadata": map[string]any{"resourceVersion": "1"}}
+	switch rng.Intn(7) {
+	case 0:
+		s.commit(ref("widgets", name), object)
+	case 1:
+		s.repeats("patch", resource, name)
+	case 2:
+		s.does("get", target(resource, name), nil)
+	case 3:
+		s.does("put", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path = "s3", "/"+name })
+	case 4:
+		if s.store[ref("configmaps", name)] != nil {
+			s.writes("delete", "configmaps", name, nil)
+		}
+	case 5:
+		s.writes("create", resource, name, object)
+	default:
+		s.writes("update", resource, name, object)
+	}
+}
+
+// plans are a few of them.
+func plans(from, n int64) []Plan {
+	var all []Plan
+	for seed := from; seed < from+n; seed++ {
+		all = append(all, Make(randomStory(seed).input()))
+	}
+	return all
+}
+
+func ids(queue []Planned) []string {
+	var all []string
+	for _, p := range queue {
+		all = append(all, p.ID)
+	}
+	return all
+}
+
+func TestMakeIsDeterministicForAnyStory(t *testing.T) {
+	faults := 0
+	for seed := range int64(60) {
+		first, second := Make(randomStory(seed).input()), Make(randomStory(seed).input())
+		if diff := gocmp.Diff(first, second); diff != "" {
+			t.Fatalf("seed %d (-first +second):\n%s", seed, diff)
+		}
+		seen := map[string]bool{}
+		for _, f := range first.Faults {
+			if seen[f.ID] {
+				t.Fatalf("seed %d plans %s twice", seed, f)
+			}
+			seen[f.ID] = true
+		}
+		faults += len(first.Faults)
+	}
+	if faults < 1000 {
+		t.Errorf("60 stories make %d faults: they test nothing", faults)
+	}
+}
+
+func TestOrderKeepsAllAndHasThePhasesInOrder(t *testing.T) {
+	for from := range int64(10) {
+		all := plans(from*10, 5)
+		var want []string
+		for _, p := range all {
+			want = append(want, ids(p.Faults)...)
+		}
+		queue := Order(all, uint64(from))
+		if !slices.IsSortedFunc(queue, func(a, b Planned) int { return cmp.Compare(a.Phase, b.Phase) }) {
+			t.Errorf("from %d: a phase begins before the one before it ends", from)
+		}
+		got := ids(queue)
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Errorf("from %d: %d faults in, %d out, or others", from, len(want), len(got))
+		}
+	}
+}
+
+func TestTheSeedDecidesOnlyAmongEquals(t *testing.T) {
+	all := plans(0, 4)
+	first, again, other := Order(all, 1), Order(all, 1), Order(all, 2)
+	if !slices.Equal(ids(first), ids(again)) {
+		t.Error("the same seed makes another order")
+	}
+	if slices.Equal(ids(first), ids(other)) {
+		t.Error("another seed makes the same order")
+	}
+	for i := range first {
+		a, b := first[i], other[i]
+		if a.Phase != b.Phase || a.Scenario != b.Scenario || a.Cost != b.Cost {
+			t.Fatalf("place %d is %s with one seed and %s with another", i, a, b)
+		}
+	}
+}
+
+func TestScenariosTakeTurns(t *testing.T) {
+	var all []Plan
+	for _, name := range []string{"a", "b", "c"} {
+		p := Plan{}
+		for i := range 4 {
+			f := fault.Fault{Kind: fault.KillLost, Point: fault.Point{Step: name, Object: fmt.Sprint(i)}}
+			p.Faults = append(p.Faults, Planned{ID: idOf(name, f), Scenario: name, Fault: f, Phase: 1})
+		}
+		all = append(all, p)
+	}
+	for i, p := range Order(all, 7) {
+		if want := []string{"a", "b", "c"}[i%3]; p.Scenario != want {
+			t.Errorf("place %d is of scenario %s, want %s", i, p.Scenario, want)
+		}
+	}
+}
+
+func TestWhatAnEarlierScenarioTriesComesLater(t *testing.T) {
+	planned := func(scenario, step string) Planned {
+		f := fault.Fault{Kind: fault.KillLost, Point: fault.Point{Step: step}}
+		return Planned{ID: idOf(scenario, f), Scenario: scenario, Fault: f, Phase: 1}
+	}
+	queue := Order([]Plan{
+		{Faults: []Planned{planned("one", "create"), planned("one", "scale")}},
+		{Faults: []Planned{planned("two", "create"), planned("two", "delete")}},
+	}, 3)
+	if last := queue[3]; last.Scenario != "two" || last.Fault.Point.Step != "create" {
+		t.Errorf("last is %s, want what scenario one has tried", last)
+	}
+}
+
+func TestShardsPartitionThePlanAndKeepItsOrder(t *testing.T) {
+	queue := Order(plans(0, 6), 1)
+	place := map[string]int{}
+	for i, p := range queue {
+		place[p.ID] = i
+	}
+	for _, n := range []int{1, 2, 3, 7, 16} {
+		seen := map[string]int{}
+		for i := 1; i <= n; i++ {
+			part := Shard(queue, i, n)
+			if !slices.IsSortedFunc(part, func(a, b Planned) int { return cmp.Compare(place[a.ID], place[b.ID]) }) {
+				t.Errorf("shard %d/%d is out of order", i, n)
+			}
+			if fair := len(queue) / n; len(part) < fair/2 || len(part) > 2*fair {
+				t.Errorf("shard %d/%d has %d of %d", i, n, len(part), len(queue))
+			}
+			for _, p := range part {
+				if other, ok := seen[p.ID]; ok {
+					t.Errorf("%s is in shards %d and %d of %d", p, other, i, n)
+				}
+				seen[p.ID] = i
+			}
+		}
+		if len(seen) != len(queue) {
+			t.Errorf("%d shards have %d of %d", n, len(seen), len(queue))
+		}
+	}
+}
+
+func TestAFaultIsInTheSameShardWhateverElseIsPlanned(t *testing.T) {
+	queue := Order(plans(0, 3), 1)
+	half := queue[:len(queue)/2]
+	for _, p := range Shard(half, 2, 3) {
+		if !slices.Contains(ids(Shard(queue, 2, 3)), p.ID) {
+			t.Errorf("%s changed its shard", p)
+		}
+	}
+}
+
+func TestAStateIsExploredOnce(t *testing.T) {
+	var e Explored
+	var first atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				if !e.Seen(fmt.Sprint(i)) {
+					first.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if first.Load() != 50 {
+		t.Errorf("50 states were new %d times", first.Load())
+	}
+	e.Forget("7")
+	if e.Seen("7") || !e.Seen("7") {
+		t.Error("a state that was taken back is not explored again, once")
+	}
+}

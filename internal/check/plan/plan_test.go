@@ -1,0 +1,400 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+func expect(t *testing.T, got, want []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryEffectiveWriteIsAPoint(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.KillLost), []string{
+		"killed after POST configmaps default/a (the answer was lost), in step create",
+		"killed after POST deployments.apps default/a (the answer was lost), in step create",
+		"killed after PUT widgets.example.com/status default/a (the answer was lost), in step create",
+		"killed after PUT deployments.apps default/a (the answer was lost), in step up",
+		"killed after PUT deployments.apps default/a (the answer was lost), in step back",
+		"killed after POST configmaps default/a (the answer was lost), in step again",
+		"killed after POST deployments.apps default/a (the answer was lost), in step again",
+		"killed after PUT widgets.example.com/status default/a (the answer was lost), in step again",
+	})
+}
+
+func TestAWriteThatChangesNothingIsNoPoint(t *testing.T) {
+	p := Make(life().input())
+	got := why(p, "", "PUT deployments.apps default/a in step create")
+	expect(t, got, []string{"it changed nothing (the resourceVersion stayed)"})
+}
+
+func TestAWriteWithTheRevisionOfSomebodyElseChangedNothing(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.commit(ref("deployments", "a"), deployment(1)) // by somebody else
+	s.add(trace.Entry{Instance: "controller-1", Watch: &trace.Watch{Type: "ADDED", ResourceVersion: fmt.Sprint(s.rev)}})
+	s.repeats("patch", "deployments", "a")
+	if p := Make(s.input()); len(find(p, fault.KillLost)) != 0 {
+		t.Errorf("planned %v", find(p, fault.KillLost))
+	}
+}
+
+func TestAnEventThatOvertakesItsAnswerDoesNotMakeTheWriteIdle(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.commit(ref("deployments", "a"), deployment(1))
+	s.add(trace.Entry{Instance: "controller-1", Watch: &trace.Watch{Type: "ADDED", ResourceVersion: fmt.Sprint(s.rev)}})
+	s.does("create", target("deployments", "a"), func(c *trace.Call) {
+		c.Took = 5 * time.Millisecond // it arrived before the event
+		c.ResourceVersion = fmt.Sprint(s.rev)
+	})
+	if p := Make(s.input()); len(find(p, fault.KillLost)) != 1 {
+		t.Errorf("planned %v, skipped %v", find(p, fault.KillLost), p.Skipped)
+	}
+}
+
+func TestTheWriteThatTakesOffTheLastFinalizerIsAPoint(t *testing.T) {
+	s := newStory("s")
+	held := widget(1, map[string]any{"finalizers": []any{"example.com/x"}})
+	s.step(apply("create"))
+	s.commit(ref("widgets", "a"), held)
+	s.step(remove("delete"))
+	going := widget(1, map[string]any{"finalizers": []any{"example.com/x"}, "deletionTimestamp": "2026-01-01T00:00:00Z"})
+	s.commit(ref("widgets", "a"), going)
+	old := fmt.Sprint(s.rev)
+	s.commit(ref("widgets", "a"), nil)
+	s.does("patch", target("widgets", "a"), func(c *trace.Call) {
+		c.ResourceVersion = old // the server answers with the object of the request
+		c.Response = encode(widget(1, map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+	})
+	expect(t, find(Make(s.input()), fault.KillLost),
+		[]string{"killed after PATCH widgets.example.com default/a (the answer was lost), in step delete"})
+}
+
+func TestADeletionIsFoundByItsObject(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.commit(ref("configmaps", "a"), state.Object{})
+	s.commit(ref("configmaps", "b"), state.Object{})
+	s.step(apply("change"))
+	s.writes("delete", "configmaps", "a", nil)                                                      // answered with a bare Status
+	s.does("delete", target("configmaps", "a"), func(c *trace.Call) { c.Code = 404 })               // gone
+	s.does("delete", target("configmaps", "b"), func(c *trace.Call) { c.Path = "/x?dryRun=All" })   // not done
+	s.does("delete", target("deployments", "a"), nil)                                               // nothing came of it
+	s.does("create", target("pods/eviction", "p"), func(c *trace.Call) { c.Request = encode("x") }) // says nothing
+	p := Make(s.input())
+	expect(t, find(p, fault.KillLost), []string{
+		"killed after DELETE configmaps default/a (the answer was lost), in step change",
+		"killed after POST pods/eviction default/p (the answer was lost), in step change",
+	})
+	expect(t, why(p, "", "DELETE"), []string{
+		"it was refused with 404 in the run without a fault",
+		"it is a dry run",
+		"it changed nothing (the object was being deleted, or gone)",
+	})
+}
+
+func TestOneCommitIsOfOneDeletionOnly(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.commit(ref("configmaps", "a"), state.Object{})
+	s.writes("delete", "configmaps", "a", nil)
+	s.does("delete", target("configmaps", "a"), nil) // answered with 200, and too late
+	p := Make(s.input())
+	expect(t, find(p, fault.KillLost), []string{"killed after DELETE configmaps default/a (the answer was lost), in step create"})
+	if len(why(p, "", "DELETE")) != 1 {
+		t.Errorf("skipped %v, want the second", p.Skipped)
+	}
+}
+
+func TestRequestsAreNumberedAsTheyArrive(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.does("update", target("configmaps", "a"), func(c *trace.Call) { c.Code = 409 })
+	s.commit(ref("configmaps", "a"), state.Object{})
+	s.does("update", target("configmaps", "a"), func(c *trace.Call) {
+		c.Took = 5 * time.Millisecond // before the other one, but answered after it
+		c.ResourceVersion = fmt.Sprint(s.rev)
+	})
+	expect(t, find(Make(s.input()), fault.KillLost),
+		[]string{"killed after PUT configmaps default/a (the answer was lost), in step create"})
+}
+
+func TestTheIDIsOfWhatAFaultMeans(t *testing.T) {
+	f := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Step: "s", Resource: "pods"}, Revision: 2, Behind: 3}
+	later, older := f, f
+	later.Behind, older.Revision = 4, 1
+	if idOf("a", f) != idOf("a", later) {
+		t.Error("how far behind a list was when it was learnt changes the ID")
+	}
+	if idOf("a", f) == idOf("a", older) || idOf("a", f) == idOf("b", f) {
+		t.Error("another list or scenario has the same ID")
+	}
+}
+
+func TestTheMachineryAroundAControllerIsNoPoint(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	for _, target := range []trace.Target{
+		{Resource: "events", Namespace: "d"}, {Group: "events.k8s.io", Resource: "events", Namespace: "d"},
+		{Group: "coordination.k8s.io", Resource: "leases", Namespace: "d", Name: "l"},
+		{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+		{Group: "authentication.k8s.io", Resource: "tokenreviews"},
+		{Resource: "serviceaccounts", Subresource: "token", Namespace: "d", Name: "x"},
+	} {
+		for _, verb := range []string{"create", "get", "list"} {
+			s.does(verb, target, nil)
+		}
+	}
+	s.does("get", trace.Target{}, func(c *trace.Call) { c.Path = "/apis" })
+	s.does("watch", target("pods", ""), nil)
+	in := s.input()
+	for _, f := range Make(in).Faults {
+		if f.Phase == atWrites {
+			t.Errorf("planned %s", f)
+		}
+	}
+}
+
+func TestReadsFailOnceEach(t *testing.T) {
+	s := newStory("s")
+	s.does("list", target("pods", ""), nil)
+	s.step(apply("create"))
+	for range 5 {
+		s.does("get", target("pods", "p"), nil)
+	}
+	in := s.input()
+	in.Occurrences = 2
+	p := Make(in)
+	expect(t, find(p, fault.Error500), []string{
+		"500 on LIST pods default/, at its start",
+		"500 on GET pods default/p, in step create",
+		"500 on the 2nd GET pods default/p, in step create",
+	})
+	if len(p.Skipped) == 0 || p.Skipped[0].Times != 3 {
+		t.Errorf("the three reads beyond the second are not counted: %v", p.Skipped)
+	}
+}
+
+func TestOfOneRequestOnlyTheFirstOccurrencesAreDone(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	for i := range 5 {
+		s.commit(ref("configmaps", "a"), state.Object{"n": i})
+		s.does("update", target("configmaps", "a"), func(c *trace.Call) { c.ResourceVersion = fmt.Sprint(s.rev) })
+	}
+	p := Make(s.input())
+	if got := find(p, fault.LoseResponse); len(got) != 3 || !strings.Contains(got[2], "the 3rd PUT") {
+		t.Errorf("planned %v, want the first three", got)
+	}
+	expect(t, why(p, "", "PUT"), []string{"it is the same as 3 before it in this step"})
+}
+
+func TestWritesAtRestAreNoPoints(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.rest()
+	s.writes("create", "configmaps", "a", state.Object{})
+	p := Make(s.input())
+	if got := find(p, fault.KillLost); len(got) != 0 {
+		t.Errorf("planned %v", got)
+	}
+	expect(t, why(p, "", "POST"), []string{"it came after the step had come to rest"})
+}
+
+func TestConflictsAreForWritesWithAVersion(t *testing.T) {
+	p := Make(life().input())
+	for _, f := range find(p, fault.Conflict) {
+		if !strings.Contains(f, "PUT") {
+			t.Errorf("planned %s", f)
+		}
+	}
+	if len(find(p, fault.Conflict)) != 4 {
+		t.Errorf("planned %v, want the four updates", find(p, fault.Conflict))
+	}
+}
+
+func TestTheLastKillBeforeRestIsARestart(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.KillAfter), []string{
+		"killed after POST configmaps default/a, in step create",
+		"killed after POST deployments.apps default/a, in step create",
+		"killed after POST configmaps default/a, in step again",
+		"killed after POST deployments.apps default/a, in step again",
+	})
+	expect(t, why(p, fault.KillAfter, "PUT"), slices.Repeat([]string{"nothing is written after it in the step: the same as a restart at rest"}, 4))
+	in := life().input()
+	in.Scenario.Endpoints = []scenario.Endpoint{{Name: "s3"}}
+	if got := len(find(Make(in), fault.KillAfter)); got != 8 {
+		t.Errorf("with an endpoint %d kills after a write are planned, want all 8", got)
+	}
+}
+
+func TestAKillBeforeAWriteIsOnlyForWhatTheClusterDoesNotKnow(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.writes("create", "configmaps", "a", state.Object{})
+	s.writes("create", "configmaps", "b", state.Object{})
+	s.does("put", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path = "s3", "/bucket" })
+	s.writes("create", "configmaps", "c", state.Object{})
+	s.does("get", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path = "s3", "/bucket" })
+	s.writes("create", "configmaps", "d", state.Object{}) // a read has done nothing
+	p := Make(s.input())
+	expect(t, find(p, fault.KillBefore), []string{"killed before POST configmaps default/c, in step create"})
+	expect(t, why(p, fault.KillBefore, ""), []string{
+		"nothing is written before it in the step: the same as being down while the step is done",
+		"the same as kill-lost at the write before it",
+		"the same as kill-lost at the write before it",
+	})
+}
+
+func TestEndpointsFailLikeTheCluster(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.does("get", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path, c.Code = "s3", "/bucket", 404 })
+	s.does("put", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path = "s3", "/bucket" })
+	s.does("delete", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path, c.Code = "s3", "/other", 409 })
+	var kinds []string
+	for _, f := range Make(s.input()).Faults {
+		if f.Fault.Point.AtEndpoint() {
+			kinds = append(kinds, f.Fault.Point.Verb+" "+string(f.Fault.Kind))
+			if f.Phase != interference {
+				t.Errorf("%s is in phase %d", f, f.Phase)
+			}
+		}
+	}
+	expect(t, kinds, []string{
+		"get error-500", "get error-503",
+		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429",
+	})
+}
+
+func TestWhatChanceDecidesComesLate(t *testing.T) {
+	in := life().input()
+	other := newStory("life") // did nothing of it
+	other.does("get", target("configmaps", "a"), nil)
+	other.rest()
+	in.All = append(in.All, other.run)
+	for _, f := range Make(in).Faults {
+		if f.Phase == atWrites && f.Rank < 40 {
+			t.Errorf("%s has rank %d", f, f.Rank)
+		}
+	}
+	if got := find(Make(in), fault.Error500); len(got) != 8 {
+		t.Errorf("planned %v: reads that not every run does are to be left out", got)
+	}
+}
+
+func TestABodyThatIsNeverTheSameIsNotAskedFor(t *testing.T) {
+	in := life().input()
+	random := life()
+	for _, e := range random.run.Entries {
+		if e.Call != nil && e.Call.Verb == "create" {
+			e.Call.Request = json.RawMessage(`{"metadata":{"name":"a"},"random":"value"}`)
+		}
+	}
+	in.All = append(in.All, random.run)
+	for _, f := range Make(in).Faults {
+		p := f.Fault.Point
+		if (p.Verb == "create") != (p.Change == "") && p.Verb != "" && p.Verb != "get" {
+			t.Errorf("%s asks for the body %q", f, p.Change)
+		}
+		if f.Rank >= 40 {
+			t.Errorf("%s comes late", f)
+		}
+	}
+}
+
+func TestMakeIsTheSameForTheSame(t *testing.T) {
+	first, second := Make(life().input()), Make(life().input())
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("(-first +second):\n%s", diff)
+	}
+	if first.Points < 20 || first.Points > len(first.Faults)+len(first.Skipped) {
+		t.Errorf("%d points for %d faults and %d skipped", first.Points, len(first.Faults), len(first.Skipped))
+	}
+}
+
+func TestNoFaultIsPlannedTwiceAndEachIsLegal(t *testing.T) {
+	in := life().input()
+	p := Make(in)
+	facts := fault.FactsOf(in.Reference.Entries, in.Canonical, in.Change)
+	seen := map[string]bool{}
+	for _, f := range p.Faults {
+		if seen[f.ID] {
+			t.Errorf("%s is planned twice", f)
+		}
+		seen[f.ID] = true
+		if ok, why := fault.Legal(f.Fault, facts); !ok {
+			t.Errorf("%s is not legal: %s", f, why)
+		}
+		if f.Phase < 1 || f.Phase > 4 || f.Cost <= 0 {
+			t.Errorf("%s has phase %d and costs %d", f, f.Phase, f.Cost)
+		}
+	}
+	for _, s := range p.Skipped {
+		if s.Why == "" || s.Times < 1 || s.Scenario != "life" {
+			t.Errorf("skipped without a reason: %+v", s)
+		}
+	}
+}
+
+func TestEveryRequestOfThePlanIsFoundAgain(t *testing.T) {
+	in := life().input()
+	for _, f := range Make(in).Faults {
+		if f.Fault.Point.Verb == "" {
+			continue
+		}
+		m, n := fault.NewMatcher(f.Fault, in.Canonical, in.Change), 0
+		for at := range fault.Calls(life().run.Entries) {
+			if m.Match(at.Entry.Call, at.Step) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s matches %d requests of the same run", f, n)
+		}
+	}
+}
+
+func TestAPlanReadsAsItWasWritten(t *testing.T) {
+	want := Make(life().input())
+	var buf bytes.Buffer
+	if err := want.Write(&buf); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := Read(strings.NewReader("{")); err == nil {
+		t.Error("half a plan is read without an error")
+	}
+}
+
+func TestAScenarioWithoutRunsHasAnEmptyPlan(t *testing.T) {
+	p := Make(Input{Scenario: &scenario.Scenario{Name: "s"}, Reference: &evidence.Run{}})
+	if len(p.Faults) != 0 {
+		t.Errorf("planned %v", p.Faults)
+	}
+}

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// staleness plans restarts that see an older list. The number of the runs grows
+// with the commits and not with their square: the states in a step are shown at
+// its own rest and at the next one, which is where the world has moved on.
+func (m *maker) staleness() {
+	for _, typ := range m.read.watchedTypes() {
+		probe := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Resource: typ}}
+		if ok, why := fault.Legal(probe, m.read.facts); !ok {
+			m.skip(probe, why)
+			continue
+		}
+		m.staleType(typ)
+	}
+}
+
+// watchedTypes are the types that changed in the run and are watched.
+func (r *reading) watchedTypes() []string {
+	if len(r.steps) == 0 {
+		return nil
+	}
+	return r.typesIn(step{}, step{to: len(r.run.History.Changes)})
+}
+
+// staleType plans the stale restarts of one type.
+func (m *maker) staleType(typ string) {
+	counts := m.read.countsOfType(typ)
+	for i, s := range m.read.steps {
+		begin := 0
+		if i > 0 && counts[i] == counts[i-1] {
+			continue // nothing of the type is older than at the rest before
+		}
+		if i > 1 {
+			begin = counts[i-2]
+		}
+		for n := max(begin, 1); n < counts[i]; n++ { // the n-th commit has the number n-1
+			m.propose(fault.Fault{
+				Kind:     fault.StaleRestart,
+				Point:    fault.Point{Step: s.Name, Resource: typ},
+				Revision: n - 1, Behind: counts[i] - n,
+			}, staleLists, m.read.staleRank(typ, n, counts[i]))
+		}
+	}
+}
+
+// countsOfType is how many commits of a type there had been at each step's rest.
+func (r *reading) countsOfType(typ string) []int {
+	counts := make([]int, len(r.steps))
+	for i, s := range r.steps {
+		for _, c := range r.run.History.Changes[:s.to] {
+			if r.typeOf(c.Ref.GroupKind) == typ {
+				counts[i]++
+			}
+		}
+	}
+	return counts
+}
+
+// staleRank is of the state after so many commits of a type. First come those that
+// show an object that is going, then those that hide that one came or was meant
+// otherwise: most of the known bugs act on what is no longer so.
+func (r *reading) staleRank(typ string, from, to int) int {
+	n := 0
+	rank := 2
+	for _, c := range r.run.History.Changes {
+		if r.typeOf(c.Ref.GroupKind) != typ {
+			continue
+		}
+		n++
+		if n == from && terminating(c.After) {
+			return 0
+		}
+		if n > from && n <= to && (c.Op != state.Updated || specChanged(c)) {
+			rank = 1
+		}
+	}
+	return rank
+}
+
+// specChanged says that a commit changed what is meant, by its generation.
+func specChanged(c state.Change) bool {
+	return generation(c.Before) != generation(c.After)
+}
+
+func generation(o state.Object) any {
+	metadata, _ := o["metadata"].(map[string]any)
+	return metadata["generation"]
+}

@@ -1,0 +1,104 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/binds"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
+)
+
+// attributes give it a process group, and have the kernel kill it with us.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// launch starts the command on a thread of its own, which has the filter that
+// gives the child its address. The thread stays until the child has ended,
+// because Pdeathsig is about the thread that started it.
+func (p *Process) launch(cmd *exec.Cmd, address netip.Addr) error {
+	started := make(chan error, 1)
+	go func() {
+		_ = thread.Run(func() error {
+			err := p.startHere(cmd, address)
+			started <- err
+			if err == nil {
+				awaitEnd(cmd.Process.Pid)
+				p.finish(func() int {
+					_ = cmd.Wait()
+					return exitCode(cmd.ProcessState)
+				})
+			}
+			return err
+		})
+	}()
+	return <-started
+}
+
+func (p *Process) startHere(cmd *exec.Cmd, address netip.Addr) error {
+	if address.IsValid() {
+		filtered, err := filter(address)
+		if err != nil {
+			return err
+		}
+		if filtered {
+			p.address = address
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.pid = cmd.Process.Pid
+	return nil
+}
+
+// filter reports whether what this thread starts from now on gets the address.
+func filter(address netip.Addr) (bool, error) {
+	if !address.Is4() || !address.IsLoopback() {
+		return false, fmt.Errorf("%s is no IPv4 loopback address", address)
+	}
+	// Without it only root may install a filter; it too is the thread's alone.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return false, fmt.Errorf("giving up new privileges: %w", err)
+	}
+	notifications, err := binds.Install()
+	if errors.Is(err, binds.ErrUnavailable) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	// It ends with the last process that has the filter. An error there leaves
+	// the child without answers to bind, which it then reports itself.
+	go func() { _ = binds.Serve(notifications, address) }()
+	return true, nil
+}
+
+// awaitEnd returns when the process has ended; its number is still taken.
+func awaitEnd(pid int) {
+	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+}
+
+// signal sends the signal to the process group. A signal that kills goes to
+// those too who have left it.
+func (p *Process) signal(s syscall.Signal) {
+	p.signals.Lock()
+	defer p.signals.Unlock()
+	if p.reaped {
+		return
+	}
+	var astray []int
+	if s == syscall.SIGKILL {
+		// While their parents live: afterwards nothing but the mark tells.
+		astray = descendants(p.pid)
+	}
+	_ = unix.Kill(-p.pid, s)
+	for _, pid := range astray {
+		_ = unix.Kill(pid, s)
+	}
+}

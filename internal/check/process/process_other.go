@@ -1,0 +1,38 @@
+//go:build !unix
+
+package process
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+func attributes() *syscall.SysProcAttr { return nil }
+
+// launch starts the command; here nobody can give it an address of its own.
+func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.pid = cmd.Process.Pid
+	go func() {
+		_ = cmd.Wait()
+		p.finish(func() int { return exitCode(cmd.ProcessState) })
+	}()
+	return nil
+}
+
+// signal knows but one way to end a process here.
+func (p *Process) signal(syscall.Signal) {
+	p.signals.Lock()
+	defer p.signals.Unlock()
+	if !p.reaped {
+		if child, err := os.FindProcess(p.pid); err == nil {
+			_ = child.Kill()
+		}
+	}
+}
+
+func (p *Process) sweep() {}

@@ -1,0 +1,35 @@
+//go:build unix && !linux
+
+package process
+
+import (
+	"net/netip"
+	"os/exec"
+	"syscall"
+)
+
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// launch starts the command; here nobody can give it an address of its own.
+func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.pid = cmd.Process.Pid
+	go func() {
+		_ = cmd.Wait()
+		p.finish(func() int { return exitCode(cmd.ProcessState) })
+	}()
+	return nil
+}
+
+func (p *Process) signal(s syscall.Signal) {
+	p.signals.Lock()
+	defer p.signals.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.pid, s)
+	}
+}
+
+// sweep kills what is left of the process group.
+func (p *Process) sweep() { _ = syscall.Kill(-p.pid, syscall.SIGKILL) }

@@ -1,0 +1,132 @@
+package process
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweeps is how often a sweep begins anew because something was found: whoever
+// is being killed may just have started another.
+const sweeps = 100
+
+// goneWithin is how long one that was killed may take to be gone, in ms. Only
+// one that sleeps in the kernel takes longer.
+const goneWithin = 1000
+
+// sweep kills all that the child started and waits until they are gone. The
+// child has ended but was not reaped, so that its number is nobody else's.
+func (p *Process) sweep() {
+	for range sweeps {
+		found := p.leftovers()
+		if len(found) == 0 {
+			return
+		}
+		_ = unix.Kill(-p.pid, unix.SIGKILL)
+		for _, handle := range found {
+			_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
+		}
+		for _, handle := range found {
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, goneWithin)
+			_ = unix.Close(handle)
+		}
+	}
+}
+
+// leftovers are handles of all live processes of the child's group, or with its
+// mark.
+func (p *Process) leftovers() []int {
+	var handles []int
+	for _, pid := range processes() {
+		if pid == p.pid || !p.owns(pid) {
+			continue
+		}
+		handle, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // gone
+		}
+		// Looked at again, because the number may have changed hands.
+		if !p.owns(pid) {
+			_ = unix.Close(handle)
+			continue
+		}
+		handles = append(handles, handle)
+	}
+	return handles
+}
+
+func (p *Process) owns(pid int) bool {
+	// Other users' environments cannot be read, and that of a zombie is empty.
+	environment, err := os.ReadFile(proc(pid, "environ"))
+	if err != nil {
+		return false
+	}
+	if marked(environment, p.mark) {
+		return true
+	}
+	state, group := stat(pid)
+	return group == p.pid && state != 'Z' && state != 'X'
+}
+
+func marked(environment []byte, mark string) bool {
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if string(variable) == mark {
+			return true
+		}
+	}
+	return false
+}
+
+// processes are the numbers of all processes.
+func processes() []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// descendants are the processes that the one given has started, and those that
+// they have started.
+func descendants(pid int) []int {
+	lists, _ := filepath.Glob(proc(pid, "task/*/children"))
+	var all []int
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for child := range strings.FieldsSeq(string(children)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				all = append(append(all, n), descendants(n)...)
+			}
+		}
+	}
+	return all
+}
+
+// stat returns the state and the process group, or zeros if there is none.
+func stat(pid int) (state byte, group int) {
+	line, err := os.ReadFile(proc(pid, "stat"))
+	if err != nil {
+		return 0, 0
+	}
+	// The name before it is in brackets, and may hold anything.
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	if len(fields) < 3 {
+		return 0, 0
+	}
+	group, _ = strconv.Atoi(fields[2])
+	return fields[0][0], group
+}
+
+func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+)
+
+// ReadFile reads what WriteJSON wrote.
+func ReadFile(path string) (*Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a report: %w", err)
+	}
+	if err := readable(path, data, "report", Version); err != nil {
+		return nil, err
+	}
+	var r Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("%s is damaged, or no report of koboshi check: %w; run the check again", path, err)
+	}
+	return &r, nil
+}
+
+// WriteJSON writes the report for programs.
+func (r *Report) WriteJSON(w io.Writer) error {
+	whole := *r
+	if whole.Version == 0 {
+		whole.Version = Version
+	}
+	// A list that is empty is a list, also for a reader that is not in Go.
+	whole.Findings = orEmpty(whole.Findings)
+	whole.Scenarios = orEmpty(whole.Scenarios)
+	whole.Tried = orEmpty(whole.Tried)
+	data, err := encoded(whole)
+	if err != nil {
+		return fmt.Errorf("writing the report as JSON: %w", err)
+	}
+	if _, err := w.Write(data); err != nil {
+		return fmt.Errorf("writing the report as JSON: %w", err)
+	}
+	return nil
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// encoded is v as JSON for people and programs, harmless to a terminal.
+func encoded(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // commands with && and < stay readable
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return calm(b.Bytes()), nil
+}
+
+// readable refuses what has no version or another one, before the rest is read:
+// a later version may have other types. The next action is part of the error.
+func readable(path string, data []byte, what string, known int) error {
+	var head struct {
+		Version *int `json:"version"`
+	}
+	err := json.Unmarshal(data, &head)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is damaged, or no %s of koboshi check: %w; delete it, or restore a copy", path, what, err)
+	case head.Version == nil:
+		return fmt.Errorf("%s is no %s of koboshi check: it has no version; name another file", path, what)
+	case *head.Version > known:
+		return fmt.Errorf("%s is a %s of version %d, and this koboshi reads version %d; use the koboshi that wrote it, or a newer one",
+			path, what, *head.Version, known)
+	case *head.Version != known:
+		return fmt.Errorf("%s is a %s of version %d, and this koboshi reads version %d; run the check again",
+			path, what, *head.Version, known)
+	}
+	return nil
+}
+
+// better is the one of two findings with the same ID that was seen more often.
+func better(a, b judge.Finding) judge.Finding {
+	// a.Reproduced/a.Attempts < b.Reproduced/b.Attempts, without division by zero.
+	left, right := a.Reproduced*b.Attempts, b.Reproduced*a.Attempts
+	if left < right || left == right && a.Reproduced < b.Reproduced {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+//go:embed page/page.html
+var pageSource string
+
+//go:embed page/page.css
+var pageStyle string
+
+//go:embed page/page.js
+var pageScript string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageSource))
+
+// openFindings are unfolded from the start.
+const openFindings = 3
+
+// The page as its template sees it. All text in it is plain.
+type (
+	pageView struct {
+		Policy       string
+		Style        template.CSS
+		Script       template.JS
+		Outcome      string
+		Clean        bool
+		Facts        []fact
+		Findings     []findingView
+		Columns      []string
+		Tried        []triedView
+		Reasons      []reasonsView
+		LeftToShards int
+		Scenarios    []scenarioView
+		Remarks      []findingView
+		Notes        []string
+	}
+	fact        struct{ Name, Value string }
+	findingView struct {
+		Number                    int
+		Anchor, Verdict, Sentence string
+		Gravity                   gravity
+		Meaning, Cause            string
+		Sure                      string
+		Unsure, Open              bool
+		Facts                     []fact
+		Differences               []differenceView
+		Detail                    string
+		Replay                    string
+		Timeline                  *timeline
+		Strip                     strip
+	}
+	differenceView struct {
+		Object, Path, Want, Got string
+	}
+	triedView struct {
+		Kind   string
+		Counts []int
+		All    bool
+		Found  bool
+	}
+	reasonsView struct {
+		Title  string
+		Groups []reasonView
+	}
+	reasonView struct {
+		Count      int
+		Why, Kinds string
+		All        []string
+	}
+	scenarioView struct {
+		Name, Kind, Took string
+		Steps, Writes    int
+		Masked           []string
+	}
+)
+
+// WriteHTML writes one page that needs nothing else: no server, no other file, and
+// without JavaScript it can be read too. The traces are those of the findings'
+// runs, by ID; a finding without one has no timeline.
+func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, r.page(traces)); err != nil {
+		return fmt.Errorf("writing the report as HTML: %w", err)
+	}
+	if _, err := b.WriteTo(w); err != nil {
+		return fmt.Errorf("writing the report as HTML: %w", err)
+	}
+	return nil
+}
+
+// policy forbids the page everything but its own style and script, known by
+// their hashes. The empty icon keeps a browser from asking for one.
+func policy() string {
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return strings.Join([]string{
+		"default-src 'none'", "style-src " + hash(pageStyle), "script-src " + hash(pageScript),
+		"img-src data:", "base-uri 'none'", "form-action 'none'",
+	}, "; ")
+}
+
+func (r *Report) page(traces map[string][]trace.Entry) pageView {
+	v := pageView{
+		Policy: policy(), Style: template.CSS(pageStyle), Script: template.JS(pageScript),
+		Outcome: r.outcome(), Clean: r.ExitCode() == 0 && r.conclusive(),
+		Facts: r.facts(), LeftToShards: r.LeftToShards,
+	}
+	for i, f := range r.serious() {
+		view := viewOf(f, traces[f.ID])
+		view.Number, view.Open = i+1, i < openFindings
+		view.Anchor = fmt.Sprintf("finding-%d", i+1)
+		v.Findings = append(v.Findings, view)
+	}
+	for _, f := range r.remarks() {
+		v.Remarks = append(v.Remarks, viewOf(f, nil))
+	}
+	v.tried(r)
+	for _, group := range []struct {
+		title string
+		all   []NotRun
+	}{{"Not applied", r.NotApplied}, {"Inconclusive", r.Inconclusive}, {"Left out, planned and not run", r.LeftOut}} {
+		if len(group.all) > 0 {
+			v.Reasons = append(v.Reasons, reasonsOf(group.title, group.all))
+		}
+	}
+	for _, s := range r.Scenarios {
+		view := scenarioView{Name: inline(s.Name), Kind: inline(s.Kind), Took: span(seconds(s.Seconds)), Steps: s.Steps, Writes: s.Writes}
+		for _, field := range s.Masked {
+			view.Masked = append(view.Masked, inline(field))
+		}
+		v.Scenarios = append(v.Scenarios, view)
+	}
+	for _, note := range r.Notes {
+		v.Notes = append(v.Notes, plain(note))
+	}
+	return v
+}
+
+func (r *Report) facts() []fact {
+	all := []fact{{"Controller", inline(r.Subject)}, {"Command", inline(r.Command)}}
+	if !r.Started.IsZero() {
+		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
+	}
+	return append(all, fact{"Runs", fmt.Sprintf("%d, of these %d without a fault and %d to confirm a finding",
+		r.Runs, r.References, r.Confirmations)})
+}
+
+func viewOf(f judge.Finding, entries []trace.Entry) findingView {
+	v := about(f.Verdict)
+	view := findingView{
+		Verdict: inline(string(f.Verdict)), Sentence: inline(f.Sentence), Gravity: v.gravity,
+		Meaning: v.meaning, Cause: v.cause,
+		Sure: sure(f), Unsure: f.Reproduced < f.Attempts,
+		Detail: strings.Trim(plain(f.Detail), "\n"), Replay: inline(f.Replay),
+	}
+	for _, known := range []fact{
+		{"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultText(f.Fault)},
+		{"Seed", fmt.Sprint(f.Seed)}, {"File", inline(f.File)},
+	} {
+		if known.Value != "" {
+			view.Facts = append(view.Facts, known)
+		}
+	}
+	for _, d := range f.Differences {
+		view.Differences = append(view.Differences, differenceView{inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)})
+	}
+	if len(entries) > 0 {
+		t := timelineOf(entries)
+		view.Timeline, view.Strip = &t, stripOf(t)
+	}
+	return view
+}
+
+func (v *pageView) tried(r *Report) {
+	for _, c := range columns {
+		v.Columns = append(v.Columns, c.title)
+	}
+	kinds, all := r.triedByKind()
+	if len(kinds) == 0 {
+		return
+	}
+	for i, k := range append(kinds, all) {
+		view := triedView{Kind: inline(string(k.Kind)), All: i == len(kinds), Found: k.Found > 0}
+		if view.All {
+			view.Kind = "all"
+		}
+		for _, c := range columns {
+			view.Counts = append(view.Counts, c.of(k))
+		}
+		v.Tried = append(v.Tried, view)
+	}
+}
+
+func reasonsOf(title string, all []NotRun) reasonsView {
+	view := reasonsView{Title: title}
+	for _, g := range reasons(all) {
+		group := reasonView{Count: g.count, Why: g.why, Kinds: strings.Join(g.kinds, ", ")}
+		for _, n := range g.all {
+			group.All = append(group.All, inline(n.Scenario)+", "+inline(n.Fault.Point.Step)+": "+faultText(&n.Fault))
+		}
+		view.Groups = append(view.Groups, group)
+	}
+	return view
+}

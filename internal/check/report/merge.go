@@ -1,0 +1,212 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+)
+
+// Merge puts the shards of one plan together. It refuses parts that are not of
+// one plan; shards that are missing are said in the notes.
+func Merge(parts []*Report) (*Report, error) {
+	switch len(parts) {
+	case 0:
+		return nil, errors.New("no report to merge: name the files that `koboshi check --shard` wrote")
+	case 1:
+		whole := *parts[0]
+		if whole.Shard == "" {
+			return &whole, nil
+		}
+	}
+	numbered, err := shardsOf(parts)
+	if err != nil {
+		return nil, err
+	}
+	merged := numbered.start()
+	for _, s := range numbered.shards {
+		merged.take(s.report)
+	}
+	merged.Findings = slices.DeleteFunc(merged.Findings, numbered.used)
+	merged.LeftToShards, merged.Notes = numbered.missing(merged.Notes)
+	merged.Sort()
+	return merged, nil
+}
+
+// shard is a part with its place.
+type shard struct {
+	number int
+	report *Report
+}
+
+type sharded struct {
+	shards []shard // in order
+	of     int
+}
+
+func shardsOf(parts []*Report) (sharded, error) {
+	all := sharded{}
+	first := parts[0]
+	for _, part := range parts {
+		number, of, err := parseShard(part.Shard)
+		switch {
+		case err != nil:
+			return all, err
+		case part.Version != first.Version:
+			return all, differ("versions", first, part, fmt.Sprint(first.Version), fmt.Sprint(part.Version))
+		case part.Subject != first.Subject:
+			return all, differ("subjects", first, part, inline(first.Subject), inline(part.Subject))
+		case part.Seed != first.Seed:
+			return all, differ("seeds", first, part, fmt.Sprint(first.Seed), fmt.Sprint(part.Seed))
+		case all.of != 0 && of != all.of:
+			return all, differ("numbers of shards", first, part, fmt.Sprint(all.of), fmt.Sprint(of))
+		case slices.ContainsFunc(all.shards, func(s shard) bool { return s.number == number }):
+			return all, fmt.Errorf("shard %s is there twice; name the report of each shard once", part.Shard)
+		}
+		all.of = of
+		all.shards = append(all.shards, shard{number, part})
+	}
+	slices.SortFunc(all.shards, func(a, b shard) int { return a.number - b.number })
+	return all, nil
+}
+
+func differ(what string, a, b *Report, left, right string) error {
+	return fmt.Errorf("shards %s and %s are of different %s, %s and %s, so not of one plan; run them all with the same --seed and the same n of --shard i/n",
+		a.Shard, b.Shard, what, left, right)
+}
+
+func parseShard(s string) (number, of int, err error) {
+	left, right, found := strings.Cut(s, "/")
+	number, errLeft := strconv.Atoi(left)
+	of, errRight := strconv.Atoi(right)
+	if !found || errLeft != nil || errRight != nil || number < 1 || number > of {
+		return 0, 0, fmt.Errorf("a report of shard %q cannot be merged: merge reports of `koboshi check --shard i/n` only", inline(s))
+	}
+	return number, of, nil
+}
+
+// start is the merged report with what all shards have in common.
+func (s sharded) start() *Report {
+	first := s.shards[0].report
+	merged := &Report{
+		Version: first.Version, Subject: first.Subject, Seed: first.Seed, Started: first.Started,
+		Command: withoutShard(first.Command, first.Shard), Sources: first.Sources,
+	}
+	for _, part := range s.shards {
+		if part.report.Started.Before(merged.Started) {
+			merged.Started = part.report.Started
+		}
+	}
+	return merged
+}
+
+func withoutShard(command, shard string) string {
+	for _, flag := range []string{" --shard " + shard, " --shard=" + shard} {
+		command = strings.Replace(command, flag, "", 1)
+	}
+	return command
+}
+
+// take adds a shard.
+func (r *Report) take(part *Report) {
+	r.Seconds += part.Seconds
+	r.Runs += part.Runs
+	r.References += part.References
+	r.Confirmations += part.Confirmations
+	r.Inconclusive = append(r.Inconclusive, part.Inconclusive...)
+	r.NotApplied = append(r.NotApplied, part.NotApplied...)
+	r.LeftOut = append(r.LeftOut, part.LeftOut...)
+	for _, f := range part.Findings {
+		r.takeFinding(f)
+	}
+	for _, s := range part.Scenarios {
+		r.takeScenario(s)
+	}
+	for _, t := range part.Tried {
+		r.takeTried(t)
+	}
+	for _, note := range part.Notes {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
+	}
+}
+
+func (r *Report) takeFinding(f judge.Finding) {
+	i := slices.IndexFunc(r.Findings, func(known judge.Finding) bool { return known.ID == f.ID })
+	if i < 0 || f.ID == "" {
+		r.Findings = append(r.Findings, f)
+		return
+	}
+	r.Findings[i] = better(r.Findings[i], f)
+}
+
+func (r *Report) takeScenario(s Scenario) {
+	i := slices.IndexFunc(r.Scenarios, func(known Scenario) bool { return known.Name == s.Name })
+	if i < 0 {
+		s.Masked = slices.Clone(s.Masked)
+		r.Scenarios = append(r.Scenarios, s)
+		return
+	}
+	known := &r.Scenarios[i]
+	known.Writes = max(known.Writes, s.Writes)
+	known.Seconds = max(known.Seconds, s.Seconds)
+	for _, field := range s.Masked {
+		if !slices.Contains(known.Masked, field) {
+			known.Masked = append(known.Masked, field)
+		}
+	}
+}
+
+func (r *Report) takeTried(t Tried) {
+	i := slices.IndexFunc(r.Tried, func(known Tried) bool { return known.Kind == t.Kind && known.Scenario == t.Scenario })
+	if i < 0 {
+		r.Tried = append(r.Tried, t)
+		return
+	}
+	r.Tried[i].add(t)
+}
+
+// used is true of a permission that one shard had no use for and another had.
+func (s sharded) used(f judge.Finding) bool {
+	return isRemark(f) && slices.ContainsFunc(s.shards, func(part shard) bool {
+		return !slices.ContainsFunc(part.report.Findings, func(other judge.Finding) bool { return other.ID == f.ID })
+	})
+}
+
+// missing names the shards that are not there, and counts their faults: what the
+// first left to others less what those that are here had planned.
+func (s sharded) missing(notes []string) (left int, all []string) {
+	if len(s.shards) == s.of {
+		return 0, notes
+	}
+	left = s.shards[0].report.LeftToShards
+	for _, part := range s.shards[1:] {
+		_, planned := part.report.triedByKind()
+		left -= planned.Planned
+	}
+	note := fmt.Sprintf("%d of %d shards are merged; missing: %s. Their faults were not tried.",
+		len(s.shards), s.of, strings.Join(s.gaps(), ", "))
+	return max(left, 0), append(slices.Clone(notes), note)
+}
+
+// gaps are the numbers that are missing, the first ten by name.
+func (s sharded) gaps() []string {
+	const most = 10
+	var gaps []string
+	next := 0
+	for number := 1; number <= s.of; number++ {
+		if next < len(s.shards) && s.shards[next].number == number {
+			next++
+			continue
+		}
+		if len(gaps) == most {
+			return append(gaps, fmt.Sprintf("and %d more", s.of-len(s.shards)-most))
+		}
+		gaps = append(gaps, fmt.Sprintf("%d/%d", number, s.of))
+	}
+	return gaps
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// plain makes text of unknown origin safe to show: what could move a cursor,
+// colour a terminal, reverse the direction of reading or hide a letter is written
+// as an escape that can be seen. Line ends and tabs stay.
+func plain(s string) string { return escaped(s, true) }
+
+// inline is plain on one line.
+func inline(s string) string { return escaped(strings.TrimSpace(s), false) }
+
+func escaped(s string, lines bool) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || harmful(r, lines) }) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			_, _ = fmt.Fprintf(&b, `\x%02x`, s[0])
+		case r == '\n' && !lines:
+			b.WriteString(`\n`)
+		case r == '\t' && !lines:
+			b.WriteByte(' ')
+		case r < 0x100 && harmful(r, lines):
+			_, _ = fmt.Fprintf(&b, `\x%02x`, r)
+		case harmful(r, lines):
+			_, _ = fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// harmful covers control characters, the invisible ones of category Cf (among
+// them those that turn the direction of reading), and Unicode's line ends.
+func harmful(r rune, lines bool) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return !lines
+	case r == '\u2028', r == '\u2029', r == 0xFFFE, r == 0xFFFF:
+		return true
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+}
+
+// unheard breaks what a CI takes for a command in a log: lines of GitHub Actions
+// that begin with ::, and ##[ or ##vso[ of other systems.
+func unheard(line string) string {
+	if text := strings.TrimLeft(line, " \t"); strings.HasPrefix(text, "::") {
+		line = line[:len(line)-len(text)] + `\` + text
+	}
+	for _, command := range []string{"##[", "##vso[", "##teamcity["} {
+		line = strings.ReplaceAll(line, command, `#\`+command[1:])
+	}
+	return line
+}
+
+// calm writes the characters that a terminal could obey as escapes of JSON. The
+// encoder does so only for those below the space; all of them can only be inside
+// of strings.
+func calm(data []byte) []byte {
+	if !bytes.ContainsFunc(data, func(r rune) bool { return harmful(r, true) }) {
+		return data
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) {
+		switch {
+		case !harmful(r, true):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := 0xD800+(r-0x10000)>>10, 0xDC00+(r-0x10000)&0x3FF
+			_, _ = fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			_, _ = fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares with a file in testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; go test ./internal/check/report -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is not as it was (-want +got); if that is right, go test -update\n%s", name, diff)
+	}
+}
+
+// hostile is what an object's name or a log could hold to do harm.
+const hostile = "a\x1b]0;owned\x07\u202e\u009bb</script><img src=x onerror=alert(1)>\n::error::x"
+
+func at(step, verb, resource, object string) fault.Point {
+	return fault.Point{Step: step, Verb: verb, Resource: resource, Object: object, Occurrence: 1}
+}
+
+// sample is a report in which there is some of everything.
+func sample() *Report {
+	kill := &fault.Fault{Kind: fault.KillAfter, Point: at("create", "create", "secrets", "default/viewer-a-ca")}
+	stale := &fault.Fault{Kind: fault.DelayWatch, Point: at("scale", "create", "pods", "default/viewer-a-0")}
+	r := &Report{
+		Version: Version, Subject: "viewer-operator", Command: "koboshi check --seed 42 --budget 5m", Seed: 42,
+		Started: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), Seconds: 190,
+		Runs: 214, References: 6, Confirmations: 6,
+		Findings: []judge.Finding{
+			{
+				ID: "1a2b3c4d", Verdict: judge.Diverged, Scenario: "life", Step: "create", Fault: kill,
+				Sentence: "Killed after CREATE Secret default/viewer-a-ca, before the second Secret was made; the second Secret never came.",
+				Differences: []state.Difference{
+					{Object: "Viewer.apps.example.com default/viewer-a", Path: "status.phase", Want: `"Ready"`, Got: `"Pending"`},
+					{Object: "Viewer.apps.example.com default/viewer-a", Path: "status.conditions[type=Ready].message", Want: `"all is there"`},
+					{Object: "Secret default/viewer-a-internal", Want: `{"type":"kubernetes.io/tls"}`},
+				},
+				LastAction: "PATCH viewers.apps.example.com/status default/viewer-a: 200",
+				Reproduced: 3, Attempts: 3, Seed: 4201,
+				File:           ".koboshi/findings/DIVERGED-life-create-1a2b3c4d.json",
+				Replay:         "koboshi check replay .koboshi/findings/DIVERGED-life-create-1a2b3c4d.json",
+				FoundAfterRuns: 9, FoundAfterSeconds: 8.3,
+			},
+			{
+				ID: "99aa00ff", Verdict: judge.HotLoop, Scenario: "life", Step: "create",
+				Sentence:   "Without any fault the controller kept writing after all had come to rest: 40 writes in 2 s.",
+				Detail:     "UPDATE deployments.apps default/viewer-a   20 times\nUPDATE viewers.apps.example.com/status default/viewer-a   20 times",
+				Reproduced: 2, Attempts: 3, Seed: 42,
+				Replay: "koboshi check replay .koboshi/findings/HOT-LOOP-life-create-99aa00ff.json",
+			},
+			{
+				ID: "77777777", Verdict: judge.DestructiveBlip, Scenario: "scale", Step: "scale", Fault: stale,
+				Sentence:   "The watch of pods was late; a third Pod was made and deleted again.",
+				Reproduced: 3, Attempts: 3, Seed: 4711,
+			},
+			{ID: "55555555", Verdict: judge.RBACUnused, Sentence: "The role viewer-operator allows delete of nodes, which was never asked for.", Detail: "config/rbac/role.yaml: nodes: delete"},
+		},
+		Scenarios: []Scenario{
+			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"}},
+			{Name: "scale", Steps: 3, Writes: 12, Seconds: 0.6, File: "check/scale.yaml", Masked: []string{"Secret data.token"}},
+		},
+		Tried: []Tried{
+			{Scenario: "life", Kind: fault.KillAfter, Planned: 50, Runs: 50, Clean: 47, Found: 2, Inconclusive: 1, Pruned: 4, Seconds: 60.25},
+			{Scenario: "life", Kind: fault.Conflict, Planned: 40, Runs: 30, Clean: 27, NotApplied: 3, Seconds: 24},
+			{Scenario: "scale", Kind: fault.KillAfter, Planned: 80, Runs: 80, Clean: 80, Seconds: 64.5},
+			{Scenario: "scale", Kind: fault.DelayWatch, Planned: 40, Runs: 40, Clean: 39, Found: 1, Seconds: 41},
+			{Scenario: "scale", Kind: fault.StaleRestart, Planned: 2, Runs: 2, NotApplied: 2, Seconds: 2},
+		},
+		Sources: Sources{
+			Main:  "cmd/main.go:35",
+			Kinds: map[string]string{"Viewer.apps.example.com": "api/v1/viewer_types.go:58"},
+			RBAC:  "config/rbac/role.yaml",
+		},
+		Notes: []string{"The controller never read the Lease, so nothing was said of leadership."},
+	}
+	r.Inconclusive = []NotRun{{"life", *kill, "writes went on until the timeout of 20 s"}}
+	conflict := fault.Fault{Kind: fault.Conflict, Point: at("create", "patch", "deployments.apps", "default/viewer-a")}
+	restart := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Step: "scale", Resource: "pods"}}
+	for range 3 {
+		r.NotApplied = append(r.NotApplied, NotRun{"life", conflict, "the object was not there yet, so nobody else could write it"})
+	}
+	for range 2 {
+		r.NotApplied = append(r.NotApplied, NotRun{"scale", restart, "the client does not list with resourceVersion=0"})
+	}
+	for range 10 {
+		r.LeftOut = append(r.LeftOut, NotRun{"life", conflict, "the budget of 5m was used up"})
+	}
+	r.Sort()
+	return r
+}
+
+// sampleTrace is a run with a write, a kill, watch events and healing.
+func sampleTrace() []trace.Entry {
+	pods := trace.Target{Version: "v1", Resource: "pods"}
+	viewer := trace.Target{Group: "apps.example.com", Version: "v1", Resource: "viewers", Subresource: "status", Namespace: "default", Name: "viewer-a"}
+	secret := trace.Target{Version: "v1", Resource: "secrets", Namespace: "default", Name: "viewer-a-ca"}
+	pod := func(name string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"kind":"Pod","metadata":{"namespace":"default","name":%q}}`, name))
+	}
+	ms := time.Millisecond
+	all := []trace.Entry{
+		{At: 0, Instance: "controller-1", Process: &trace.Process{What: "started", PID: 17}},
+		{At: 20 * ms, Step: &trace.Step{Name: "create", What: "started"}},
+		{At: 30 * ms, Instance: "controller-1", Call: &trace.Call{ID: 1, Verb: "list", Target: pods, Code: 200}},
+		{At: 31 * ms, Instance: "controller-1", Call: &trace.Call{ID: 2, Verb: "get", Target: secret, Code: 404, Reason: "NotFound"}},
+		{At: 40 * ms, Instance: "controller-1", Watch: &trace.Watch{Call: 3, Target: pods, Type: "ADDED", Object: pod("a")}},
+		{At: 41 * ms, Instance: "controller-1", Watch: &trace.Watch{Call: 3, Target: pods, Type: "ADDED", Object: pod("b")}},
+		{At: 42 * ms, Instance: "controller-1", Watch: &trace.Watch{Call: 3, Target: pods, Type: "BOOKMARK"}},
+		{At: 50 * ms, Instance: "controller-1", Call: &trace.Call{ID: 4, Verb: "create", Target: secret, Code: 201, Request: json.RawMessage(`{"kind":"Secret","data":{"key":"aHVudGVyMg=="}}`)}},
+		{At: 50 * ms, Instance: "controller-1", Fault: &trace.Fault{What: "applied", Text: "kill after the answer"}},
+		{At: 51 * ms, Instance: "controller-1", Process: &trace.Process{What: "killed", PID: 17}},
+		{At: 60 * ms, Instance: "controller-2", Process: &trace.Process{What: "started", PID: 18}},
+		{At: 90 * ms, Instance: "controller-2", Watch: &trace.Watch{Call: 9, Target: pods, Type: "MODIFIED", Object: pod("a"), Held: 30 * ms}},
+		{At: 95 * ms, Instance: "controller-2", Call: &trace.Call{ID: 5, Verb: "patch", Target: viewer, Code: 200, Request: json.RawMessage(`{"status":{"phase":"Pending"}}`)}},
+		{At: 400 * ms, Fault: &trace.Fault{What: "wait"}},
+		{At: 900 * ms, Fault: &trace.Fault{What: "restart"}},
+		{At: 1200 * ms, Step: &trace.Step{Name: "create", What: "settled"}},
+	}
+	for i := range all {
+		all[i].Seq = int64(i + 1)
+	}
+	return all
+}
+
+// written is what a writer of the report writes.
+func written(t *testing.T, write func(*bytes.Buffer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,309 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+)
+
+// SARIFOptions say where the files are that results point to.
+type SARIFOptions struct {
+	// Root is the folder of the project, to which the report's paths are
+	// relative. If it lies in a git repository, the paths in SARIF are those from
+	// the top of it, as GitHub reads them. Empty is the current folder.
+	Root string
+}
+
+// The part of SARIF 2.1.0 that is used here.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool        sarifTool         `json:"tool"`
+		Automation  sarifID           `json:"automationDetails"`
+		Invocations []sarifInvocation `json:"invocations"`
+		ColumnKind  string            `json:"columnKind"`
+		Results     []sarifResult     `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		InformationURI string      `json:"informationUri"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID         string          `json:"id"`
+		Name       string          `json:"name"`
+		Short      sarifText       `json:"shortDescription"`
+		Full       sarifText       `json:"fullDescription"`
+		Help       sarifText       `json:"help"`
+		Default    sarifLevel      `json:"defaultConfiguration"`
+		Properties sarifProperties `json:"properties"`
+	}
+	sarifText struct {
+		Text     string `json:"text"`
+		Markdown string `json:"markdown,omitempty"`
+	}
+	sarifLevel struct {
+		Level gravity `json:"level"`
+	}
+	sarifProperties struct {
+		Tags      []string `json:"tags"`
+		Precision string   `json:"precision"`
+		Severity  string   `json:"problem.severity"`
+	}
+	sarifID struct {
+		ID string `json:"id"`
+	}
+	sarifInvocation struct {
+		Successful  bool      `json:"executionSuccessful"`
+		CommandLine string    `json:"commandLine,omitempty"`
+		ExitCode    int       `json:"exitCode"`
+		Start       string    `json:"startTimeUtc,omitempty"`
+		Said        []sarifOf `json:"toolExecutionNotifications,omitempty"`
+	}
+	sarifOf struct {
+		Level   gravity   `json:"level"`
+		Message sarifText `json:"message"`
+	}
+	sarifResult struct {
+		RuleID       string            `json:"ruleId"`
+		RuleIndex    int               `json:"ruleIndex"`
+		Level        gravity           `json:"level"`
+		Message      sarifText         `json:"message"`
+		Locations    []sarifLocation   `json:"locations,omitempty"`
+		Fingerprints map[string]string `json:"partialFingerprints"`
+		Properties   map[string]any    `json:"properties,omitempty"`
+	}
+	sarifLocation struct {
+		Physical sarifPhysical  `json:"physicalLocation"`
+		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   sarifRegion   `json:"region"`
+	}
+	sarifArtifact struct {
+		URI       string `json:"uri"`
+		URIBaseID string `json:"uriBaseId"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifLogical struct {
+		FullyQualifiedName string `json:"fullyQualifiedName"`
+	}
+)
+
+const (
+	homepage    = "https://github.com/koboshi-dev/koboshi"
+	sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
+)
+
+// WriteSARIF writes the findings for a code review, in SARIF 2.1.0 as GitHub's
+// code scanning takes it.
+func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
+	paths, err := pathsFrom(o.Root)
+	if err != nil {
+		return fmt.Errorf("writing the report as SARIF: %w", err)
+	}
+	run := sarifRun{
+		Tool:        sarifTool{sarifDriver{Name: "koboshi check", InformationURI: homepage, Rules: r.rules()}},
+		Automation:  sarifID{"koboshi-check/" + inline(r.Subject) + "/"},
+		Invocations: []sarifInvocation{r.invocation()},
+		ColumnKind:  "utf16CodeUnits",
+		Results:     []sarifResult{},
+	}
+	for _, f := range r.Findings {
+		run.Results = append(run.Results, r.result(f, run.Tool.Driver.Rules, paths))
+	}
+	data, err := encoded(sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report as SARIF: %w", err)
+	}
+	return nil
+}
+
+// rules are all verdicts, also those that were not given: who reads the result
+// sees what was looked for.
+func (r *Report) rules() []sarifRule {
+	known := slices.Clone(verdicts)
+	for _, f := range r.Findings {
+		if !slices.ContainsFunc(known, func(v verdict) bool { return v.Verdict == f.Verdict }) {
+			known = append(known, about(f.Verdict))
+		}
+	}
+	rules := make([]sarifRule, len(known))
+	for i, v := range known {
+		severity := map[gravity]string{grave: "error", middle: "warning", slight: "recommendation"}[v.gravity]
+		rules[i] = sarifRule{
+			ID: ruleID(v.Verdict), Name: ruleName(v.Verdict),
+			Short:      sarifText{Text: inline(string(v.Verdict))},
+			Full:       sarifText{Text: v.meaning},
+			Help:       sarifText{Text: strings.TrimSpace(v.meaning + "\n\n" + v.cause), Markdown: strings.TrimSpace("**" + v.meaning + "**\n\n" + v.cause)},
+			Default:    sarifLevel{v.gravity},
+			Properties: sarifProperties{Tags: []string{"reliability", "kubernetes"}, Precision: "very-high", Severity: severity},
+		}
+	}
+	return rules
+}
+
+// ruleID is "koboshi/hot-loop".
+func ruleID(v judge.Verdict) string { return "koboshi/" + slug(string(v), 0) }
+
+// ruleName is "HotLoop".
+func ruleName(v judge.Verdict) string {
+	var name strings.Builder
+	for word := range strings.SplitSeq(slug(string(v), 0), "-") {
+		if word != "" {
+			name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return name.String()
+}
+
+func (r *Report) invocation() sarifInvocation {
+	i := sarifInvocation{Successful: true, CommandLine: inline(r.Command), ExitCode: r.ExitCode()}
+	if !r.Started.IsZero() {
+		i.Start = r.Started.UTC().Format(time.RFC3339)
+	}
+	i.Said = append(i.Said, sarifOf{slight, sarifText{Text: r.outcome()}})
+	for _, note := range r.Notes {
+		i.Said = append(i.Said, sarifOf{slight, sarifText{Text: plain(note)}})
+	}
+	return i
+}
+
+func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifResult {
+	v := about(f.Verdict)
+	id := ruleID(f.Verdict)
+	result := sarifResult{
+		RuleID:    id,
+		RuleIndex: slices.IndexFunc(rules, func(rule sarifRule) bool { return rule.ID == id }),
+		Level:     v.gravity,
+		Message:   sarifText{Text: message(f)},
+		// GitHub knows an alert again by the first of these, and only by it.
+		Fingerprints: map[string]string{"primaryLocationLineHash": inline(f.ID) + ":1", "koboshiFinding/v1": inline(f.ID)},
+		Properties:   map[string]any{"seed": fmt.Sprint(f.Seed), "reproduced": f.Reproduced, "attempts": f.Attempts},
+	}
+	if file := r.fileOf(f); file != "" {
+		path, line := splitLine(file)
+		result.Locations = []sarifLocation{{
+			Physical: sarifPhysical{sarifArtifact{paths.uri(path), "%SRCROOT%"}, sarifRegion{line}},
+		}}
+		if at := place(f); at != "" {
+			result.Locations[0].Logical = []sarifLogical{{at}}
+		}
+	}
+	return result
+}
+
+// message is a finding in a few lines. GitHub shows it as text.
+func message(f judge.Finding) string {
+	lines := []string{inline(string(f.Verdict)) + ": " + inline(f.Sentence)}
+	for i, d := range f.Differences {
+		if i == mostDifferences {
+			lines = append(lines, fmt.Sprintf("and %s more", number(len(f.Differences)-i, "difference")))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: want %s, got %s", inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)))
+	}
+	if f.LastAction != "" {
+		lines = append(lines, "Last action: "+inline(f.LastAction))
+	}
+	if s := sure(f); s != "" {
+		lines = append(lines, strings.ToUpper(s[:1])+s[1:]+".")
+	}
+	if f.Replay != "" {
+		lines = append(lines, "Replay: "+inline(f.Replay))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fileOf is the file to which a finding is pinned: what declares the kind that
+// the scenario is about, else the scenario, else the controller's main file.
+func (r *Report) fileOf(f judge.Finding) string {
+	if (f.Verdict == judge.RBACMissing || f.Verdict == judge.RBACUnused) && r.Sources.RBAC != "" {
+		return r.Sources.RBAC
+	}
+	var scenario Scenario
+	if i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.Name == f.Scenario }); i >= 0 {
+		scenario = r.Scenarios[i]
+	}
+	kinds := []string{scenario.Kind}
+	for _, d := range f.Differences {
+		kind, _, _ := strings.Cut(d.Object, " ")
+		kinds = append(kinds, kind)
+	}
+	for _, kind := range kinds {
+		if file := r.Sources.Kinds[kind]; file != "" {
+			return file
+		}
+	}
+	for _, file := range []string{scenario.File, r.Sources.Main, f.File} {
+		if file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// splitLine takes "file.go:12" apart. Without a line it is the first.
+func splitLine(file string) (path string, line int) {
+	if i := strings.LastIndexByte(file, ':'); i > 0 {
+		if n, err := strconv.Atoi(file[i+1:]); err == nil && n > 0 {
+			return file[:i], n
+		}
+	}
+	return file, 1
+}
+
+// paths turns paths of the report into such from the top of the repository.
+type paths struct {
+	root, top string // absolute
+}
+
+func pathsFrom(root string) (paths, error) {
+	absolute, err := filepath.Abs(root)
+	if err != nil {
+		return paths{}, err
+	}
+	for top := absolute; ; top = filepath.Dir(top) {
+		// In a worktree .git is a file.
+		if _, err := os.Stat(filepath.Join(top, ".git")); err == nil {
+			return paths{absolute, top}, nil
+		}
+		if top == filepath.Dir(top) {
+			return paths{absolute, absolute}, nil
+		}
+	}
+}
+
+func (p paths) uri(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.root, path)
+	}
+	relative, err := filepath.Rel(p.top, path)
+	if err != nil || strings.HasPrefix(relative, "..") {
+		// Outside of the repository nobody can open it; its name still says what
+		// it was, and that of a machine's folders would say too much.
+		relative = filepath.Base(path)
+	}
+	return (&url.URL{Path: filepath.ToSlash(relative)}).EscapedPath()
+}

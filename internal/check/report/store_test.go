@@ -1,0 +1,146 @@
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+func saved() Saved {
+	return Saved{
+		Finding: sample().Findings[0],
+		Scenario: scenario.Scenario{APIVersion: scenario.APIVersion, Kind: scenario.Kind, Name: "life", Steps: []scenario.Step{
+			{Name: "create", Apply: []scenario.Manifest{{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}}},
+			{Name: "delete", Delete: &scenario.Delete{ObjectRef: scenario.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}},
+		}},
+		Subject: []string{"--crds", "config/crd", "--", "./manager", "--leader-elect=false"},
+		Plane:   "workloads",
+		Trace:   sampleTrace(),
+	}
+}
+
+func save(t *testing.T, dir string, s Saved) string {
+	t.Helper()
+	path, err := SaveFinding(dir, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFindingIsLoadedAsItWasSaved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "findings")
+	path := save(t, dir, saved())
+	if want := "DIVERGED-life-create-1a2b3c4d.json"; filepath.Base(path) != want {
+		t.Errorf("the file is %s, want %s", filepath.Base(path), want)
+	}
+	got, err := LoadFinding(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := saved()
+	want.Version, want.Finding.File = SavedVersion, filepath.ToSlash(path)
+	// Bodies may come back with other spaces.
+	if diff := cmp.Diff(asJSON(t, want), asJSON(t, *got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(got.Trace) != len(want.Trace) || got.Trace[9].Process.What != "killed" {
+		t.Errorf("the trace has %d entries, want %d", len(got.Trace), len(want.Trace))
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestSavingAgainReplacesAndLeavesNothingElseBehind(t *testing.T) {
+	dir := t.TempDir()
+	s := saved()
+	save(t, dir, s)
+	s.Finding.Reproduced, s.Trace = 1, nil
+	path := save(t, dir, s)
+	got, err := LoadFinding(path)
+	if err != nil || got.Finding.Reproduced != 1 || got.Trace != nil {
+		t.Errorf("loaded %+v, %v; want the second one, without the trace of the first", got, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	hidden, _ := filepath.Glob(filepath.Join(dir, ".*"))
+	if err != nil || len(files) != 1 || len(hidden) != 0 {
+		t.Errorf("the folder holds %v %v", files, hidden)
+	}
+}
+
+func TestNamesInAFindingCannotLeaveTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	s := saved()
+	s.Finding.ID, s.Finding.Verdict = "../../etc/passwd", "SPLIT BRAIN"
+	s.Finding.Scenario, s.Finding.Step = "../../../x", "a/b\x00"+strings.Repeat("long", 100)
+	path := save(t, dir, s)
+	if filepath.Dir(path) != dir || !strings.HasPrefix(filepath.Base(path), "SPLIT-BRAIN-x-a-b-long") || len(filepath.Base(path)) > 200 {
+		t.Errorf("saved as %s", path)
+	}
+	if got, err := LoadFinding(path); err != nil || len(got.Trace) == 0 {
+		t.Errorf("loaded with a trace of %d entries, %v", len(got.Trace), err)
+	}
+}
+
+func TestDamagedFindingsAreNamedAndTheOthersLoaded(t *testing.T) {
+	dir := t.TempDir()
+	leak := saved()
+	leak.Finding.ID, leak.Finding.Verdict = "aaaa", judge.HotLoop
+	save(t, dir, leak)
+	save(t, dir, saved())
+	for name, text := range map[string]string{
+		"cut.json": `{"version": 1, "finding": {`, "later.json": `{"version": 9}`, "other.json": `{"version": 1}`,
+		"readme.txt": "no finding", ".hidden.json": "{",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "aaaa.trace.jsonl"), []byte("{\"version\":1}\n{\"seq\":"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := LoadFindings(dir)
+	if len(all) != 2 || all[0].Finding.Verdict != judge.Diverged {
+		t.Errorf("loaded %d findings, want 2 with DIVERGED first", len(all))
+	}
+	if err == nil {
+		t.Fatal("nothing is said of the damaged ones")
+	}
+	for _, want := range []string{"cut.json is damaged", "later.json is a finding of version 9", "other.json is damaged", "aaaa.trace.jsonl is damaged"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "readme") || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("files that are no findings are named:\n%v", err)
+	}
+}
+
+func TestAFolderThatIsNotThereHasNoFindings(t *testing.T) {
+	all, err := LoadFindings(filepath.Join(t.TempDir(), "never"))
+	if len(all) != 0 || err != nil {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestAFindingWithoutIDCannotBeSaved(t *testing.T) {
+	s := saved()
+	s.Finding.ID = ""
+	if path, err := SaveFinding(t.TempDir(), s); err == nil {
+		t.Errorf("saved as %s", path)
+	}
+}

@@ -1,0 +1,328 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// TextOptions say how a report is shown on a terminal.
+type TextOptions struct {
+	// Color is the caller's decision, who knows the terminal and NO_COLOR.
+	Color bool
+	// Width is in columns; 0 means 80.
+	Width int
+	// Verbose leaves nothing out: all differences, masked fields and reasons.
+	Verbose bool
+}
+
+// How much of each is shown unless it is to be verbose.
+const (
+	mostDifferences = 8
+	mostDetail      = 12
+	mostReasons     = 6
+)
+
+// WriteText writes the report for a person. No line is wider than the terminal
+// but for commands, which must stay in one piece to be copied.
+func (r *Report) WriteText(w io.Writer, o TextOptions) error {
+	t := &text{sheet: newSheet(w, o.Width, o.Color), report: r, verbose: o.Verbose}
+	t.head()
+	for i, f := range r.serious() {
+		t.finding(i+1, f)
+	}
+	t.tried()
+	t.reasons("Not applied", r.NotApplied)
+	t.reasons("Inconclusive", r.Inconclusive)
+	t.leftOut()
+	t.masked()
+	t.notes()
+	if err := t.w.Flush(); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+type text struct {
+	*sheet
+	report  *Report
+	verbose bool
+}
+
+func (t *text) head() {
+	c := green
+	switch {
+	case t.report.ExitCode() != 0:
+		c = red
+	case !t.report.conclusive():
+		c = yellow
+	}
+	t.para(c, "", t.report.outcome())
+	if t.report.Subject != "" {
+		t.para(dim, "", inline(t.report.Subject))
+	}
+}
+
+func (t *text) finding(n int, f judge.Finding) {
+	const in = "   "
+	t.gap()
+	sureColour := dim
+	if f.Reproduced < f.Attempts {
+		sureColour = yellow
+	}
+	t.pair(about(f.Verdict).gravity.colour(), fmt.Sprintf("%-3s", fmt.Sprintf("%d.", n)), inline(string(f.Verdict)), sureColour, sure(f))
+	t.para(none, in, inline(f.Sentence))
+	t.differences(in, f.Differences)
+	t.detail(in, f.Detail)
+	t.gap()
+	t.labelled(in, "last action", f.LastAction)
+	t.labelled(in, "where", place(f))
+	t.labelled(in, "fault", faultText(f.Fault))
+	if t.verbose && f.FoundAfterRuns > 0 {
+		t.labelled(in, "found after", fmt.Sprintf("%s, %s", number(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
+	}
+	if f.Replay != "" {
+		t.command(bold, in+"replay       ", f.Replay)
+	}
+}
+
+func (t *text) labelled(in, label, text string) {
+	if text != "" {
+		t.para(none, fmt.Sprintf("%s%-11s  ", in, label), inline(text))
+	}
+}
+
+// differences shows each object once, and below it what was wanted and what was
+// got, one under the other.
+func (t *text) differences(in string, all []state.Difference) {
+	shown := all
+	if !t.verbose && len(all) > mostDifferences {
+		shown = all[:mostDifferences]
+	}
+	object, column := "", pathColumn(shown)
+	for i, d := range shown {
+		if d.Object != object || i == 0 {
+			object = d.Object
+			t.gap()
+			t.para(bold, in, inline(object))
+		}
+		t.difference(in+"  ", column, d)
+	}
+	if more := len(all) - len(shown); more > 0 {
+		t.para(dim, in+"  ", fmt.Sprintf("and %s more, -v shows all", number(more, "difference")))
+	}
+}
+
+const widestPath = 28
+
+// pathColumn is the width of the longest path that is not too long to have the
+// values beside it.
+func pathColumn(all []state.Difference) int {
+	column := 0
+	for _, d := range all {
+		if w := width(pathText(d)); w <= widestPath {
+			column = max(column, w)
+		}
+	}
+	return column
+}
+
+func (t *text) difference(in string, column int, d state.Difference) {
+	path := pathText(d)
+	if width(path) > column {
+		t.para(none, in, path)
+		path = ""
+	}
+	beside := in + path + strings.Repeat(" ", column-width(path)) + "  "
+	t.para(none, beside+"want ", t.value(d.Want))
+	t.para(none, strings.Repeat(" ", width(beside))+"got  ", t.value(d.Got))
+}
+
+func pathText(d state.Difference) string {
+	if d.Path == "" {
+		return "the object"
+	}
+	return inline(d.Path)
+}
+
+func (t *text) value(v string) string {
+	if t.verbose {
+		return orNothing(v)
+	}
+	return short(orNothing(v), 3*t.width)
+}
+
+func (t *text) detail(in, detail string) {
+	detail = strings.Trim(plain(detail), "\n")
+	if detail == "" {
+		return
+	}
+	t.gap()
+	lines := strings.Split(detail, "\n")
+	shown := lines
+	if !t.verbose && len(lines) > mostDetail {
+		shown = lines[:mostDetail]
+	}
+	for _, line := range shown {
+		t.para(none, in+"| ", line)
+	}
+	if more := len(lines) - len(shown); more > 0 {
+		t.para(dim, in+"| ", fmt.Sprintf("... %s more, -v shows all", number(more, "line")))
+	}
+}
+
+// columns of the table of what was tried.
+var columns = []struct {
+	title string
+	of    func(Tried) int
+}{
+	{"planned", func(t Tried) int { return t.Planned }},
+	{"run", func(t Tried) int { return t.Runs }},
+	{"clean", func(t Tried) int { return t.Clean }},
+	{"found", func(t Tried) int { return t.Found }},
+	{"not applied", func(t Tried) int { return t.NotApplied }},
+	{"inconclusive", func(t Tried) int { return t.Inconclusive }},
+	{"pruned", func(t Tried) int { return t.Pruned }},
+}
+
+func (t *text) tried() {
+	kinds, all := t.report.triedByKind()
+	t.heading("What was tried")
+	t.para(dim, "  ", fmt.Sprintf("%s: %d without a fault, %d to confirm a finding",
+		number(t.report.Runs, "run"), t.report.References, t.report.Confirmations))
+	if len(kinds) == 0 {
+		t.para(none, "  ", "No fault was planned.")
+		return
+	}
+	header, rows := table(append(kinds, Tried{Kind: "all", Planned: all.Planned, Runs: all.Runs, Clean: all.Clean,
+		Found: all.Found, NotApplied: all.NotApplied, Inconclusive: all.Inconclusive, Pruned: all.Pruned}))
+	if width(header) > t.width {
+		t.triedInWords(kinds)
+		return
+	}
+	t.line(dim, header)
+	for i, row := range rows {
+		c := none
+		if i == len(kinds) {
+			c = bold
+		} else if kinds[i].Found > 0 {
+			c = yellow
+		}
+		t.line(c, row)
+	}
+}
+
+func table(kinds []Tried) (header string, rows []string) {
+	first := len("fault")
+	for _, k := range kinds {
+		first = max(first, width(inline(string(k.Kind))))
+	}
+	header = "  " + "fault" + strings.Repeat(" ", first-len("fault"))
+	rows = make([]string, len(kinds))
+	for i, k := range kinds {
+		kind := inline(string(k.Kind))
+		rows[i] = "  " + kind + strings.Repeat(" ", first-width(kind))
+	}
+	for _, c := range columns {
+		header += "  " + c.title
+		for i, k := range kinds {
+			count := fmt.Sprint(c.of(k))
+			if count == "0" {
+				count = "-"
+			}
+			rows[i] += "  " + fmt.Sprintf("%*s", len(c.title), count)
+		}
+	}
+	return header, rows
+}
+
+// triedInWords is the table for a narrow terminal.
+func (t *text) triedInWords(kinds []Tried) {
+	for _, k := range kinds {
+		var counts []string
+		for _, c := range columns {
+			if n := c.of(k); n > 0 {
+				counts = append(counts, fmt.Sprintf("%d %s", n, c.title))
+			}
+		}
+		t.para(none, "  "+inline(string(k.Kind))+": ", strings.Join(counts, ", "))
+	}
+}
+
+func (t *text) reasons(title string, all []NotRun) {
+	if len(all) == 0 {
+		return
+	}
+	t.heading(title)
+	groups := reasons(all)
+	shown := groups
+	if !t.verbose && len(groups) > mostReasons {
+		shown = groups[:mostReasons]
+	}
+	for _, g := range shown {
+		t.para(none, fmt.Sprintf("  %4d  ", g.count), g.why)
+		t.para(dim, "        ", strings.Join(g.kinds, ", "))
+		if t.verbose {
+			for _, n := range g.all {
+				t.para(dim, "          ", inline(n.Scenario)+", "+inline(n.Fault.Point.Step)+": "+faultText(&n.Fault))
+			}
+		}
+	}
+	if more := len(groups) - len(shown); more > 0 {
+		t.para(dim, "        ", fmt.Sprintf("and %s more, -v shows all", number(more, "reason")))
+	}
+}
+
+func (t *text) leftOut() {
+	t.reasons("Left out, planned and not run", t.report.LeftOut)
+	if len(t.report.LeftOut) > 0 {
+		t.para(none, "  ", "A longer --budget, or none, runs them too.")
+	}
+	if n := t.report.LeftToShards; n > 0 {
+		t.gap()
+		t.para(none, "", fmt.Sprintf("%s left to other shards.", number(n, "planned fault")))
+	}
+}
+
+func (t *text) masked() {
+	fields := t.report.masked()
+	if len(fields) == 0 {
+		return
+	}
+	t.heading("Not compared")
+	if !t.verbose {
+		t.para(none, "  ", number(len(fields), "field")+" that differ from run to run without a fault, -v names them")
+		return
+	}
+	for _, field := range fields {
+		t.para(none, "  ", field)
+	}
+}
+
+func (t *text) notes() {
+	remarks := t.report.remarks()
+	if len(remarks)+len(t.report.Notes) == 0 {
+		return
+	}
+	t.heading("Notes")
+	for _, f := range remarks {
+		t.para(none, "  - ", inline(string(f.Verdict))+": "+inline(f.Sentence))
+		for _, line := range detailLines(f) {
+			t.para(dim, "    ", line)
+		}
+	}
+	for _, note := range t.report.Notes {
+		t.para(none, "  - ", strings.TrimSpace(plain(note)))
+	}
+}
+
+// detailLines are the lines of a finding's detail that say something.
+func detailLines(f judge.Finding) []string {
+	return slices.DeleteFunc(strings.Split(plain(f.Detail), "\n"), func(line string) bool {
+		return strings.TrimSpace(line) == ""
+	})
+}

@@ -1,0 +1,174 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+)
+
+// number is "1 run" or "3 runs".
+func number(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// span is a time as people say it: "3 min 10 s".
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	d = d.Round(time.Second)
+	hours, minutes, seconds := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, minutes)
+	case seconds == 0:
+		return fmt.Sprintf("%d min", minutes)
+	}
+	return fmt.Sprintf("%d min %d s", minutes, seconds)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// outcome is the whole report in one line.
+func (r *Report) outcome() string {
+	found := len(r.serious())
+	said := "clean: "
+	switch {
+	case found > 0:
+		said = number(found, "finding") + " in "
+	case r.Runs <= r.References:
+		said = "no fault was tried: "
+	case !r.conclusive():
+		said = "nothing can be said of any fault: "
+	}
+	said += fmt.Sprintf("%s (%s), seed %d", number(r.Runs, "run"), span(seconds(r.Seconds)), r.Seed)
+	if r.Shard != "" {
+		said += ", shard " + inline(r.Shard)
+	}
+	if n := len(r.LeftOut); n > 0 {
+		said += "; " + number(n, "planned fault") + " left out"
+	}
+	return said
+}
+
+// conclusive is false if all that was tried said nothing. What finds nothing is
+// not clean for that.
+func (r *Report) conclusive() bool {
+	_, all := r.triedByKind()
+	return r.Runs > r.References && (len(r.Tried) == 0 || all.Clean+all.Found+all.Pruned > 0)
+}
+
+// faultText names a fault and its point in one line.
+func faultText(f *fault.Fault) string {
+	if f == nil {
+		return "none was needed"
+	}
+	return inline(string(f.Kind) + ": " + f.String())
+}
+
+// sure is how often the finding was seen again, "reproduced 3 of 3".
+func sure(f judge.Finding) string {
+	if f.Attempts == 0 {
+		return ""
+	}
+	return fmt.Sprintf("reproduced %d of %d", f.Reproduced, f.Attempts)
+}
+
+// place is "scenario life, step create".
+func place(f judge.Finding) string {
+	var words []string
+	if f.Scenario != "" {
+		words = append(words, "scenario "+inline(f.Scenario))
+	}
+	if f.Step != "" {
+		words = append(words, "step "+inline(f.Step))
+	}
+	return strings.Join(words, ", ")
+}
+
+// orNothing is a value of a difference.
+func orNothing(value string) string {
+	if value == "" {
+		return "nothing"
+	}
+	return inline(value)
+}
+
+// reason counts the planned faults that have nothing to say for one reason.
+type reason struct {
+	why   string
+	count int
+	kinds []string // with counts, such as "3 conflict"
+	all   []NotRun
+}
+
+// reasons groups by why, the most frequent first.
+func reasons(all []NotRun) []reason {
+	var groups []reason
+	at := map[string]int{}
+	for _, n := range all {
+		why := inline(n.Why)
+		if why == "" {
+			why = "no reason was given"
+		}
+		i, known := at[why]
+		if !known {
+			i = len(groups)
+			at[why] = i
+			groups = append(groups, reason{why: why})
+		}
+		groups[i].count++
+		groups[i].all = append(groups[i].all, n)
+	}
+	for i := range groups {
+		groups[i].kinds = kindCounts(groups[i].all)
+	}
+	sortByCount(groups)
+	return groups
+}
+
+func sortByCount(groups []reason) {
+	slices.SortStableFunc(groups, func(a, b reason) int { return b.count - a.count })
+}
+
+// kindCounts is "3 conflict", "1 restart", in order of first appearance.
+func kindCounts(all []NotRun) []string {
+	var order []fault.Kind
+	counts := map[fault.Kind]int{}
+	for _, n := range all {
+		if counts[n.Fault.Kind]++; counts[n.Fault.Kind] == 1 {
+			order = append(order, n.Fault.Kind)
+		}
+	}
+	texts := make([]string, len(order))
+	for i, kind := range order {
+		texts[i] = fmt.Sprintf("%d %s", counts[kind], inline(string(kind)))
+	}
+	return texts
+}
+
+// masked are the fields that are not compared in any scenario, each once.
+func (r *Report) masked() []string {
+	var all []string
+	for _, s := range r.Scenarios {
+		for _, field := range s.Masked {
+			all = append(all, inline(field))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

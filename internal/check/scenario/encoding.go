@@ -1,0 +1,247 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Duration is a time.Duration that is written as "1.5s".
+type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalJSON writes it as text.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads text such as "1.5s"; a number has no unit and is refused.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("reading a duration: %s is no text such as \"1.5s\"", data)
+	}
+	parsed, err := parseDuration(text)
+	*d = parsed
+	return err
+}
+
+func parseDuration(text string) (Duration, error) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is no duration; write one as 500ms, 1.5s or 2m", text)
+	case d < 0:
+		return 0, fmt.Errorf("%q is less than nothing", text)
+	}
+	return Duration(d), nil
+}
+
+// onlyFile is the form of a Manifest that names a file.
+type onlyFile struct {
+	File string `json:"file"`
+}
+
+// MarshalJSON writes {file: PATH}, or the object.
+func (m Manifest) MarshalJSON() ([]byte, error) {
+	if m.File != "" {
+		return json.Marshal(onlyFile{m.File})
+	}
+	return json.Marshal(m.Object)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. An object with apiVersion or kind
+// is an object, even if it has a field with the name file.
+func (m *Manifest) UnmarshalJSON(data []byte) error {
+	var object map[string]any
+	// This one keeps whole numbers whole, as the rest of Kubernetes expects it.
+	if err := utiljson.Unmarshal(data, &object); err != nil {
+		return fmt.Errorf("reading a manifest: %w", err)
+	}
+	if !namesFile(object) {
+		*m = Manifest{Object: object}
+		return nil
+	}
+	file, isText := object["file"].(string)
+	if !isText || len(object) > 1 {
+		return errors.New("reading a manifest: file is a path, and stands alone")
+	}
+	*m = Manifest{File: file}
+	return nil
+}
+
+func namesFile(object map[string]any) bool {
+	_, file := object["file"]
+	_, version := object["apiVersion"]
+	_, kind := object["kind"]
+	return file && !version && !kind
+}
+
+// objects are what the manifest stands for, as copies. Of a list they are the
+// items.
+func (m Manifest) objects() ([]map[string]any, error) {
+	if m.File == "" {
+		return items(runtime.DeepCopyJSON(m.Object))
+	}
+	data, err := readManifest(m.File)
+	if err != nil {
+		return nil, err
+	}
+	var all []map[string]any
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var object map[string]any
+		switch err := decoder.Decode(&object); {
+		case errors.Is(err, io.EOF) && len(all) == 0:
+			return nil, fmt.Errorf("%s holds no object", m.File)
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", m.File, err)
+		case len(object) == 0:
+			continue
+		}
+		more, err := items(wholeNumbers(object).(map[string]any))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.File, err)
+		}
+		all = append(all, more...)
+	}
+}
+
+// mostManifest is the size of a file above which it is not taken for manifests.
+const mostManifest = 16 << 20
+
+func readManifest(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%s does not exist; a path is relative to the file of the scenario", file)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file", file)
+	case info.Size() > mostManifest:
+		return nil, fmt.Errorf("%s has %d bytes; %d are the most", file, info.Size(), mostManifest)
+	}
+	return os.ReadFile(file)
+}
+
+// items are the objects of a List, or the object.
+func items(object map[string]any) ([]map[string]any, error) {
+	list, isList := object["items"].([]any)
+	if kind, _ := object["kind"].(string); !isList || !strings.HasSuffix(kind, "List") {
+		return []map[string]any{object}, nil
+	}
+	all := make([]map[string]any, 0, len(list))
+	for i, item := range list {
+		o, isObject := item.(map[string]any)
+		if !isObject {
+			return nil, fmt.Errorf("items[%d] is no object", i)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// wholeNumbers makes integers of the floats that are some. Decoders of YAML give
+// all numbers as floats; deep copies and patches want integers.
+func wholeNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = wholeNumbers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = wholeNumbers(v[i])
+		}
+	case float64:
+		if v >= -1<<53 && v <= 1<<53 && v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return value
+}
+
+// Inline is the scenario with its files' objects in their place, so that it can
+// be kept without them.
+func (s *Scenario) Inline() (*Scenario, error) {
+	out, err := s.clone()
+	if err != nil {
+		return nil, err
+	}
+	if out.Given, err = inline(out.Given); err != nil {
+		return nil, fmt.Errorf("scenario %s: given: %w", s.Name, err)
+	}
+	for i := range out.Steps {
+		step := &out.Steps[i]
+		if step.Apply, err = inline(step.Apply); err != nil {
+			return nil, fmt.Errorf("scenario %s: step %s: apply: %w", s.Name, step.Name, err)
+		}
+	}
+	return out, nil
+}
+
+func inline(manifests []Manifest) ([]Manifest, error) {
+	var all []Manifest
+	for _, m := range manifests {
+		objects, err := m.objects()
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			all = append(all, Manifest{Object: o})
+		}
+	}
+	return all, nil
+}
+
+// clone is a copy that shares nothing with s.
+func (s *Scenario) clone() (*Scenario, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("copying scenario %s: %w", s.Name, err)
+	}
+	out := &Scenario{}
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, fmt.Errorf("copying scenario %s: %w", s.Name, err)
+	}
+	return out, nil
+}
+
+// resolve makes paths, which are relative to the scenario's file, relative to
+// the working directory.
+func (s *Scenario) resolve(folder string) {
+	at := func(path string) string {
+		if filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(folder, path)
+	}
+	s.Dir = at(s.Dir)
+	for i := range s.Endpoints {
+		s.Endpoints[i].Dir = at(s.Endpoints[i].Dir)
+	}
+	for i := range s.Given {
+		if file := &s.Given[i].File; *file != "" {
+			*file = at(*file)
+		}
+	}
+	for i := range s.Steps {
+		for j := range s.Steps[i].Apply {
+			if file := &s.Steps[i].Apply[j].File; *file != "" {
+				*file = at(*file)
+			}
+		}
+	}
+}

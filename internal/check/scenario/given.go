@@ -1,0 +1,187 @@
+package scenario
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// sampled is an object of a sample.
+type sampled struct {
+	file   string
+	object unstructured.Unstructured
+	// primary says that it is of a kind that the controller reconciles.
+	primary bool
+}
+
+func (s *sampled) kind() string { return groupKind(s.object.Object) }
+
+// groupKind is "Kind.group", as in Subject.Primary.
+func groupKind(object map[string]any) string {
+	r := refOf(object)
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind().String()
+}
+
+// library is all objects of all samples.
+type library []*sampled
+
+// needs are the objects that have to be there before the one at the start, those
+// first that others need. They are what it names, what these name, what stands
+// beside them in a file and is not reconciled itself, and their namespaces.
+func (l library) needs(start *sampled) []*sampled {
+	var found []*sampled
+	visited := map[*sampled]bool{}
+	var visit func(s *sampled)
+	visit = func(s *sampled) {
+		if visited[s] {
+			return
+		}
+		visited[s] = true
+		for _, other := range l {
+			if other != s && !sameObject(other, start) && l.needed(s, other) {
+				visit(other)
+			}
+		}
+		if s != start {
+			found = append(found, s)
+		}
+	}
+	visit(start)
+	// Namespaces and configuration first; a stable sort keeps the order of needs.
+	slices.SortStableFunc(found, func(a, b *sampled) int { return order(a) - order(b) })
+	return found
+}
+
+func order(s *sampled) int {
+	switch {
+	case s.kind() == "Namespace":
+		return 0
+	case s.primary:
+		return 2
+	}
+	return 1
+}
+
+// sameObject is so for two samples of one object, of two versions maybe: applying
+// the one would overwrite the other.
+func sameObject(a, b *sampled) bool {
+	return a.kind() == b.kind() && a.object.GetName() == b.object.GetName() && a.object.GetNamespace() == b.object.GetNamespace()
+}
+
+func (l library) needed(by, other *sampled) bool {
+	switch {
+	case other.kind() == "Namespace":
+		return other.object.GetName() == by.object.GetNamespace()
+	case other.file == by.file && !other.primary && by.primary:
+		return true
+	}
+	// Two objects of one kind that have the same name, in two files, are one.
+	first := slices.IndexFunc(l, func(s *sampled) bool { return sameObject(s, other) })
+	return l[first] == other && refersTo(by.object.Object, other)
+}
+
+// reference is how the name of a field ends that names an object.
+var reference = regexp.MustCompile(`(?i)(^|[a-z])(name|ref|refs|names|from)$`)
+
+// refersTo says that object names other: in a field for names, and not by chance.
+func refersTo(object map[string]any, other *sampled) bool {
+	found := false
+	for _, part := range sortedKeys(object) {
+		if part == "metadata" || part == "apiVersion" || part == "kind" || part == "status" {
+			continue
+		}
+		eachReference(object[part], part, nil, func(path []string, name string) {
+			found = found || name == other.object.GetName() && alike(path, other.object.GetKind())
+		})
+	}
+	return found
+}
+
+// eachReference calls do for text in fields that are for names, with the names of
+// the fields around it.
+func eachReference(value any, field string, path []string, do func([]string, string)) {
+	path = append(slices.Clone(path), field)
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			eachReference(v[key], key, path, do)
+		}
+	case []any:
+		for _, item := range v {
+			eachReference(item, field, path[:len(path)-1], do)
+		}
+	case string:
+		if reference.MatchString(field) {
+			do(path, v)
+		}
+	}
+}
+
+// alike says that the fields can speak of the kind: storeRef.name of an
+// ObjectStore, configMap.name of a ConfigMap. A path that tells nothing, such as
+// spec.ref.name, can speak of any.
+func alike(path []string, kind string) bool {
+	plain := true
+	for _, part := range path {
+		word := strings.ToLower(part)
+		for _, end := range []string{"names", "name", "refs", "ref", "from", "reference"} {
+			word = strings.TrimSuffix(word, end)
+		}
+		switch {
+		case word == "" || word == "spec" || word == "template":
+		case strings.HasSuffix(word, strings.ToLower(kind)), strings.HasSuffix(strings.ToLower(kind), word):
+			return true
+		default:
+			plain = false
+		}
+	}
+	return plain
+}
+
+// namespaces are those that objects are in and no sample makes.
+func namespaces(objects []*sampled) []Manifest {
+	var all []Manifest
+	made := map[string]bool{"": true, "default": true, "kube-system": true, "kube-public": true, "kube-node-lease": true}
+	for _, s := range objects {
+		if s.kind() == "Namespace" {
+			made[s.object.GetName()] = true
+		}
+	}
+	for _, s := range objects {
+		if name := s.object.GetNamespace(); !made[name] {
+			made[name] = true
+			all = append(all, Manifest{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}})
+		}
+	}
+	return all
+}
+
+// given are the manifests of what start needs.
+func (l library) given(start *sampled) []Manifest {
+	needed := l.needs(start)
+	all := namespaces(append([]*sampled{start}, needed...))
+	for _, s := range needed {
+		all = append(all, Manifest{Object: s.object.DeepCopy().Object})
+	}
+	return all
+}
+
+// twins makes for each given object that start names another one, with another
+// name, so that the reference can be changed to something that is there. It
+// returns their manifests by name, and the new name for each old one.
+func (l library) twins(start *sampled) (map[string]Manifest, map[string]string) {
+	twins, renamed := map[string]Manifest{}, map[string]string{}
+	for _, s := range l.needs(start) {
+		if s.primary || s.kind() == "Namespace" || !refersTo(start.object.Object, s) {
+			continue
+		}
+		twin := s.object.DeepCopy()
+		twin.SetName(s.object.GetName() + "-b")
+		twins[twin.GetName()] = Manifest{Object: twin.Object}
+		renamed[s.object.GetName()] = twin.GetName()
+	}
+	return twins, renamed
+}

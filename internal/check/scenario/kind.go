@@ -1,0 +1,141 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// customKind is one version of a custom kind. It judges objects with the API
+// server's own code: defaults, schema, list types, CEL rules with their
+// transition rules. Only webhooks can say no after it has said yes.
+type customKind struct {
+	name       string // Kind.group
+	namespaced bool
+	schema     *apiextensionsv1.JSONSchemaProps
+	replicas   string // the path of the scale subresource, if there is one
+
+	structural *schema.Structural
+	validator  validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+func newCustomKind(crd *apiextensionsv1.CustomResourceDefinition, version string) (*customKind, error) {
+	k := &customKind{
+		name:       crd.Spec.Names.Kind + "." + crd.Spec.Group,
+		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+	}
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if i < 0 {
+		return nil, fmt.Errorf("%s has no version %s", crd.Name, version)
+	}
+	v := crd.Spec.Versions[i]
+	if !v.Served || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("version %s of %s is not served, or has no schema", version, crd.Name)
+	}
+	k.schema = v.Schema.OpenAPIV3Schema
+	if v.Subresources != nil && v.Subresources.Scale != nil {
+		k.replicas = v.Subresources.Scale.SpecReplicasPath
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(k.schema, internal, nil); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", crd.Name, err)
+	}
+	var err error
+	if k.structural, err = schema.NewStructural(internal); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", crd.Name, err)
+	}
+	if k.validator, _, err = validation.NewSchemaValidator(internal); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", crd.Name, err)
+	}
+	k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
+	return k, nil
+}
+
+// refusal is why the API server would not have the object, created or, with old,
+// updated; or nil.
+func (k *customKind) refusal(object, old map[string]any) error {
+	object = k.defaulted(object)
+	var before any
+	if old != nil {
+		before = k.defaulted(old)
+	}
+	errs := validation.ValidateCustomResource(nil, object, k.validator)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, object)...)
+	if len(errs) == 0 {
+		broken, _ := k.rules.Validate(context.Background(), nil, k.structural, object, before, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, broken...)
+	}
+	return errs.ToAggregate()
+}
+
+func (k *customKind) defaulted(object map[string]any) map[string]any {
+	object = runtime.DeepCopyJSON(object)
+	defaulting.Default(object, k.structural)
+	return object
+}
+
+// at is the schema that a path of fields leads to, or nil.
+func (k *customKind) at(path []string) *apiextensionsv1.JSONSchemaProps {
+	s := k.schema
+	for _, part := range path {
+		child, known := s.Properties[part]
+		if !known {
+			return nil
+		}
+		s = &child
+	}
+	return s
+}
+
+// replicasPath is where the scale subresource finds the replicas.
+func (k *customKind) replicasPath() []string {
+	return strings.Split(strings.TrimPrefix(k.replicas, "."), ".")
+}
+
+func hasDefault(s *apiextensionsv1.JSONSchemaProps) (any, bool) {
+	if s.Default == nil {
+		return nil, false
+	}
+	return fromJSON(s.Default.Raw)
+}
+
+func fromJSON(data []byte) (any, bool) {
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil || value == nil {
+		return nil, false
+	}
+	return wholeNumbers(value), true
+}
+
+// anything says that the schema leaves open what is in an object.
+func anything(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields && len(s.Properties) == 0 && s.AdditionalProperties == nil
+}
+
+// mapValue is the schema of a map's values, or nil if it is no map.
+func mapValue(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if s.AdditionalProperties == nil {
+		return nil
+	}
+	return s.AdditionalProperties.Schema
+}
+
+func listItem(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if s.Items == nil {
+		return nil
+	}
+	return s.Items.Schema
+}

@@ -1,0 +1,341 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// move is one change of one field, with the values that can be tried for it.
+type move struct {
+	verb string // change, add, remove, append, shorten or reorder
+	path []any  // text for fields and keys, numbers for list items
+	// values are tried in this order. One that is gone takes the field out.
+	values []any
+	rank   int // lower ones are tried earlier
+}
+
+// gone is the value of a field that is taken out.
+type gone struct{}
+
+// title is the move as the name of a step: fields of spec go without it.
+func (m move) title() string {
+	parts := []string{m.verb}
+	for i, part := range m.path {
+		if text, isText := part.(string); isText && (i > 0 || text != "spec" || len(m.path) == 1) {
+			parts = append(parts, text)
+		}
+	}
+	return stepTitle(strings.Join(parts, "-"))
+}
+
+var notInTitle = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+func stepTitle(text string) string {
+	const most = 56 // leaves room for undo- and a number
+	text = strings.Trim(notInTitle.ReplaceAllString(text, "-"), "-")
+	return strings.TrimRight(text[:min(len(text), most)], "-")
+}
+
+// field is the path as people write it; it is the same for all items of a list.
+func (m move) field() string {
+	var out strings.Builder
+	for _, part := range m.path {
+		switch p := part.(type) {
+		case string:
+			out.WriteString("." + p)
+		case int:
+			out.WriteString("[]")
+		}
+	}
+	return strings.TrimPrefix(out.String(), ".")
+}
+
+// severing is how the name of a field ends by which the controller finds what it
+// talks to.
+var severing = regexp.MustCompile(`(?i)(url|uri|endpoint|host|address)$`)
+
+// severs says that the change may cut the controller off from something.
+func (m move) severs() bool {
+	name := lastName(m.path)
+	return m.verb == "change" && (severing.MatchString(name) || reference.MatchString(name))
+}
+
+func (m move) String() string { return m.verb + " " + m.field() }
+
+// Ranks. What the sample says comes before what it leaves out, and all that is
+// taken out comes last, because it may take other fields with it.
+const (
+	rankPresent = 0
+	rankSevers  = 9
+	rankAbsent  = 10 // plus the depth
+	rankRemove  = 30
+)
+
+// mostDepthAbsent is how many levels below the first field that the sample does
+// not have are looked at; a Pod template has hundreds of fields.
+const mostDepthAbsent = 2
+
+// explorer finds the moves of an object.
+type explorer struct {
+	moves []move
+	notes []string
+}
+
+// explore returns the moves in the order in which they should be tried, and what
+// nothing can be done about.
+func explore(k *customKind, object map[string]any, random *rand.Rand) ([]move, []string) {
+	e := &explorer{}
+	for _, name := range sortedKeys(k.schema.Properties) {
+		if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name) {
+			continue
+		}
+		child := k.schema.Properties[name]
+		value, present := object[name]
+		e.property(&child, []any{name}, value, present, slices.Contains(k.schema.Required, name), 0)
+	}
+	random.Shuffle(len(e.moves), func(i, j int) { e.moves[i], e.moves[j] = e.moves[j], e.moves[i] })
+	slices.SortStableFunc(e.moves, func(a, b move) int { return a.rank - b.rank })
+	return e.moves, e.notes
+}
+
+func (e *explorer) add(verb string, rank int, at []any, values ...any) {
+	if len(values) == 0 {
+		e.note(at, "no value was found that fits")
+		return
+	}
+	m := move{verb: verb, path: slices.Clone(at), values: values, rank: rank}
+	if m.severs() {
+		m.rank = rankSevers
+	}
+	e.moves = append(e.moves, m)
+}
+
+func (e *explorer) note(at []any, text string) {
+	e.notes = append(e.notes, move{path: at}.field()+": "+text)
+}
+
+func (e *explorer) property(s *apiextensionsv1.JSONSchemaProps, at []any, value any, present, required bool, absent int) {
+	if !present {
+		e.absent(s, at, absent)
+		return
+	}
+	e.present(s, at, value)
+	if !required {
+		e.add("remove", rankRemove, at, gone{})
+	}
+}
+
+// present adds the moves for a field that the sample has.
+func (e *explorer) present(s *apiextensionsv1.JSONSchemaProps, at []any, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		switch {
+		case len(s.Properties) > 0 && !s.XEmbeddedResource:
+			for _, name := range sortedKeys(s.Properties) {
+				child := s.Properties[name]
+				inner, has := v[name]
+				e.property(&child, append(slices.Clone(at), name), inner, has, slices.Contains(s.Required, name), 0)
+			}
+		case mapValue(s) != nil:
+			e.mapping(mapValue(s), at, v)
+		default:
+			e.note(at, "any content is allowed, so none was made up")
+		}
+	case []any:
+		e.list(s, at, v)
+	default:
+		e.add("change", rankPresent, at, values(s, lastName(at), value)...)
+	}
+}
+
+// mapping adds a key, changes one and removes one.
+func (e *explorer) mapping(s *apiextensionsv1.JSONSchemaProps, at []any, v map[string]any) {
+	keys := sortedKeys(v)
+	key := newKey(lastName(at))
+	if len(keys) > 0 {
+		key += path.Ext(keys[0])
+	}
+	if made, ok := makeUp(s, key, 0); ok {
+		with := maps.Clone(v)
+		with[key] = made
+		e.add("add-to", rankPresent+1, at, with)
+	}
+	if len(keys) == 0 {
+		return
+	}
+	e.present(s, append(slices.Clone(at), keys[0]), v[keys[0]])
+	without := maps.Clone(v)
+	delete(without, keys[len(keys)-1])
+	e.add("shorten", rankRemove, at, without)
+}
+
+// list appends an item, changes the first, removes the last, and turns the order
+// around where the order means something.
+func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
+	item := listItem(s)
+	if item == nil {
+		return
+	}
+	isSet := s.XListType != nil && *s.XListType == "set"
+	if longer := appended(s, item, lastName(at), v); len(longer) > 0 {
+		e.add("append", rankPresent+1, at, longer...)
+	}
+	if len(v) == 0 {
+		return
+	}
+	e.add("shorten", rankRemove, at, v[:len(v)-1:len(v)-1])
+	if len(v) > 1 && !isSet {
+		turned := slices.Clone(v)
+		slices.Reverse(turned)
+		if !reflect.DeepEqual(turned, v) {
+			e.add("reorder", rankPresent+1, at, turned)
+		}
+	}
+	first, isObject := v[0].(map[string]any)
+	if !isObject || len(item.Properties) == 0 || item.XEmbeddedResource {
+		return
+	}
+	for _, name := range sortedKeys(item.Properties) {
+		// Another key makes another item.
+		if slices.Contains(s.XListMapKeys, name) {
+			continue
+		}
+		child := item.Properties[name]
+		inner, has := first[name]
+		e.property(&child, append(slices.Clone(at), 0, name), inner, has, slices.Contains(item.Required, name), 0)
+	}
+}
+
+// appended are lists with one item more.
+func appended(s, item *apiextensionsv1.JSONSchemaProps, name string, v []any) []any {
+	var more []any
+	if len(v) > 0 {
+		// One like the last, with another key.
+		last, isObject := v[len(v)-1].(map[string]any)
+		if !isObject {
+			more = values(item, name, v[len(v)-1])
+		}
+		for _, key := range s.XListMapKeys {
+			child := item.Properties[key]
+			for _, value := range values(&child, key, last[key]) {
+				like := runtime.DeepCopyJSON(last)
+				like[key] = value
+				more = append(more, like)
+			}
+		}
+	}
+	if made, ok := makeUp(item, name, 0); ok {
+		more = append(more, made)
+	}
+	if last, isObject := lastOf(v).(map[string]any); isObject && len(s.XListMapKeys) == 0 {
+		more = append(more, runtime.DeepCopyJSON(last))
+	}
+	var all []any
+	for _, one := range more {
+		if !slices.ContainsFunc(v, func(o any) bool { return reflect.DeepEqual(o, one) }) || len(more) == 1 {
+			all = append(all, append(slices.Clone(v), one))
+		}
+	}
+	return all
+}
+
+func lastOf(v []any) any {
+	if len(v) == 0 {
+		return nil
+	}
+	return v[len(v)-1]
+}
+
+// absent adds the moves for a field that the sample does not have.
+func (e *explorer) absent(s *apiextensionsv1.JSONSchemaProps, at []any, depth int) {
+	switch {
+	case anything(s) || s.XEmbeddedResource:
+		e.note(at, "any content is allowed, so none was made up")
+		return
+	case len(s.Properties) > 0 && depth < mostDepthAbsent:
+		for _, name := range sortedKeys(s.Properties) {
+			child := s.Properties[name]
+			e.absent(&child, append(slices.Clone(at), name), depth+1)
+		}
+		return
+	}
+	e.add("add", rankAbsent+len(at), at, values(s, lastName(at), nil)...)
+}
+
+func lastName(at []any) string {
+	for _, part := range slices.Backward(at) {
+		if name, isText := part.(string); isText {
+			return name
+		}
+	}
+	return ""
+}
+
+// with is object with value at the path. Objects on the way that are not there
+// are made up with what they require. It is false if that cannot be done.
+func with(s *apiextensionsv1.JSONSchemaProps, object map[string]any, at []any, value any) (map[string]any, bool) {
+	changed := runtime.DeepCopyJSON(object)
+	ok := put(s, changed, at, value)
+	return changed, ok
+}
+
+func put(s *apiextensionsv1.JSONSchemaProps, in map[string]any, at []any, value any) bool {
+	name, isText := at[0].(string)
+	if !isText {
+		return false
+	}
+	if len(at) == 1 {
+		if _, out := value.(gone); out {
+			_, was := in[name]
+			delete(in, name)
+			return was
+		}
+		in[name] = runtime.DeepCopyJSONValue(value)
+		return true
+	}
+	child, known := s.Properties[name]
+	if inner := mapValue(s); !known && inner != nil {
+		child = *inner
+	}
+	if _, there := in[name]; !there {
+		if _, out := value.(gone); out {
+			return false
+		}
+		made, ok := makeUp(&child, name, 0)
+		if !ok {
+			return false
+		}
+		in[name] = runtime.DeepCopyJSONValue(made)
+	}
+	switch inner := in[name].(type) {
+	case map[string]any:
+		return put(&child, inner, at[1:], value)
+	case []any:
+		i, isNumber := at[1].(int)
+		if !isNumber || i >= len(inner) || len(at) < 3 || listItem(&child) == nil {
+			return false
+		}
+		item, isObject := inner[i].(map[string]any)
+		return isObject && put(listItem(&child), item, at[2:], value)
+	}
+	return false
+}
+
+// unused keeps a name apart from those that were used before, by a number.
+func unused(name string, used map[string]bool) string {
+	free := name
+	for i := 2; used[free]; i++ {
+		free = fmt.Sprintf("%s-%d", name, i)
+	}
+	used[free] = true
+	return free
+}

@@ -1,0 +1,323 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// plot makes the scenarios of one sample.
+type plot struct {
+	*generator
+	sample *sampled
+	kind   *customKind
+	ref    ObjectRef
+	base   map[string]any
+	given  []Manifest
+	title  string
+	random *rand.Rand
+	// twins are objects that references may be changed to; renamed has the name of
+	// the twin for each name.
+	twins   map[string]Manifest
+	renamed map[string]string
+
+	// made are the changes that can be made of the sample itself, for the
+	// scenarios that need one.
+	made []change
+}
+
+// change is a move with the value that was found for it.
+type change struct {
+	move
+	from, to map[string]any
+}
+
+// add makes a scenario of steps.
+func (p *plot) add(name, description string, steps ...Step) {
+	s := &Scenario{
+		APIVersion: APIVersion, Kind: Kind,
+		Name:        unused(p.title+"-"+name, p.names),
+		Description: fmt.Sprintf("%s, from %s. %s", p.ref, p.sample.file, description),
+		Steps:       steps,
+	}
+	for _, m := range p.given {
+		s.Given = append(s.Given, Manifest{Object: runtime.DeepCopyJSON(m.Object)})
+	}
+	for _, name := range sortedKeys(p.twins) {
+		if uses(steps, name) {
+			s.Given = append(s.Given, p.twins[name])
+		}
+	}
+	p.scenarios = append(p.scenarios, s)
+}
+
+// uses says that a patch names the object.
+func uses(steps []Step, name string) bool {
+	return slices.ContainsFunc(steps, func(st Step) bool {
+		if st.Patch == nil {
+			return false
+		}
+		found := false
+		value, _ := fromJSON(st.Patch.Merge)
+		eachString(value, func(text string) { found = found || text == name })
+		return found
+	})
+}
+
+func (p *plot) create(name string) Step {
+	return Step{Name: name, Apply: []Manifest{{Object: runtime.DeepCopyJSON(p.base)}}}
+}
+
+func (p *plot) delete(name string) Step {
+	return Step{Name: name, Delete: &Delete{ObjectRef: p.ref}}
+}
+
+func (p *plot) patch(name string, from, to map[string]any) Step {
+	return Step{Name: name, Patch: &Patch{ObjectRef: p.ref, Merge: mustJSON(mergePatch(from, to))}}
+}
+
+func (st Step) same(as string) Step {
+	st.SameAs = as
+	return st
+}
+
+func (st Step) down() Step {
+	st.WhileDown = true
+	return st
+}
+
+func (p *plot) again() {
+	p.add("again", "Created, deleted, and created once more under the same name.",
+		p.create("create"), p.delete("delete"), p.create("create-again").same("create"), p.delete("delete-again").same("delete"))
+}
+
+// changes makes as many scenarios as all moves need. In one scenario a change
+// comes on top of those before it; what is not possible there waits for the next
+// scenario, and what is not possible on the sample itself is given up.
+func (p *plot) changes() {
+	queue := p.queue()
+	for len(queue) > 0 && p.counts[p.kind.name] < p.options.MostChanges {
+		var steps []Step
+		var taken []move
+		steps, taken, queue = p.chapter(queue)
+		if len(steps) == 0 {
+			return
+		}
+		p.add("change", "Created, then one field changed after the other: "+list(taken)+".", append([]Step{p.create("create")}, steps...)...)
+	}
+	if len(queue) > 0 {
+		p.note("%s: %s: %d changes were left out, because %d are the most for a kind", p.sample.file, p.ref, len(queue), p.options.MostChanges)
+		for _, m := range queue {
+			p.keep(m)
+		}
+	}
+}
+
+// chapter takes moves from the queue for one scenario, and returns the rest.
+func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
+	now, used, full := p.base, map[string]bool{}, false
+	for i, m := range queue {
+		if full || p.counts[p.kind.name] >= p.options.MostChanges {
+			return steps, taken, append(left, queue[i:]...)
+		}
+		made, why := p.make(m, now)
+		switch {
+		case made != nil:
+			steps = append(steps, p.patch(unused(m.title(), used), made.from, made.to))
+			taken, now = append(taken, m), made.to
+			p.tried[p.kind.name+" "+m.String()] = true
+			p.counts[p.kind.name]++
+			p.keep(m)
+			// What comes after a broken connection would show nothing.
+			full = len(steps) == p.options.MostFields || m.severs()
+		case len(steps) == 0:
+			p.note("%s: %s: %s was left out: %s", p.sample.file, p.ref, m, why)
+		default:
+			left = append(left, m)
+		}
+	}
+	return steps, taken, left
+}
+
+// queue are the moves that were not made of another sample of the kind.
+func (p *plot) queue() []move {
+	moves, notes := explore(p.kind, p.base, p.random)
+	for _, n := range notes {
+		if key := p.kind.name + " note " + n; !p.tried[key] {
+			p.tried[key] = true
+			p.note("%s: %s", p.kind.name, n)
+		}
+	}
+	var queue []move
+	for _, m := range moves {
+		p.rename(&m)
+		if p.tried[p.kind.name+" "+m.String()] {
+			// It is of use to the scenarios that need some change.
+			p.keep(m)
+			continue
+		}
+		queue = append(queue, m)
+	}
+	return queue
+}
+
+// rename puts the twin first where the move changes a reference to a given
+// object.
+func (p *plot) rename(m *move) {
+	if m.verb != "change" || !reference.MatchString(lastName(m.path)) {
+		return
+	}
+	if twin, has := p.renamed[textAt(p.base, m.path)]; has {
+		m.values = append([]any{twin}, m.values...)
+	}
+}
+
+func textAt(value any, path []any) string {
+	for _, part := range path {
+		switch at := part.(type) {
+		case string:
+			object, _ := value.(map[string]any)
+			value = object[at]
+		case int:
+			items, _ := value.([]any)
+			if at >= len(items) {
+				return ""
+			}
+			value = items[at]
+		}
+	}
+	text, _ := value.(string)
+	return text
+}
+
+// make finds a value for the move that the server takes, on top of now.
+func (p *plot) make(m move, now map[string]any) (*change, string) {
+	why := ""
+	for _, value := range m.values {
+		to, ok := with(p.kind.schema, now, m.path, value)
+		if !ok || len(mergePatch(now, to)) == 0 {
+			continue
+		}
+		err := p.kind.refusal(to, now)
+		if err == nil {
+			return &change{m, now, to}, ""
+		}
+		if why == "" {
+			why = err.Error()
+		}
+	}
+	return nil, cmp.Or(why, "there is nothing to change")
+}
+
+// keep remembers a move for back and down, if it can be taken back.
+func (p *plot) keep(m move) {
+	made, _ := p.make(m, p.base)
+	if made != nil && p.kind.refusal(made.from, made.to) == nil {
+		p.made = append(p.made, *made)
+	}
+}
+
+func list(moves []move) string {
+	var all []string
+	for _, m := range moves {
+		all = append(all, m.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// back changes fields and changes them back, each alone; first those that differ
+// in what is done.
+func (p *plot) back() {
+	var chosen []change
+	verbs := map[string]bool{}
+	for _, other := range []bool{true, false} {
+		for _, c := range p.made {
+			taken := slices.ContainsFunc(chosen, func(t change) bool { return t.String() == c.String() })
+			if len(chosen) < p.options.MostBack && !taken && verbs[c.verb] != other {
+				verbs[c.verb] = true
+				chosen = append(chosen, c)
+			}
+		}
+	}
+	if len(chosen) == 0 {
+		return
+	}
+	steps, used := []Step{p.create("create")}, map[string]bool{}
+	for _, c := range chosen {
+		name := unused(c.title(), used)
+		steps = append(steps, p.patch(name, c.from, c.to), p.patch(undoPrefix+name, c.to, c.from).same("create"))
+	}
+	p.add("back", "Created, then fields changed and changed back.", steps...)
+}
+
+// scale goes up, down and back.
+func (p *plot) scale() {
+	if p.kind.replicas == "" {
+		return
+	}
+	path := p.kind.replicasPath()
+	s := p.kind.at(path)
+	if s == nil {
+		p.note("%s: the scale subresource names %s, which the schema does not have", p.kind.name, p.kind.replicas)
+		return
+	}
+	first, explicit := unstructuredInt(p.kind.defaulted(p.base), path)
+	step := func(name string, replicas int64) Step {
+		return Step{Name: name, Scale: &Scale{ObjectRef: p.ref, Replicas: int32(replicas)}}
+	}
+	steps := []Step{p.create("create")}
+	if p.fitsReplicas(s, first+1) {
+		steps = append(steps, step("up", first+1))
+	}
+	if first > 0 && p.fitsReplicas(s, first-1) {
+		steps = append(steps, step("down", first-1))
+	}
+	if len(steps) == 1 {
+		p.note("%s: %s: the schema lets the replicas be %d only, so it was not scaled", p.sample.file, p.ref, first)
+		return
+	}
+	home := step("home", first)
+	if explicit {
+		home = home.same("create")
+	}
+	p.add("scale", "Created, then scaled up, down and back.", append(steps, home)...)
+}
+
+func (p *plot) fitsReplicas(s *apiextensionsv1.JSONSchemaProps, replicas int64) bool {
+	path := p.kind.replicasPath()
+	at := make([]any, len(path))
+	for i, part := range path {
+		at[i] = part
+	}
+	to, ok := with(p.kind.schema, p.base, at, replicas)
+	return fits(s, replicas) && ok && p.kind.refusal(to, p.base) == nil
+}
+
+// unstructuredInt is the number at the path; 1 and false if there is none.
+func unstructuredInt(object map[string]any, path []string) (int64, bool) {
+	n, found, err := unstructured.NestedInt64(object, path...)
+	if err != nil || !found {
+		return 1, false
+	}
+	return n, true
+}
+
+// down does while the controller is stopped what it did before while it ran.
+func (p *plot) down() {
+	steps := []Step{p.create("create"), p.delete("delete"), p.create("create-again")}
+	if len(p.made) > 0 {
+		c := p.made[0]
+		name := c.title()
+		steps = append(steps,
+			p.patch(name, c.from, c.to), p.patch(undoPrefix+name, c.to, c.from).same("create-again"),
+			p.patch(name+"-down", c.from, c.to).same(name).down(), p.patch(undoPrefix+name+"-down", c.to, c.from).same("create-again"))
+	}
+	p.add("down", "Changed and deleted while the controller is down, as before while it ran.",
+		append(steps, p.delete("delete-down").same("delete").down())...)
+}

@@ -1,0 +1,362 @@
+package scenario
+
+import (
+	"encoding/json"
+	"math"
+	"net/url"
+	"path"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// mostCandidates is how many values of a field are tried before it is given up.
+const mostCandidates = 12
+
+// values are values for a field with this name that differ from the one it has
+// (or, with nil, from its default), the most sensible first. They fit the schema
+// as far as can be seen without the fields around it.
+func values(s *apiextensionsv1.JSONSchemaProps, name string, current any) []any {
+	if s == nil {
+		return nil
+	}
+	is := current
+	if is == nil {
+		is, _ = hasDefault(s)
+	}
+	var all []any
+	switch {
+	case len(s.Enum) > 0:
+		for _, e := range s.Enum {
+			if value, ok := fromJSON(e.Raw); ok {
+				all = append(all, value)
+			}
+		}
+	case s.XIntOrString:
+		all = intOrString(is)
+	case s.Type == "boolean":
+		all = []any{true, false}
+	case s.Type == "integer", s.Type == "number":
+		all = numbers(s, is)
+	case s.Type == "string":
+		all = texts(s, name, is)
+	case s.Type == "object" || s.Type == "array":
+		if made, ok := makeUp(s, name, 0); ok {
+			all = []any{made}
+		}
+	}
+	var fitting []any
+	for _, v := range all {
+		known := slices.ContainsFunc(fitting, func(f any) bool { return reflect.DeepEqual(f, v) })
+		if !known && !reflect.DeepEqual(v, is) && fits(s, v) {
+			fitting = append(fitting, v)
+		}
+	}
+	return fitting[:min(len(fitting), mostCandidates)]
+}
+
+func intOrString(is any) []any {
+	switch v := is.(type) {
+	case int64:
+		return []any{v + 1, v - 1, int64(1)}
+	case string:
+		return []any{nextNumber(v), "2", "10%"}
+	}
+	return []any{int64(2), "128Mi", "10%"}
+}
+
+func numbers(s *apiextensionsv1.JSONSchemaProps, is any) []any {
+	step := 1.0
+	if s.MultipleOf != nil {
+		step = *s.MultipleOf
+	}
+	from := 0.0
+	switch v := is.(type) {
+	case int64:
+		from = float64(v)
+	case float64:
+		from = v
+	}
+	around := []float64{from + step, from - step, step, 2 * step, 0}
+	if s.Minimum != nil {
+		around = append(around, *s.Minimum, math.Ceil(*s.Minimum/step)*step, math.Floor(*s.Minimum/step)*step+step)
+	}
+	if s.Maximum != nil {
+		around = append(around, *s.Maximum, math.Floor(*s.Maximum/step)*step, math.Ceil(*s.Maximum/step)*step-step)
+	}
+	var all []any
+	for _, number := range around {
+		all = append(all, wholeNumbers(number))
+	}
+	return all
+}
+
+// hints are values for text by the name of its field: a schema often says no more
+// than string of what a controller reads as a duration.
+var hints = []struct {
+	name   *regexp.Regexp
+	values []string
+}{
+	{regexp.MustCompile(`(?i)(duration|interval|timeout|period|delay|ttl)$`), []string{"45s", "2m"}},
+	{regexp.MustCompile(`(?i)(url|uri|endpoint)$`), []string{"http://127.0.0.1:9001", "https://koboshi.example.com"}},
+	{regexp.MustCompile(`(?i)(host|hostname|hostnames|domain)$`), []string{"koboshi.example.com"}},
+	{regexp.MustCompile(`(?i)(schedule|cron)$`), []string{"*/5 * * * *"}},
+	{regexp.MustCompile(`(?i)image$`), []string{"koboshi:1"}},
+	{regexp.MustCompile(`(?i)path$`), []string{"/koboshi", "koboshi"}},
+}
+
+var formats = map[string][]string{
+	"date-time": {"2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z"},
+	"date":      {"2030-01-01", "2031-01-01"},
+	"byte":      {"a29ib3NoaQ==", "dG9r"},
+	"duration":  {"45s", "2m"},
+	"ipv4":      {"192.0.2.1", "192.0.2.2"}, "ip": {"192.0.2.1"}, "ipv6": {"2001:db8::1"},
+	"cidr": {"192.0.2.0/24"},
+	"uri":  {"https://koboshi.example.com/"}, "uuid": {"6ba7b810-9dad-41d1-80b4-00c04fd430c8"},
+	"email": {"koboshi@example.com"}, "hostname": {"koboshi.example.com"},
+}
+
+func texts(s *apiextensionsv1.JSONSchemaProps, name string, is any) []any {
+	var all []string
+	if now, isText := is.(string); isText && now != "" {
+		all = varied(now)
+	}
+	all = append(all, formats[s.Format]...)
+	for _, h := range hints {
+		if h.name.MatchString(name) {
+			all = append(all, h.values...)
+		}
+	}
+	all = append(all, "koboshi", "b", "1", "45s", "koboshi.example.com", "https://koboshi.example.com", "/koboshi/", "192.0.2.1", "128Mi", "koboshi@example.com")
+	if s.Pattern != "" {
+		if made, ok := matching(s.Pattern); ok {
+			all = append(all, made)
+		}
+	}
+	if s.MinLength != nil && *s.MinLength > 7 && *s.MinLength < 1024 {
+		all = append(all, strings.Repeat("b", int(*s.MinLength)))
+	}
+	values := make([]any, len(all))
+	for i, text := range all {
+		values[i] = text
+	}
+	return values
+}
+
+// varied are texts of the same kind as the one that is there.
+func varied(now string) []string {
+	next := nextNumber(now)
+	if u, err := url.Parse(now); err == nil && u.Host != "" {
+		// The host stays: a made-up one may be somebody's.
+		u.Path = path.Join("/", u.Path, "koboshi")
+		return []string{u.String()}
+	}
+	if strings.Contains(now, "\n") {
+		return []string{now + "koboshi\n", now + "koboshi"}
+	}
+	if next != now && len(now) < 16 {
+		return []string{next, now + "-b", "b" + now}
+	}
+	return []string{now + "-b", now + "b", "b" + now, next}
+}
+
+var lastNumber = regexp.MustCompile(`\d{1,15}([^\d]*)$`)
+
+// nextNumber has one more where text has its last number.
+func nextNumber(text string) string {
+	at := lastNumber.FindStringSubmatchIndex(text)
+	if at == nil {
+		return text
+	}
+	n, err := strconv.ParseInt(text[at[0]:at[2]], 10, 64)
+	if err != nil {
+		return text
+	}
+	next := strconv.FormatInt(n+1, 10)
+	if zeros := at[2] - at[0] - len(next); zeros > 0 {
+		next = strings.Repeat("0", zeros) + next // as wide as before
+	}
+	return text[:at[0]] + next + text[at[2]:]
+}
+
+// fits checks what concerns one value alone. The rest is for customKind.refusal.
+func fits(s *apiextensionsv1.JSONSchemaProps, value any) bool {
+	switch v := value.(type) {
+	case string:
+		length := int64(utf8.RuneCountInString(v))
+		if s.MinLength != nil && length < *s.MinLength || s.MaxLength != nil && length > *s.MaxLength {
+			return false
+		}
+		if s.Pattern != "" {
+			matches, err := regexp.MatchString(s.Pattern, v)
+			return err == nil && matches
+		}
+	case int64:
+		return fitsNumber(s, float64(v))
+	case float64:
+		return s.Type != "integer" && fitsNumber(s, v)
+	}
+	return true
+}
+
+func fitsNumber(s *apiextensionsv1.JSONSchemaProps, v float64) bool {
+	switch {
+	case s.Minimum != nil && (v < *s.Minimum || s.ExclusiveMinimum && v == *s.Minimum),
+		s.Maximum != nil && (v > *s.Maximum || s.ExclusiveMaximum && v == *s.Maximum):
+		return false
+	case s.MultipleOf != nil && *s.MultipleOf > 0:
+		times := v / *s.MultipleOf
+		return math.Abs(times-math.Round(times)) < 1e-9
+	}
+	return true
+}
+
+// mostMaking is how deep a value is made up.
+const mostMaking = 8
+
+// makeUp makes up one value, with what is required in it and nothing more.
+func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bool) {
+	if value, has := hasDefault(s); has {
+		return value, true
+	}
+	switch {
+	case depth > mostMaking || s.XEmbeddedResource || anything(s):
+		return nil, false
+	case s.Type == "object":
+		return makeObject(s, name, depth)
+	case s.Type == "array":
+		item, ok := makeUp(listItem(s), name, depth+1)
+		return []any{item}, ok
+	}
+	if made := values(s, name, nil); len(made) > 0 {
+		return made[0], true
+	}
+	return nil, false
+}
+
+// newKey is a key for a map with this name. Resources have no names of one's own.
+func newKey(name string) string {
+	switch name {
+	case "limits", "requests":
+		return "cpu"
+	}
+	return "koboshi"
+}
+
+func makeObject(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bool) {
+	object := map[string]any{}
+	for _, field := range s.Required {
+		property, known := s.Properties[field]
+		if !known {
+			return nil, false
+		}
+		value, ok := makeUp(&property, field, depth+1)
+		if !ok {
+			return nil, false
+		}
+		object[field] = value
+	}
+	if inner := mapValue(s); inner != nil {
+		key := newKey(name)
+		value, ok := makeUp(inner, key, depth+1)
+		if !ok {
+			return nil, false
+		}
+		object[key] = value
+	}
+	return object, true
+}
+
+// matching is a short text that fits a pattern, if one can be seen in it.
+func matching(pattern string) (string, bool) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	var out strings.Builder
+	write(&out, parsed.Simplify())
+	matches, err := regexp.MatchString(pattern, out.String())
+	return out.String(), err == nil && matches && out.Len() > 0
+}
+
+func write(out *strings.Builder, re *syntax.Regexp) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		out.WriteString(string(re.Rune))
+	case syntax.OpCharClass:
+		out.WriteRune(oneOf(re.Rune))
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		out.WriteByte('b')
+	case syntax.OpCapture, syntax.OpPlus:
+		write(out, re.Sub[0])
+	case syntax.OpRepeat:
+		for range re.Min {
+			write(out, re.Sub[0])
+		}
+	case syntax.OpAlternate:
+		write(out, re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			write(out, sub)
+		}
+	}
+}
+
+// oneOf is a character of a class, given as pairs; b if it may be.
+func oneOf(class []rune) rune {
+	for i := 0; i+1 < len(class); i += 2 {
+		if class[i] <= 'b' && 'b' <= class[i+1] {
+			return 'b'
+		}
+	}
+	for i := 0; i+1 < len(class); i += 2 {
+		if class[i] > ' ' && class[i] <= utf8.MaxRune {
+			return class[i]
+		}
+	}
+	if len(class) == 0 {
+		return 'b'
+	}
+	return class[0]
+}
+
+// mergePatch is the JSON merge patch that leads from one object to another.
+func mergePatch(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, was := range from {
+		is, still := to[key]
+		switch {
+		case !still:
+			patch[key] = nil
+		case reflect.DeepEqual(was, is):
+		default:
+			before, isObject := was.(map[string]any)
+			after, stillObject := is.(map[string]any)
+			if isObject && stillObject {
+				patch[key] = mergePatch(before, after)
+			} else {
+				patch[key] = is
+			}
+		}
+	}
+	for key, is := range to {
+		if _, was := from[key]; !was {
+			patch[key] = is
+		}
+	}
+	return patch
+}
+
+func mustJSON(value any) json.RawMessage {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it was made of JSON
+	}
+	return data
+}

@@ -1,0 +1,176 @@
+package state
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Rule is what is done with a field before it is compared.
+type Rule string
+
+// The rules, from the mildest on. Learning only ever goes on to a stricter one.
+const (
+	// Set sorts a list: it is compared as a multiset.
+	Set Rule = "set"
+	// Random replaces a string by where else the same string is found.
+	Random Rule = "random"
+	// Keys compares the values of a map as a multiset, whatever their keys.
+	Keys Rule = "keys"
+	// Type keeps the presence of a field and its JSON type.
+	Type Rule = "type"
+	// Ignore drops a field.
+	Ignore Rule = "ignore"
+)
+
+// strictness orders the rules.
+var strictness = map[Rule]int{"": 0, Set: 1, Random: 2, Keys: 2, Type: 3, Ignore: 4}
+
+// Paths are written with dots, an element of a list as [].
+
+// ofAll are the rules for every kind. The server keeps these fields, or they are
+// in the name under which an object is filed.
+var ofAll = map[string]Rule{
+	"apiVersion":                          Ignore,
+	"kind":                                Ignore,
+	"metadata.name":                       Ignore,
+	"metadata.namespace":                  Ignore,
+	"metadata.uid":                        Ignore,
+	"metadata.resourceVersion":            Ignore,
+	"metadata.generation":                 Ignore,
+	"metadata.creationTimestamp":          Ignore,
+	"metadata.managedFields":              Ignore,
+	"metadata.selfLink":                   Ignore,
+	"metadata.deletionGracePeriodSeconds": Ignore,
+	"metadata.finalizers":                 Set,
+	"metadata.ownerReferences":            Set,
+	// How often a Deployment was rolled out depends on the way to where it is.
+	"metadata.annotations.deployment.kubernetes.io/revision":         Ignore,
+	"metadata.annotations.deployment.kubernetes.io/revision-history": Ignore,
+}
+
+// ofWorkload are the rules for the kinds whose status Kubernetes' own controllers
+// write: their words depend on the way and not only on the goal.
+var ofWorkload = map[string]Rule{
+	"status.conditions.[].reason":  Ignore,
+	"status.conditions.[].message": Ignore,
+	"status.collisionCount":        Ignore,
+	"status.terminatingReplicas":   Ignore,
+	"status.currentRevision":       Ignore,
+	"status.updateRevision":        Ignore,
+}
+
+// ofWebhooks are the rules for webhooks, which listen on another port with another
+// certificate in each place where a run is done.
+var ofWebhooks = map[string]Rule{
+	"webhooks.[].clientConfig.caBundle": Type,
+	"webhooks.[].clientConfig.url":      Type,
+}
+
+// ofKind are the rules for single kinds of Kubernetes itself.
+var ofKind = map[string]map[string]Rule{
+	"Deployment.apps":  ofWorkload,
+	"ReplicaSet.apps":  ofWorkload,
+	"StatefulSet.apps": ofWorkload,
+	"DaemonSet.apps":   ofWorkload,
+	"Job.batch": {
+		"status.uncountedTerminatedPods": Ignore,
+	},
+	"Pod": {
+		"spec.nodeName":                               Ignore,
+		"status.podIP":                                Type,
+		"status.podIPs":                               Type,
+		"status.hostIP":                               Type,
+		"status.hostIPs":                              Type,
+		"status.conditions.[].reason":                 Ignore,
+		"status.conditions.[].message":                Ignore,
+		"status.containerStatuses.[].containerID":     Ignore,
+		"status.containerStatuses.[].imageID":         Ignore,
+		"status.containerStatuses.[].restartCount":    Ignore,
+		"status.containerStatuses.[].lastState":       Ignore,
+		"status.initContainerStatuses.[].state":       Ignore,
+		"status.initContainerStatuses.[].lastState":   Ignore,
+		"status.initContainerStatuses.[].imageID":     Ignore,
+		"status.initContainerStatuses.[].containerID": Ignore,
+	},
+	"ValidatingWebhookConfiguration.admissionregistration.k8s.io": ofWebhooks,
+	"MutatingWebhookConfiguration.admissionregistration.k8s.io":   ofWebhooks,
+	"CustomResourceDefinition.apiextensions.k8s.io": {
+		"spec.conversion.webhook.clientConfig.caBundle": Type,
+		"spec.conversion.webhook.clientConfig.url":      Type,
+	},
+	"PersistentVolumeClaim": {
+		"spec.volumeName": Type,
+		"metadata.annotations.volume.kubernetes.io/selected-node": Ignore,
+	},
+	"Service": {
+		"spec.clusterIP":           Type,
+		"spec.clusterIPs":          Type,
+		"spec.ports.[].nodePort":   Type,
+		"spec.healthCheckNodePort": Type,
+	},
+}
+
+// bookkeepers are the kinds of which no object is ever compared: the cluster's
+// own notes.
+var bookkeepers = map[string]bool{
+	"Event":                                   true,
+	"Event.events.k8s.io":                     true,
+	"Endpoints":                               true,
+	"EndpointSlice.discovery.k8s.io":          true,
+	"Lease.coordination.k8s.io":               true,
+	"LeaseCandidate.coordination.k8s.io":      true,
+	"ControllerRevision.apps":                 true,
+	"Node":                                    true,
+	"CSINode.storage.k8s.io":                  true,
+	"IPAddress.networking.k8s.io":             true,
+	"ServiceCIDR.networking.k8s.io":           true,
+	"APIService.apiregistration.k8s.io":       true,
+	"FlowSchema.flowcontrol.apiserver.k8s.io": true,
+	"PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io": true,
+}
+
+// isBookkeeping says that an object is one of the cluster's own notes.
+func isBookkeeping(ref Ref, object Object) bool {
+	kind := ref.GroupKind.String()
+	switch {
+	case bookkeepers[kind]:
+		return true
+	case kind == "ConfigMap" && (ref.Name == "kube-root-ca.crt" || ref.Namespace == "kube-system" &&
+		(ref.Name == "extension-apiserver-authentication" || strings.HasPrefix(ref.Name, "kube-apiserver-"))):
+		return true
+	case kind == "Namespace" && strings.HasPrefix(ref.Name, "kube-"):
+		return true
+	case kind == "ReplicaSet.apps" && MadeUpstream(object):
+		// A Deployment keeps those it no longer needs, as many as there were ways.
+		spec, _ := object["spec"].(map[string]any)
+		return number(spec["replicas"]) == 0
+	}
+	return false
+}
+
+// hashes are labels whose values are hashes of templates.
+var hashes = map[string]bool{
+	"pod-template-hash":        true,
+	"controller-revision-hash": true,
+}
+
+var (
+	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)`)
+	uuidPattern = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`)
+	// The service account volume of a Pod has a random name.
+	tokenVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)
+)
+
+func number(v any) float64 {
+	switch n := v.(type) {
+	case int64:
+		return float64(n)
+	case int32:
+		return float64(n)
+	case int:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 0
+}

@@ -1,0 +1,294 @@
+package state
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+const (
+	// mostRounds ends learning that does not come to an end; each round makes a
+	// rule stricter, so there are never so many.
+	mostRounds = 200
+	// shortestRandom is how long a random part of a name is at least.
+	shortestRandom = 4
+)
+
+// Learn compares runs without faults, step by step, and masks what differs until
+// nothing does any more. Ignore are lines "Kind.group path" of the scenario, where
+// * stands for one part of a path or any kind; without a path all objects of the
+// kind are meant.
+//
+// A name that differs becomes a pattern, a list in another order a set, a string
+// is compared by where else it is found, another value by its type; what is not
+// there in all runs is ignored.
+func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
+	m := &Mask{Configured: ignore}
+	for range mostRounds {
+		if !m.round(runs) {
+			break
+		}
+		m = m.fresh()
+	}
+	m.see(runs)
+	return m.fresh()
+}
+
+// fresh is the same mask, to be compiled anew.
+func (m *Mask) fresh() *Mask {
+	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Objects: m.Objects, Names: m.Names, Seen: m.Seen}
+}
+
+// round learns from each pair of the first run with another one. The mildest kind
+// of rule that can be learnt goes first: it may explain the rest.
+func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
+	var gaps []gap
+	stable := m.stableNames(runs)
+	for _, step := range steps(runs) {
+		first := m.Canonical(runs[0][step])
+		for _, run := range runs[1:] {
+			found := first.gaps(m.Canonical(run[step]))
+			if m.learnNames(found, stable) {
+				learnt = true
+			}
+			gaps = append(gaps, found...)
+		}
+	}
+	if learnt {
+		return true
+	}
+	for _, g := range gaps {
+		if g.order && m.set(kindOf(g.Object), g.field, Set) {
+			learnt = true
+		}
+	}
+	if learnt {
+		return true
+	}
+	// Only one step up in a round: the same field may differ in several runs.
+	done := map[string]bool{}
+	for _, g := range gaps {
+		if place := kindOf(g.Object) + " " + g.field; g.Path == "" || !done[place] {
+			done[place] = true
+			learnt = m.learnValue(g, gaps) || learnt
+		}
+	}
+	return learnt
+}
+
+// Unexplained is where runs differ although the mask is laid over them, by step.
+// After Learn from the same runs there is nothing.
+func (m *Mask) Unexplained(runs []map[string]Snapshot) map[string][]Difference {
+	left := map[string][]Difference{}
+	for _, step := range steps(runs) {
+		first := m.Canonical(runs[0][step])
+		for _, run := range runs[1:] {
+			if d := first.Diff(m.Canonical(run[step])); len(d) > 0 {
+				left[step] = append(left[step], d...)
+			}
+		}
+	}
+	return left
+}
+
+func steps(runs []map[string]Snapshot) []string {
+	all := map[string]bool{}
+	for _, run := range runs {
+		for step := range run {
+			all[step] = true
+		}
+	}
+	return sortedKeys(all)
+}
+
+func kindOf(object string) string {
+	kind, _, _ := strings.Cut(object, " ")
+	return kind
+}
+
+// learnValue makes the rule for a field stricter.
+func (m *Mask) learnValue(g gap, all []gap) bool {
+	kind := kindOf(g.Object)
+	if g.Path == "" {
+		if slices.Contains(m.Objects, g.Object) {
+			return false
+		}
+		m.Objects = append(m.Objects, g.Object)
+		sort.Strings(m.Objects)
+		return true
+	}
+	if parent, ok := randomKeys(g, all); ok && m.set(kind, parent, Keys) {
+		return true
+	}
+	_, wasString := g.want.(string)
+	_, isString := g.got.(string)
+	rule := m.Learnt[kind][g.field]
+	switch {
+	case jsonType(g.want) != jsonType(g.got):
+		return m.set(kind, g.field, Ignore)
+	case wasString && isString && strictness[rule] < strictness[Random]:
+		return m.set(kind, g.field, Random)
+	case isScalar(g.want) && strictness[rule] < strictness[Type]:
+		return m.set(kind, g.field, Type)
+	}
+	return m.set(kind, g.field, Ignore)
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// randomKeys says that the keys of a map are random: one run has some that
+// another has not, and the other way round.
+func randomKeys(g gap, all []gap) (parent string, ok bool) {
+	dot := strings.LastIndexByte(g.field, '.')
+	if dot < 0 || (g.want == nil) == (g.got == nil) || strings.HasSuffix(g.field, "[]") {
+		return "", false
+	}
+	for _, key := range []string{"annotations.", "labels.", "data.", "matchLabels."} {
+		// Keys of these may have dots.
+		if i := strings.Index(g.field, key); i >= 0 {
+			dot = i + len(key) - 1
+			break
+		}
+	}
+	parent = g.field[:dot]
+	for _, other := range all {
+		if other.Object == g.Object && other.field != g.field && strings.HasPrefix(other.field, parent+".") &&
+			(other.want == nil) == (g.got == nil) && (other.got == nil) == (g.want == nil) &&
+			!strings.Contains(other.field[dot+1:], "[]") {
+			return parent, true
+		}
+	}
+	return "", false
+}
+
+// learnNames finds patterns in the names that only one of two runs has.
+func (m *Mask) learnNames(gaps []gap, stable map[string][]string) (learnt bool) {
+	missing, extra := map[string][]string{}, map[string][]string{}
+	for _, g := range gaps {
+		if g.Path != "" {
+			continue
+		}
+		place, name := placeAndName(g.Object)
+		if g.Got == "" {
+			missing[place] = append(missing[place], name)
+		} else {
+			extra[place] = append(extra[place], name)
+		}
+	}
+	for place, names := range missing {
+		for _, a := range names {
+			if p := bestPattern(a, extra[place]); p != "" && m.addName(kindOf(place), p, stable[kindOf(place)]) {
+				learnt = true
+			}
+		}
+	}
+	return learnt
+}
+
+// placeAndName cuts "Kind namespace/name" before the name.
+func placeAndName(object string) (place, name string) {
+	i := strings.LastIndexAny(object, " /")
+	return object[:i+1], object[i+1:]
+}
+
+// bestPattern is what a name has in common with that one of the others which is
+// most like it.
+func bestPattern(name string, others []string) string {
+	best, fixed := "", -1
+	for _, other := range others {
+		a, b := strings.Split(name, "-"), strings.Split(other, "-")
+		if len(a) != len(b) {
+			continue
+		}
+		parts, n := make([]string, len(a)), 0
+		fits := true
+		for i := range a {
+			switch {
+			case a[i] == b[i]:
+				parts[i] = a[i]
+				n += len(a[i])
+			case len(a[i]) >= shortestRandom && len(b[i]) >= shortestRandom:
+				parts[i] = "*"
+			default:
+				fits = false
+			}
+		}
+		if fits && n > fixed {
+			best, fixed = strings.Join(parts, "-"), n
+		}
+	}
+	return best
+}
+
+func (m *Mask) addName(kind, pattern string, stable []string) bool {
+	for _, p := range m.Names[kind] {
+		if p.Pattern == pattern {
+			return false
+		}
+	}
+	p := NamePattern{Pattern: pattern}
+	for _, name := range stable {
+		if p.fits(name) {
+			p.Not = append(p.Not, name)
+		}
+	}
+	if m.Names == nil {
+		m.Names = map[string][]NamePattern{}
+	}
+	m.Names[kind] = append(m.Names[kind], p)
+	sort.Slice(m.Names[kind], func(i, j int) bool { return m.Names[kind][i].Pattern < m.Names[kind][j].Pattern })
+	return true
+}
+
+// stableNames are the names that objects of a kind have in all runs.
+func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
+	count := map[string]map[string]int{}
+	for _, run := range runs {
+		seen := map[string]bool{}
+		for _, snapshot := range run {
+			for ref := range snapshot {
+				kind := ref.GroupKind.String()
+				if seen[kind+" "+ref.Name] {
+					continue
+				}
+				seen[kind+" "+ref.Name] = true
+				if count[kind] == nil {
+					count[kind] = map[string]int{}
+				}
+				count[kind][ref.Name]++
+			}
+		}
+	}
+	stable := map[string][]string{}
+	for kind, names := range count {
+		for _, name := range sortedKeys(names) {
+			if names[name] == len(runs) {
+				stable[kind] = append(stable[kind], name)
+			}
+		}
+	}
+	return stable
+}
+
+// see notes the canonical form of all generated names.
+func (m *Mask) see(runs []map[string]Snapshot) {
+	found := map[string]bool{}
+	for _, run := range runs {
+		for _, snapshot := range run {
+			for ref, name := range m.labelSnapshot(snapshot).names {
+				// A bare * would be found in every word.
+				if !bookkeepers[ref.GroupKind.String()] && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
+					found[name] = true
+				}
+			}
+		}
+	}
+	m.Seen = sortedKeys(found)
+	sort.SliceStable(m.Seen, func(i, j int) bool { return len(m.Seen[i]) > len(m.Seen[j]) })
+}

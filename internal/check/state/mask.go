@@ -1,0 +1,178 @@
+package state
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// Mask says what is not compared, and what is compared otherwise than byte by
+// byte. The zero value and nil hold what is so for every controller; Learn adds
+// what differs between runs without a fault.
+type Mask struct {
+	// Configured are the lines of the scenario's ignore.
+	Configured []string `json:"configured,omitempty"`
+	// Learnt is what learning found: kind, path, rule.
+	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
+	// Objects are canonical names of objects that are there in some runs only.
+	Objects []string `json:"objects,omitempty"`
+	// Names are the patterns of generated names, by kind.
+	Names map[string][]NamePattern `json:"names,omitempty"`
+	// Seen are all canonical names with a * that learning saw, the longest first:
+	// where no world is at hand, they tell the generated names in a text.
+	Seen []string `json:"seen,omitempty"`
+
+	once  sync.Once
+	lines []line
+	seen  *regexp.Regexp
+}
+
+// NamePattern is a name of which some parts between dashes are random.
+type NamePattern struct {
+	Pattern string `json:"pattern"` // "web-*"
+	// Not are names that have this shape and are not random.
+	Not []string `json:"not,omitempty"`
+}
+
+// line is a line of the scenario's ignore, compiled.
+type line struct {
+	kind string
+	path *regexp.Regexp // nil means all objects of the kind
+}
+
+// init compiles what is not serialised.
+func (m *Mask) init() {
+	m.once.Do(func() {
+		for _, text := range m.Configured {
+			kind, fields, _ := strings.Cut(strings.TrimSpace(text), " ")
+			m.lines = append(m.lines, line{kind: kind, path: pathPattern(strings.TrimSpace(fields))})
+		}
+		if len(m.Seen) > 0 {
+			var alternatives []string
+			for _, name := range m.Seen {
+				alternatives = append(alternatives, strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, `[a-z0-9]{2,}`))
+			}
+			m.seen = regexp.MustCompile(`\b(?:` + strings.Join(alternatives, "|") + `)\b`)
+		}
+	})
+}
+
+// pathPattern makes a pattern of "status.conditions[].message" or "data.*".
+func pathPattern(text string) *regexp.Regexp {
+	if text == "" || text == "*" {
+		return nil
+	}
+	text = strings.NewReplacer("[*]", ".[]", "[]", ".[]", "[", ".", "]", "").Replace(text)
+	text = strings.ReplaceAll(text, "..", ".")
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `[^.]*`)
+	return regexp.MustCompile("^" + pattern + "$")
+}
+
+// rule is what is to be done with the field at the path.
+func (m *Mask) rule(kind, field string) Rule {
+	if rule, ok := ofAll[field]; ok {
+		return rule
+	}
+	if rule, ok := ofKind[kind][field]; ok {
+		return rule
+	}
+	if m == nil {
+		return ""
+	}
+	m.init()
+	for _, l := range m.lines {
+		if l.path != nil && matchKind(l.kind, kind) && l.path.MatchString(field) {
+			return Ignore
+		}
+	}
+	return m.Learnt[kind][field]
+}
+
+func matchKind(pattern, kind string) bool {
+	if ok, err := path.Match(pattern, kind); err == nil && ok {
+		return true
+	}
+	bare, _, _ := strings.Cut(kind, ".")
+	return pattern == bare
+}
+
+// ignores says that objects of the kind, or this one, are not compared.
+func (m *Mask) ignores(ref Ref, object Object, key string) bool {
+	if isBookkeeping(ref, object) {
+		return true
+	}
+	if m == nil {
+		return false
+	}
+	m.init()
+	for _, l := range m.lines {
+		if l.path == nil && matchKind(l.kind, ref.GroupKind.String()) {
+			return true
+		}
+	}
+	return slices.Contains(m.Objects, key)
+}
+
+// set makes the rule for a path stricter; it says whether that changed anything.
+func (m *Mask) set(kind, field string, rule Rule) bool {
+	if strictness[m.Learnt[kind][field]] >= strictness[rule] {
+		return false
+	}
+	if m.Learnt == nil {
+		m.Learnt = map[string]map[string]Rule{}
+	}
+	if m.Learnt[kind] == nil {
+		m.Learnt[kind] = map[string]Rule{}
+	}
+	m.Learnt[kind][field] = rule
+	return true
+}
+
+// Fields are what is masked because it was not the same in all runs without a
+// fault, in words.
+func (m *Mask) Fields() []string {
+	if m == nil {
+		return nil
+	}
+	var fields []string
+	for kind, rules := range m.Learnt {
+		for field, rule := range rules {
+			fields = append(fields, kind+" "+display(field)+remark[rule])
+		}
+	}
+	for _, object := range m.Objects {
+		fields = append(fields, object+" (the whole object)")
+	}
+	for kind, patterns := range m.Names {
+		for _, p := range patterns {
+			fields = append(fields, kind+" metadata.name ("+p.Pattern+")")
+		}
+	}
+	sort.Strings(fields)
+	return fields
+}
+
+// remark says what of a masked field is compared still.
+var remark = map[Rule]string{
+	Set:    " (order)",
+	Random: " (compared by where else the same value is)",
+	Keys:   " (keys)",
+	Type:   "",
+	Ignore: "",
+}
+
+// display writes a path as people do: list elements without a dot, keys with
+// dots in brackets where they can be told.
+func display(field string) string {
+	field = strings.ReplaceAll(field, ".[", "[")
+	for _, parent := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData."} {
+		before, key, found := strings.Cut(field, parent)
+		if found && (before == "" || strings.HasSuffix(before, ".")) && strings.ContainsAny(key, "./") {
+			return before + strings.TrimSuffix(parent, ".") + "[" + key + "]"
+		}
+	}
+	return field
+}

@@ -1,0 +1,175 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// World is a snapshot of which only that is left which ought to be the same in
+// every run. It can be written as JSON and read again.
+type World struct {
+	// Objects are the contents by canonical name. Several objects have the same
+	// name if it is generated; they are in no order. A nil content is an object of
+	// the baseline that is gone.
+	Objects map[string][]any `json:"objects"`
+}
+
+// Hash is the same for the same world.
+func (w World) Hash() string {
+	data, err := json.Marshal(w)
+	if err != nil {
+		panic(fmt.Sprintf("a world holds only JSON: %v", err)) // nothing else is ever put in
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:12])
+}
+
+// random stands for a random value until it is known where else the same is.
+type random struct {
+	raw string
+	uid bool // a UUID that names nothing that lives
+}
+
+// MarshalJSON hides the value, so that objects are sorted by what is not random.
+func (r random) MarshalJSON() ([]byte, error) {
+	if r.uid {
+		return []byte(`"uid:unknown"`), nil
+	}
+	return []byte(`"random"`), nil
+}
+
+// Canonical is the world that a snapshot shows.
+func (m *Mask) Canonical(s Snapshot) World {
+	labels := m.labelSnapshot(s)
+	world := World{Objects: map[string][]any{}}
+	for ref, object := range s {
+		key := labels.Of(ref)
+		if m.ignores(ref, object, key) {
+			continue
+		}
+		var content any
+		if object != nil {
+			content = canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: generation(object)}.object(object)
+		}
+		world.Objects[key] = append(world.Objects[key], content)
+	}
+	for _, contents := range world.Objects {
+		sortByJSON(contents)
+	}
+	world.nameRandoms()
+	for _, contents := range world.Objects {
+		sortByJSON(contents)
+	}
+	return world
+}
+
+func generation(object Object) float64 {
+	metadata, _ := object["metadata"].(map[string]any)
+	return number(metadata["generation"])
+}
+
+// nameRandoms replaces random values by the first place where each is found, so
+// that it shows which places share a value, and nothing else.
+func (w World) nameRandoms() {
+	places := map[random][]string{}
+	w.eachRandom(func(place string, r random) any {
+		places[r] = append(places[r], place)
+		return r
+	})
+	token := map[random]string{}
+	taken := map[string]int{}
+	for _, r := range sortedByPlace(places) {
+		first := places[r][0]
+		name := "random"
+		if r.uid {
+			name = "uid:unknown"
+		}
+		if len(places[r]) > 1 {
+			name += ", as in " + first
+			if taken[first]++; taken[first] > 1 {
+				name += fmt.Sprintf(" #%d", taken[first])
+			}
+		}
+		token[r] = name
+	}
+	w.eachRandom(func(_ string, r random) any { return token[r] })
+}
+
+func sortedByPlace(places map[random][]string) []random {
+	var all []random
+	for r := range places {
+		all = append(all, r)
+	}
+	sort.Slice(all, func(i, j int) bool {
+		a, b := strings.Join(places[all[i]], "\n"), strings.Join(places[all[j]], "\n")
+		return a < b || a == b && all[i].raw < all[j].raw
+	})
+	return all
+}
+
+// eachRandom replaces every random value, in an order that depends on nothing
+// but the world.
+func (w World) eachRandom(replace func(place string, r random) any) {
+	keys := make([]string, 0, len(w.Objects))
+	for key := range w.Objects {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		for i, content := range w.Objects[key] {
+			w.Objects[key][i] = walkRandom(content, key+" ", replace)
+		}
+	}
+}
+
+func walkRandom(v any, place string, replace func(string, random) any) any {
+	switch typed := v.(type) {
+	case random:
+		return replace(place, typed)
+	case map[string]any:
+		keys := make([]string, 0, len(typed))
+		for key := range typed {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			typed[key] = walkRandom(typed[key], join(place, key), replace)
+		}
+	case []any:
+		for i, item := range typed {
+			typed[i] = walkRandom(item, place+"[]", replace)
+		}
+	}
+	return v
+}
+
+// join adds a part to a path.
+func join(parent, part string) string {
+	if parent == "" || strings.HasSuffix(parent, " ") {
+		return parent + part
+	}
+	return parent + "." + part
+}
+
+func sortByJSON(list []any) {
+	if len(list) < 2 {
+		return
+	}
+	encoded := map[int]string{}
+	order := make([]int, len(list))
+	for i, item := range list {
+		data, _ := json.Marshal(item) // only JSON gets here
+		encoded[i], order[i] = string(data), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(encoded[a], encoded[b]) })
+	sorted := make([]any, len(list))
+	for i, from := range order {
+		sorted[i] = list[from]
+	}
+	copy(list, sorted)
+}

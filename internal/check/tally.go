@@ -1,0 +1,125 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
+)
+
+// tally counts what was tried.
+type tally struct {
+	mu     sync.Mutex
+	report *report.Report
+	kinds  map[tried]*report.Tried
+}
+
+func newTally(r *report.Report) *tally {
+	return &tally{report: r, kinds: map[tried]*report.Tried{}}
+}
+
+// tried is what is counted together.
+type tried struct {
+	scenario string
+	kind     fault.Kind
+}
+
+func (t *tally) of(p plan.Planned) *report.Tried {
+	key := tried{p.Scenario, p.Fault.Kind}
+	if t.kinds[key] == nil {
+		t.kinds[key] = &report.Tried{Scenario: p.Scenario, Kind: p.Fault.Kind}
+	}
+	return t.kinds[key]
+}
+
+func (t *tally) planned(p plan.Planned) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(p).Planned++
+}
+
+// learnt counts the runs without a fault.
+func (t *tally) learnt(runs int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Runs += runs
+	t.report.References += runs
+}
+
+// ran counts a run with a fault.
+func (t *tally) ran(p plan.Planned, out *knocked) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Runs++
+	k := t.of(p)
+	k.Runs++
+	k.Seconds += out.Took.Seconds()
+	switch {
+	case out.Inconclusive != "":
+		k.Inconclusive++
+		t.report.Inconclusive = append(t.report.Inconclusive, notRun(p, out.Inconclusive))
+	case out.NotApplied != "":
+		k.NotApplied++
+		t.report.NotApplied = append(t.report.NotApplied, notRun(p, out.NotApplied))
+	case len(out.Findings) > 0:
+		k.Found++
+	default:
+		k.Clean++
+	}
+	if out.Pruned {
+		k.Pruned++
+	}
+}
+
+// confirmed counts a run that repeats a finding.
+func (t *tally) confirmed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Runs++
+	t.report.Confirmations++
+}
+
+// doubtful takes back what looked wrong and did not show again.
+func (t *tally) doubtful(p plan.Planned, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.of(p)
+	k.Found--
+	k.Inconclusive++
+	t.report.Inconclusive = append(t.report.Inconclusive, notRun(p, why))
+}
+
+func (t *tally) leftOut(p plan.Planned, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.LeftOut = append(t.report.LeftOut, notRun(p, why))
+}
+
+func (t *tally) runs() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.report.Runs
+}
+
+// all is what was tried, by scenario, and of each in the order in which the kinds
+// are explained.
+func (t *tally) all() (all []report.Tried) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	order := fault.Kinds()
+	for _, k := range t.kinds {
+		all = append(all, *k)
+	}
+	slices.SortFunc(all, func(a, b report.Tried) int {
+		return cmp.Or(strings.Compare(a.Scenario, b.Scenario), cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)))
+	})
+	return all
+}
+
+func notRun(p plan.Planned, why string) report.NotRun {
+	return report.NotRun{Scenario: p.Scenario, Fault: p.Fault, Why: why}
+}

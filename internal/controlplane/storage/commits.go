@@ -1,0 +1,71 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+// A Commit is one write to one key. Value is nil of a deletion.
+type Commit struct {
+	Revision int64
+	Key      string
+	Value    []byte
+}
+
+// Follow passes on what lies below prefix, and then every write there, in the
+// order of the store and without a gap. The first call of pass has all that is
+// there; each further one has the writes of one moment and the revision that the
+// store had after them, which may be none below prefix. Follow returns when ctx
+// ends, with its cause, or when the store does.
+func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int64, commits []Commit)) error {
+	client := v3client.New(e.etcd.Server)
+	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return fmt.Errorf("reading etcd to follow it: %w", err)
+	}
+	present := make([]Commit, len(got.Kvs))
+	for i, kv := range got.Kvs {
+		present[i] = Commit{Revision: kv.ModRevision, Key: string(kv.Key), Value: kv.Value}
+	}
+	pass(got.Header.Revision, present)
+
+	// All keys: a write elsewhere raises the revision too.
+	all := client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(got.Header.Revision+1))
+	for response := range all {
+		if err := response.Err(); err != nil {
+			return fmt.Errorf("following etcd: %w", err)
+		}
+		var commits []Commit
+		var revision int64
+		for _, event := range response.Events {
+			revision = event.Kv.ModRevision
+			if key := string(event.Kv.Key); strings.HasPrefix(key, prefix) {
+				commits = append(commits, Commit{Revision: revision, Key: key, Value: valueOf(event)})
+			}
+		}
+		if revision > 0 {
+			pass(revision, commits)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func valueOf(event *clientv3.Event) []byte {
+	if event.Type == clientv3.EventTypeDelete {
+		return nil
+	}
+	return event.Kv.Value
+}
+
+// Revision is that of the last write to the store.
+func (e *Etcd) Revision(ctx context.Context) (int64, error) {
+	got, err := v3client.New(e.etcd.Server).Get(ctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("asking etcd for its revision: %w", err)
+	}
+	return got.Header.Revision, nil
+}

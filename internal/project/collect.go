@@ -1,0 +1,125 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// objects returns all that the project has for a cluster, with what the options
+// name in the place of its kinds.
+func (p *Project) objects(ctx context.Context) ([]document, error) {
+	docs, err := p.configured()
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests of %s: %w", p.Name, err)
+	}
+	for _, override := range []struct {
+		path, flag string
+		kinds      func(document) bool
+	}{
+		{p.options.CRDs, flagCRDs, isCRD},
+		{p.options.RBAC, flagRBAC, isRBAC},
+		{p.options.Webhooks, flagWebhooks, isWebhook},
+	} {
+		if override.path == "" {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		named, err := p.read(override.path)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", override.flag, override.path, err)
+		}
+		if !slices.ContainsFunc(named, override.kinds) {
+			return nil, fmt.Errorf("%s %s: there is none in it", override.flag, override.path)
+		}
+		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
+	}
+	return docs, nil
+}
+
+// configured returns what config/ has.
+func (p *Project) configured() ([]document, error) {
+	if p.options.Kustomization != "" {
+		at := p.path(p.options.Kustomization)
+		if !isKustomization(at) {
+			return nil, fmt.Errorf("%s %s: there is no kustomization.yaml in it", flagKustomization, p.options.Kustomization)
+		}
+		return p.kustomize(at)
+	}
+	whole := filepath.Join(p.Dir, "config", "default")
+	if !isKustomization(whole) {
+		p.note("there is no config/default: what is in config/crd, config/rbac, config/webhook and config/manager is taken as it is (%s names a kustomization)", flagKustomization)
+		return p.apart()
+	}
+	docs, err := p.kustomize(whole)
+	if err == nil || errors.Is(err, errRemote) {
+		return docs, err
+	}
+	docs, apartErr := p.apart()
+	if apartErr != nil {
+		// That one names the document that kustomize stumbled over.
+		return nil, apartErr
+	}
+	p.note("config/default cannot be built, so what is in config/crd, config/rbac, config/webhook and config/manager is taken as it is (%s names another kustomization): %v", flagKustomization, err)
+	return docs, nil
+}
+
+// apart reads the folders of config/ one by one.
+func (p *Project) apart() ([]document, error) {
+	var docs []document
+	for _, part := range []struct {
+		folder string
+		bases  string
+		only   func(document) bool
+	}{
+		{"crd", "bases", isCRD},
+		{"rbac", "", func(document) bool { return true }},
+		{"webhook", "", isWebhook},
+		{"manager", "", func(document) bool { return true }},
+	} {
+		more, err := p.part(filepath.Join(p.Dir, "config", part.folder), part.bases)
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range more {
+			if part.only(doc) {
+				docs = append(docs, doc)
+			}
+		}
+	}
+	return docs, nil
+}
+
+// part reads a folder, as it is if its kustomization cannot be built.
+func (p *Project) part(dir, bases string) ([]document, error) {
+	if !exists(dir) {
+		return nil, nil
+	}
+	if !isKustomization(dir) {
+		if inner := filepath.Join(dir, bases); exists(inner) {
+			dir = inner
+		}
+		return p.readFolder(dir)
+	}
+	docs, err := p.kustomize(dir)
+	if err == nil {
+		return docs, nil
+	}
+	// Beside them are patches and settings of kustomize, which are no objects.
+	files, listErr := p.listed(dir)
+	if listErr != nil || len(files) == 0 {
+		return nil, err
+	}
+	for _, file := range files {
+		more, err := p.readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, more...)
+	}
+	return docs, nil
+}

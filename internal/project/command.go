@@ -1,0 +1,208 @@
+package project
+
+import (
+	"cmp"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+// The names that flags of managers have had, the newest first.
+var (
+	metricsFlags  = []string{"metrics-bind-address", "metrics-addr", "metrics-address"}
+	probeFlags    = []string{"health-probe-bind-address", "health-probe-addr", "health-addr", "probe-addr"}
+	electionFlags = []string{"leader-elect", "enable-leader-election", "leader-election"}
+	certFlags     = []string{"webhook-cert-path", "webhook-cert-dir", "webhook-certs-dir", "webhook-tls-dir", "cert-dir"}
+	portFlags     = []string{"webhook-port", "webhook-server-port"}
+	fileFlags     = []string{"webhook-cert-name", "webhook-cert-key", "metrics-cert-path", "metrics-cert-name", "metrics-cert-key"}
+
+	electionNamespace = "leader-election-namespace"
+)
+
+// defaultPort and defaultCertDir are controller-runtime's; the folder is below
+// TMPDIR.
+const (
+	defaultPort    = 9443
+	defaultCertDir = "k8s-webhook-server/serving-certs"
+)
+
+// composer makes a command for a local process of one for a Pod.
+type composer struct {
+	p     *Project
+	given []argument
+	known map[string]flagInfo
+	args  []string
+	env   []string
+}
+
+// compose completes the subject for the program that was built.
+func (p *Project) compose(program string, flags map[string]flagInfo) {
+	c := &composer{p: p, known: flags}
+	if p.manager != nil {
+		c.given = parseArguments(p.manager.args, flags)
+		c.env = slices.Clone(p.manager.env)
+	}
+	c.keep()
+	c.quiet()
+	s := &p.Subject
+	s.Webhook = c.webhook()
+	s.Election = c.election()
+	if _, ok := c.known["kubeconfig"]; ok {
+		c.args = append(c.args, "--kubeconfig=$("+subject.Kubeconfig+")")
+	}
+	s.Command = append(append([]string{program}, c.args...), p.options.Args...)
+	s.Env = append(c.env, p.options.Env...)
+}
+
+// useCommand takes what a person wants started as it is. Where it listens for
+// webhooks and where it looks for certificates, only conventions tell.
+func (p *Project) useCommand() error {
+	program := p.options.Command[0]
+	if strings.ContainsRune(program, filepath.Separator) {
+		program = p.path(program)
+	}
+	program, err := exec.LookPath(program)
+	if err != nil {
+		return fmt.Errorf("the command %s: %w", p.options.Command[0], err)
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return fmt.Errorf("the command %s: %w", p.options.Command[0], err)
+	}
+	c := &composer{p: p, given: parseArguments(p.options.Command[1:], nil)}
+	if p.manager != nil {
+		c.env = slices.Clone(p.manager.env)
+	}
+	s := &p.Subject
+	s.Webhook = c.webhook()
+	s.Webhook.Args = nil
+	s.Command = append(append([]string{program}, p.options.Command[1:]...), p.options.Args...)
+	s.Env = append(c.env, p.options.Env...)
+	return nil
+}
+
+// has returns the flag of these names that the program knows, or was given.
+func (c *composer) has(names []string) string {
+	for _, name := range names {
+		if _, ok := c.known[name]; ok {
+			return name
+		}
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(c.given, func(a argument) bool { return a.name == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (c *composer) value(names []string) string {
+	for _, a := range c.given {
+		if slices.Contains(names, a.name) {
+			return a.value
+		}
+	}
+	return ""
+}
+
+// keep takes over the arguments that mean the same outside a Pod.
+func (c *composer) keep() {
+	replaced := slices.Concat(metricsFlags, probeFlags, electionFlags, certFlags, portFlags, fileFlags, []string{electionNamespace, "kubeconfig"})
+	for _, a := range c.given {
+		switch {
+		case slices.Contains(replaced, a.name):
+		case c.p.manager.mounted(a.value):
+			c.p.note("left out the argument %s of %s: the file is in a volume of its Pod (%s says one of this machine)", strings.Join(a.text, " "), c.p.manager.workload, flagArgs)
+		default:
+			c.args = append(c.args, a.text...)
+		}
+	}
+}
+
+// quiet turns off what two instances on one machine would fight for.
+func (c *composer) quiet() {
+	if name := c.has(metricsFlags); name != "" {
+		c.args = append(c.args, "--"+name+"=0")
+	}
+	if name := c.has(probeFlags); name != "" {
+		c.args = append(c.args, "--"+name+"=:0")
+	}
+	for _, name := range electionFlags {
+		if c.known[name].Default == "true" {
+			c.args = append(c.args, "--"+name+"=false")
+		}
+	}
+}
+
+// election are the arguments by which it elects a leader outside a Pod, where
+// controller-runtime cannot know its namespace.
+func (c *composer) election() []string {
+	name := c.has(electionFlags)
+	if name == "" {
+		return nil
+	}
+	args := []string{"--" + name + "=true"}
+	if _, ok := c.known[electionNamespace]; ok {
+		return append(args, "--"+electionNamespace+"="+cmp.Or(c.p.Subject.Identity.Namespace, "default"))
+	}
+	if c.p.says("LeaderElectionNamespace") {
+		return args
+	}
+	c.p.note("two instances that fight for the lease are not tried: outside a Pod the manager does not know the namespace of its lease (it would by a flag --%s that sets LeaderElectionNamespace)", electionNamespace)
+	return nil
+}
+
+// webhook says where it serves webhooks, if anything calls them.
+func (c *composer) webhook() subject.Webhook {
+	s := &c.p.Subject
+	if !conversion(s.Webhooks) && !conversion(s.Install) {
+		// Without it most managers want certificates that nobody asks them for.
+		c.defaultEnv("ENABLE_WEBHOOKS", "false")
+		return subject.Webhook{}
+	}
+	w := subject.Webhook{Port: c.webhookPort()}
+	if name := c.has(portFlags); name != "" {
+		w.Args = append(w.Args, "--"+name+"="+strconv.Itoa(w.Port))
+	}
+	certs := "$(" + subject.Certs + ")"
+	if name := c.has(certFlags); name != "" {
+		w.CertDir = certs
+		w.Args = append(w.Args, "--"+name+"="+certs)
+		for flag, file := range map[string]string{"webhook-cert-name": "tls.crt", "webhook-cert-key": "tls.key"} {
+			if info, ok := c.known[flag]; ok && info.Default != file {
+				w.Args = append(w.Args, "--"+flag+"="+file)
+			}
+		}
+		slices.Sort(w.Args)
+		return w
+	}
+	w.CertDir = certs + "/" + defaultCertDir
+	c.defaultEnv("TMPDIR", certs)
+	return w
+}
+
+func (c *composer) webhookPort() int {
+	flag := c.has(portFlags)
+	for _, text := range []string{c.value(portFlags), c.known[flag].Default} {
+		if port, err := strconv.Atoi(text); err == nil && port > 0 {
+			return port
+		}
+	}
+	if c.p.manager != nil {
+		if port := c.p.manager.port("webhook"); port > 0 {
+			return port
+		}
+	}
+	return defaultPort
+}
+
+// defaultEnv sets a variable that is not set.
+func (c *composer) defaultEnv(name, value string) {
+	if !slices.ContainsFunc(slices.Concat(c.env, c.p.options.Env), func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
+		c.env = append(c.env, name+"="+value)
+	}
+}

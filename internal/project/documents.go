@@ -1,0 +1,177 @@
+package project
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	kyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// document is an object and where it came from.
+type document struct {
+	File   string
+	Number int // of the document in the file from 1, or 0 if that is not known
+	Object unstructured.Unstructured
+}
+
+// errorf names the file, the document and the object.
+func (d document) errorf(format string, args ...any) error {
+	where := d.File
+	if d.Number > 0 {
+		where += fmt.Sprintf(": document %d", d.Number)
+	}
+	return fmt.Errorf("%s: %s: %w", where, d.String(), fmt.Errorf(format, args...))
+}
+
+// String names the object.
+func (d document) String() string {
+	name := d.Object.GetName()
+	if namespace := d.Object.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return d.Object.GetKind() + " " + name
+}
+
+// parse reads the documents of a YAML or JSON file. Lists are taken apart, empty
+// documents left out.
+func parse(file string, data []byte) ([]document, error) {
+	var docs []document
+	reader := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for number := 1; ; number++ {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		var objects []unstructured.Unstructured
+		if err == nil {
+			objects, err = decode(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", file, number, err)
+		}
+		for _, object := range objects {
+			docs = append(docs, document{File: file, Number: number, Object: object})
+		}
+	}
+}
+
+// decode reads one document.
+func decode(text []byte) ([]unstructured.Unstructured, error) {
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	var content any
+	if err := json.Unmarshal(asJSON, &content); err != nil {
+		return nil, err
+	}
+	switch content := content.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return objects(content)
+	}
+	return nil, errors.New("this is no Kubernetes object, which begins with apiVersion and kind")
+}
+
+func objects(content map[string]any) ([]unstructured.Unstructured, error) {
+	object := unstructured.Unstructured{Object: content}
+	if object.GetAPIVersion() == "" || object.GetKind() == "" {
+		return nil, errors.New("this is no Kubernetes object, which has apiVersion and kind")
+	}
+	items, isList := content["items"].([]any)
+	if isList && strings.HasSuffix(object.GetKind(), "List") {
+		var all []unstructured.Unstructured
+		for i, item := range items {
+			content, ok := item.(map[string]any)
+			if !ok {
+				return nil, fmt.Errorf("items[%d] is no object", i)
+			}
+			more, err := objects(content)
+			if err != nil {
+				return nil, fmt.Errorf("items[%d]: %w", i, err)
+			}
+			all = append(all, more...)
+		}
+		return all, nil
+	}
+	if metadata, ok := content["metadata"]; ok {
+		if _, ok := metadata.(map[string]any); !ok {
+			return nil, fmt.Errorf("%s: metadata is no object", object.GetKind())
+		}
+	}
+	if object.GetName() == "" && object.GetGenerateName() == "" {
+		return nil, fmt.Errorf("%s: metadata.name is missing", object.GetKind())
+	}
+	return []unstructured.Unstructured{object}, nil
+}
+
+// read reads a path that somebody named: a file, a kustomization or a folder.
+func (p *Project) read(path string) ([]document, error) {
+	at := p.path(path)
+	info, err := os.Stat(at)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return p.readFile(at)
+	case isKustomization(at):
+		return p.kustomize(at)
+	}
+	return p.readFolder(at)
+}
+
+func (p *Project) readFile(path string) ([]document, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(p.rel(path), data)
+}
+
+// readFolder reads all YAML and JSON below a folder but kustomizations.
+func (p *Project) readFolder(dir string) ([]document, error) {
+	files, err := manifests(dir)
+	if err != nil {
+		return nil, err
+	}
+	var docs []document
+	for _, file := range files {
+		more, err := p.readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, more...)
+	}
+	return docs, nil
+}
+
+func manifests(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if path != dir && strings.HasPrefix(entry.Name(), ".") {
+				return fs.SkipDir
+			}
+		case slices.Contains(kustomizationNames, entry.Name()):
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}

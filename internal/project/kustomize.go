@@ -1,0 +1,192 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+var kustomizationNames = konfig.RecognizedKustomizationFileNames()
+
+// isKustomization reports whether kustomize could build the folder.
+func isKustomization(dir string) bool { return kustomizationFile(dir) != "" }
+
+func kustomizationFile(dir string) string {
+	for _, name := range kustomizationNames {
+		if path := filepath.Join(dir, name); exists(path) {
+			return path
+		}
+	}
+	return ""
+}
+
+// kustomize builds a folder in this process, without plugins and without the
+// network.
+func (p *Project) kustomize(dir string) (docs []document, err error) {
+	defer func() {
+		// Kustomize panics at some files that are broken in unforeseen ways.
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("kustomize build %s: %v", p.rel(dir), broken)
+		}
+	}()
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.refuseRemote(root, nil); err != nil {
+		return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
+	}
+	options := krusty.MakeDefaultOptions()
+	// As many Makefiles ask for; it is the user's own project that is read.
+	options.LoadRestrictions = types.LoadRestrictionsNone
+	built, err := krusty.MakeKustomizer(options).Run(withOrigins{filesys.MakeFsOnDisk(), root}, root)
+	if err != nil {
+		return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
+	}
+	for _, r := range built.Resources() {
+		doc, err := p.fromResource(root, r)
+		if err != nil {
+			return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+func (p *Project) fromResource(root string, r *resource.Resource) (document, error) {
+	doc := document{File: p.rel(root)}
+	if origin, err := r.GetOrigin(); err == nil && origin != nil && origin.Path != "" {
+		doc.File = p.rel(filepath.Join(root, origin.Path))
+	}
+	if err := r.SetOrigin(nil); err != nil {
+		return doc, err
+	}
+	data, err := r.MarshalJSON()
+	if err != nil {
+		return doc, fmt.Errorf("%s: %s %s: %w", doc.File, r.GetKind(), r.GetName(), err)
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(data, &content); err != nil {
+		return doc, fmt.Errorf("%s: %s %s: %w", doc.File, r.GetKind(), r.GetName(), err)
+	}
+	doc.Object = unstructured.Unstructured{Object: content}
+	return doc, nil
+}
+
+// withOrigins has the kustomization of the root say which file each object came
+// from, as if that stood in it.
+type withOrigins struct {
+	filesys.FileSystem
+	root string
+}
+
+func (w withOrigins) ReadFile(path string) ([]byte, error) {
+	data, err := w.FileSystem.ReadFile(path)
+	if err != nil || filepath.Dir(path) != w.root || !slices.Contains(kustomizationNames, filepath.Base(path)) {
+		return data, err
+	}
+	content := map[string]any{}
+	if yaml.Unmarshal(data, &content) != nil {
+		return data, nil // kustomize says better what is wrong
+	}
+	metadata, _ := content["buildMetadata"].([]any)
+	content["buildMetadata"] = append(metadata, types.OriginAnnotations)
+	return yaml.Marshal(content)
+}
+
+// errRemote is followed by what a person can do.
+var errRemote = errors.New("is not on this machine, and nothing is downloaded; " +
+	"download it, or name another kustomization by " + flagKustomization)
+
+// refuseRemote looks through a kustomization and those that it is made of for
+// what kustomize would download.
+func (p *Project) refuseRemote(dir string, seen []string) error {
+	file := kustomizationFile(dir)
+	if file == "" || slices.Contains(seen, dir) {
+		return nil // kustomize says better what is wrong
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var content map[string]any
+	if err := yaml.Unmarshal(data, &content); err != nil {
+		return fmt.Errorf("%s: %w", p.rel(file), err)
+	}
+	for _, field := range []string{"helmCharts", "helmChartInflationGenerator"} {
+		if content[field] != nil {
+			return fmt.Errorf("%s: %s: Helm charts are not rendered; render it to a file, or name another kustomization by %s",
+				p.rel(file), field, flagKustomization)
+		}
+	}
+	if url := firstURL(content); url != "" {
+		return fmt.Errorf("%s: %s %w", p.rel(file), url, errRemote)
+	}
+	for _, field := range []string{"resources", "bases", "components"} {
+		for _, entry := range texts(content[field]) {
+			at := filepath.Join(dir, entry)
+			if !exists(at) {
+				return fmt.Errorf("%s: %s: %s %w", p.rel(file), field, entry, errRemote)
+			}
+			if err := p.refuseRemote(at, append(slices.Clip(seen), dir)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inline are the fields of a kustomization whose texts are no paths.
+var inline = []string{
+	"literals", "patch", "commonAnnotations", "commonLabels", "labels", "images", "options", "pairs", "annotations",
+}
+
+// firstURL returns a text that kustomize would take for an address.
+func firstURL(part any) string {
+	switch part := part.(type) {
+	case string:
+		if strings.HasPrefix(part, "http://") || strings.HasPrefix(part, "https://") {
+			return part
+		}
+	case []any:
+		for _, item := range part {
+			if url := firstURL(item); url != "" {
+				return url
+			}
+		}
+	case map[string]any:
+		for field, item := range part {
+			if slices.Contains(inline, field) {
+				continue
+			}
+			if url := firstURL(item); url != "" {
+				return url
+			}
+		}
+	}
+	return ""
+}
+
+// texts are the strings of a list.
+func texts(list any) []string {
+	items, _ := list.([]any)
+	var all []string
+	for _, item := range items {
+		if text, ok := item.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}

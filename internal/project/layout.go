@@ -1,0 +1,207 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// layout is what the file PROJECT says, in any version of it.
+type layout struct {
+	Name      string           `json:"projectName"`
+	Domain    string           `json:"domain"`
+	Resources []layoutResource `json:"resources"`
+}
+
+type layoutResource struct {
+	Group       string           `json:"group"`
+	Domain      string           `json:"domain"`
+	Kind        string           `json:"kind"`
+	Core        bool             `json:"core"`
+	Controller  bool             `json:"controller"`
+	Controllers []map[string]any `json:"controllers"`
+}
+
+// reconciled reports whether the project has a controller for it.
+func (r layoutResource) reconciled() bool { return r.Controller || len(r.Controllers) > 0 }
+
+// key is "Kind.group".
+func (r layoutResource) key() string {
+	group := r.Group
+	if !r.Core && r.Domain != "" {
+		group = strings.Trim(group+"."+r.Domain, ".")
+	}
+	return strings.Trim(r.Kind+"."+group, ".")
+}
+
+// readLayout reads PROJECT; a project by hand has none.
+func readLayout(dir string) (layout, error) {
+	var l layout
+	data, err := os.ReadFile(filepath.Join(dir, "PROJECT"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	} else if err != nil {
+		return l, err
+	}
+	if err := yaml.Unmarshal(data, &l); err != nil {
+		return l, fmt.Errorf("PROJECT: %w", err)
+	}
+	return l, nil
+}
+
+var moduleLine = regexp.MustCompile(`(?m)^module\s+("[^"\n]+"|\S+)`)
+
+// module returns the module that the folder is in, or nothing.
+func module(dir string) string {
+	for {
+		if data, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
+			if found := moduleLine.FindSubmatch(data); found != nil {
+				return strings.Trim(string(found[1]), `"`)
+			}
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+// findMain sets Module and Main.
+func (p *Project) findMain(l layout) error {
+	p.Module = module(p.Dir)
+	if len(p.options.Command) > 0 {
+		return nil
+	}
+	if p.Module == "" {
+		return fmt.Errorf("there is no go.mod in %s or above it: for a controller that is not a Go program, name the program after --", p.Dir)
+	}
+	if p.options.Main != "" {
+		return p.namedMain(p.options.Main)
+	}
+	if p.Main = p.usualMain(); p.Main != "" {
+		return nil
+	}
+	var programs, managers []string
+	for _, dir := range p.foldersOf("cmd") {
+		program, manages := mainPackage(dir)
+		if manages {
+			managers = append(managers, p.rel(dir))
+		}
+		if program {
+			programs = append(programs, p.rel(dir))
+		}
+	}
+	if len(managers) == 0 {
+		managers = programs
+	}
+	if named := filepath.Join("cmd", l.Name); slices.Contains(managers, named) {
+		managers = []string{named}
+	}
+	switch len(managers) {
+	case 0:
+		return fmt.Errorf("there is no main package in cmd, cmd/manager, cmd/* or the project's folder: say by %s where it is, or name a program after --", flagMain)
+	case 1:
+		p.Main = managers[0]
+		return nil
+	}
+	return fmt.Errorf("each of %s could be the manager: say by %s which", strings.Join(managers, ", "), flagMain)
+}
+
+// usualMain looks where kubebuilder and operator-sdk have put it, the newest
+// first, and there for controller-runtime before others.
+func (p *Project) usualMain() string {
+	first := ""
+	for _, dir := range []string{"cmd", ".", "cmd/manager"} {
+		program, manages := mainPackage(filepath.Join(p.Dir, dir))
+		if manages {
+			return dir
+		}
+		if program && first == "" {
+			first = dir
+		}
+	}
+	return first
+}
+
+func (p *Project) namedMain(path string) error {
+	at := p.path(path)
+	if strings.HasSuffix(at, ".go") {
+		at = filepath.Dir(at)
+	}
+	if program, _ := mainPackage(at); !program {
+		return fmt.Errorf("%s %s: there is no main package in it", flagMain, path)
+	}
+	p.Main = p.rel(at)
+	return nil
+}
+
+// foldersOf returns the folders below one.
+func (p *Project) foldersOf(top string) []string {
+	var folders []string
+	_ = filepath.WalkDir(filepath.Join(p.Dir, top), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return nil
+		}
+		if name := entry.Name(); name == "testdata" || name[0] == '.' || name[0] == '_' {
+			return fs.SkipDir
+		}
+		folders = append(folders, path)
+		return nil
+	})
+	return folders
+}
+
+// mainPackage reports whether there is a main package in the folder, and whether
+// it uses controller-runtime.
+func mainPackage(dir string) (program, manages bool) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if file == nil || file.Name == nil || file.Name.Name != "main" || err != nil && len(file.Imports) == 0 {
+			continue
+		}
+		program = true
+		for _, imported := range file.Imports {
+			path, _ := strconv.Unquote(imported.Path.Value)
+			manages = manages || path == controllerRuntime || strings.HasPrefix(path, controllerRuntime+"/")
+		}
+	}
+	return program, manages
+}
+
+const controllerRuntime = "sigs.k8s.io/controller-runtime"
+
+// says reports whether the text is in a Go file of the project.
+func (p *Project) says(text string) bool {
+	found := false
+	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case found:
+			return fs.SkipAll
+		case entry.IsDir():
+			if name := entry.Name(); path != p.Dir && (name == "vendor" || name == "testdata" || name == "bin" || name[0] == '.') {
+				return fs.SkipDir
+			}
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			data, _ := os.ReadFile(path)
+			found = strings.Contains(string(data), text)
+		}
+		return nil
+	})
+	return found
+}

@@ -1,0 +1,103 @@
+package project
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// samples reads those that the kustomization of config/samples lists, in its
+// order, or else all that are there.
+func (p *Project) samples() ([]Sample, error) {
+	at := p.path(p.options.Samples)
+	if p.options.Samples == "" {
+		at = filepath.Join(p.Dir, "config", "samples")
+		if !exists(at) {
+			p.note("there are no samples in config/samples: %s says where some are", flagSamples)
+			return nil, nil
+		}
+	}
+	files, err := p.sampleFiles(at)
+	if err != nil {
+		return nil, fmt.Errorf("reading samples: %w", err)
+	}
+	var samples []Sample
+	for _, file := range files {
+		docs, err := p.readFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading samples: %w", err)
+		}
+		sample := Sample{File: p.rel(file)}
+		for _, d := range docs {
+			sample.Objects = append(sample.Objects, d.Object)
+		}
+		if len(sample.Objects) > 0 {
+			samples = append(samples, sample)
+		}
+	}
+	if len(samples) == 0 {
+		if p.options.Samples != "" {
+			return nil, fmt.Errorf("%s %s: there is no object in it", flagSamples, p.options.Samples)
+		}
+		p.note("there are no samples in config/samples: %s says where some are", flagSamples)
+	}
+	return samples, nil
+}
+
+func (p *Project) sampleFiles(at string) ([]string, error) {
+	info, err := os.Stat(at)
+	if err != nil || !info.IsDir() {
+		return []string{at}, err
+	}
+	listed, err := p.listed(at)
+	if err != nil {
+		return nil, err
+	}
+	all, err := manifests(at)
+	if err != nil || len(listed) == 0 {
+		return all, err
+	}
+	for _, file := range all {
+		if !slices.Contains(listed, file) {
+			p.note("left out, because the kustomization beside it does not list it: %s", p.rel(file))
+		}
+	}
+	return listed, nil
+}
+
+// listed are the files that the kustomization of a folder has as resources.
+func (p *Project) listed(dir string) ([]string, error) {
+	file := kustomizationFile(dir)
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	if err := yaml.Unmarshal(data, &content); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.rel(file), err)
+	}
+	var files []string
+	for _, entry := range texts(content["resources"]) {
+		at := filepath.Join(dir, entry)
+		info, err := os.Stat(at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: resources: %s: %w", p.rel(file), entry, errRemote)
+		}
+		if !info.IsDir() {
+			files = append(files, at)
+			continue
+		}
+		inner, err := manifests(at)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, inner...)
+	}
+	return files, nil
+}

@@ -1,0 +1,222 @@
+package project
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+const (
+	groupCRD       = "apiextensions.k8s.io"
+	groupRBAC      = "rbac.authorization.k8s.io"
+	groupAdmission = "admissionregistration.k8s.io"
+)
+
+func (d document) is(group string, kinds ...string) bool {
+	return d.Object.GroupVersionKind().Group == group && slices.Contains(kinds, d.Object.GetKind())
+}
+
+func isCRD(d document) bool { return d.is(groupCRD, "CustomResourceDefinition") }
+
+func isWebhook(d document) bool {
+	return d.is(groupAdmission, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+}
+
+func isRBAC(d document) bool { return d.Object.GroupVersionKind().Group == groupRBAC || isAccount(d) }
+
+func isAccount(d document) bool { return d.is("", "ServiceAccount") }
+
+func isWorkload(d document) bool { return d.is("apps", "Deployment", "StatefulSet", "DaemonSet") }
+
+// parts are the objects by what becomes of them.
+type parts struct {
+	install, webhooks, workloads []document
+	definitions                  map[schema.GroupVersionKind]bool
+	primary                      []string // "Kind.group" of the definitions
+}
+
+// describe makes the subject out of all objects.
+func (p *Project) describe(docs []document, l layout) error {
+	parts, err := p.split(docs)
+	if err != nil {
+		return err
+	}
+	p.manager = p.pickManager(parts)
+	s := subject.Subject{Name: p.Name, Dir: p.Dir, Primary: p.primary(parts, l)}
+	s.Identity = p.identity(&parts)
+	s.Roles = p.roles(parts, s.Identity)
+	parts.complete(s.Identity)
+	slices.SortStableFunc(parts.install, func(a, b document) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, d := range parts.install {
+		s.Install = append(s.Install, d.Object)
+	}
+	for _, d := range parts.webhooks {
+		s.Webhooks = append(s.Webhooks, d.Object)
+	}
+	if p.manager != nil {
+		p.manager.resolve(p, parts, s.Identity)
+	}
+	p.Subject = s
+	if len(p.options.Command) > 0 {
+		return p.useCommand()
+	}
+	return nil
+}
+
+func (p *Project) split(docs []document) (parts, error) {
+	parts := parts{definitions: map[schema.GroupVersionKind]bool{}}
+	for _, d := range docs {
+		if !isCRD(d) {
+			continue
+		}
+		if err := parts.define(d); err != nil {
+			return parts, err
+		}
+		if !slices.Contains(p.CRDs, d.File) {
+			p.CRDs = append(p.CRDs, d.File)
+		}
+	}
+	if len(parts.definitions) == 0 {
+		p.note("there is no CustomResourceDefinition in config/crd or config/default: %s says where they are, if the controller has any", flagCRDs)
+	}
+	var left []string
+	for _, d := range docs {
+		switch {
+		case isWebhook(d):
+			parts.webhooks = append(parts.webhooks, d)
+		case isWorkload(d):
+			parts.workloads = append(parts.workloads, d)
+		case d.Object.GetKind() == "APIService" || !isCRD(d) && !parts.defined(d):
+			left = append(left, fmt.Sprintf("%s (%s)", d, d.Object.GetAPIVersion()))
+		default:
+			parts.install = append(parts.install, d)
+		}
+	}
+	if len(left) > 0 {
+		p.note("left out, because nothing here serves such objects: %s", strings.Join(left, ", "))
+	}
+	return parts, nil
+}
+
+// define checks a definition and remembers what it defines.
+func (ps *parts) define(d document) error {
+	if d.Object.GroupVersionKind().Version != "v1" {
+		return d.errorf("%s is not served any more: generate it as apiextensions.k8s.io/v1", d.Object.GetAPIVersion())
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	data, err := d.Object.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(data, &crd) // whose errors name the field
+	}
+	if err != nil {
+		return d.errorf("%w", err)
+	}
+	if crd.Spec.Group == "" || crd.Spec.Names.Kind == "" || len(crd.Spec.Versions) == 0 {
+		return d.errorf("spec.group, spec.names.kind or spec.versions is missing")
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			ps.definitions[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = true
+		}
+	}
+	if key := crd.Spec.Names.Kind + "." + crd.Spec.Group; !slices.Contains(ps.primary, key) {
+		ps.primary = append(ps.primary, key)
+	}
+	return nil
+}
+
+func (ps *parts) defined(d document) bool {
+	gvk := d.Object.GroupVersionKind()
+	return scheme.Scheme.Recognizes(gvk) || ps.definitions[gvk]
+}
+
+// primary are the kinds that PROJECT has controllers for, and those that are
+// defined and of which it says nothing: they were added by hand.
+func (p *Project) primary(parts parts, l layout) []string {
+	var kinds, known []string
+	for _, r := range l.Resources {
+		known = append(known, r.key())
+		if r.reconciled() && !slices.Contains(kinds, r.key()) {
+			kinds = append(kinds, r.key())
+		}
+	}
+	for _, kind := range parts.primary {
+		if !slices.Contains(known, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// order is the order in which kinds are created; what is not in it comes last.
+var order = []string{
+	"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "ClusterRole", "Role",
+	"ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret", "Service",
+}
+
+func rank(d document) int {
+	if i := slices.Index(order, d.Object.GetKind()); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// ownNamespaces are there in every cluster.
+var ownNamespaces = []string{"", "default", "kube-system", "kube-public", "kube-node-lease"}
+
+// complete adds the service account and the namespaces that something is in.
+func (ps *parts) complete(id subject.ServiceAccount) {
+	if id.Name != "" && id.Name != "default" && !ps.has("ServiceAccount", id.Namespace, id.Name) {
+		account := object("v1", "ServiceAccount", id.Namespace, id.Name)
+		ps.install = append(ps.install, document{Object: account})
+	}
+	for _, d := range slices.Clone(ps.install) {
+		namespace := d.Object.GetNamespace()
+		if !slices.Contains(ownNamespaces, namespace) && !ps.has("Namespace", "", namespace) {
+			ps.install = append(ps.install, document{Object: object("v1", "Namespace", "", namespace)})
+		}
+	}
+}
+
+func (ps *parts) has(kind, namespace, name string) bool {
+	return ps.find(kind, namespace, name) != nil
+}
+
+// find returns an object of the core or RBAC group.
+func (ps *parts) find(kind, namespace, name string) *document {
+	for i, d := range ps.install {
+		o := d.Object
+		if !d.is("", kind) && !d.is(groupRBAC, kind) || o.GetName() != name {
+			continue
+		}
+		if namespace == "" || namespaceOf(o) == namespace {
+			return &ps.install[i]
+		}
+	}
+	return nil
+}
+
+// namespaceOf is the namespace that an object without one is created in.
+func namespaceOf(o unstructured.Unstructured) string {
+	return cmp.Or(o.GetNamespace(), "default")
+}
+
+func object(apiVersion, kind, namespace, name string) unstructured.Unstructured {
+	var o unstructured.Unstructured
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetName(name)
+	if namespace != "" {
+		o.SetNamespace(namespace)
+	}
+	return o
+}

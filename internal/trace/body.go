@@ -1,0 +1,162 @@
+package trace
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// Body is a body as it was on the wire. It is decoded when somebody asks.
+type Body struct {
+	data        []byte
+	contentType string
+	encoding    string
+}
+
+// NewBody keeps data, which must not be changed afterwards. The two strings are
+// the headers Content-Type and Content-Encoding.
+func NewBody(data []byte, contentType, encoding string) Body {
+	return Body{data: data, contentType: contentType, encoding: encoding}
+}
+
+// Len is the number of bytes on the wire.
+func (b Body) Len() int { return len(b.data) }
+
+// Equal reports whether both are the same bytes of the same type.
+func (b Body) Equal(o Body) bool {
+	return bytes.Equal(b.data, o.data) && b.contentType == o.contentType && b.encoding == o.encoding
+}
+
+// String says what it is and not what is in it, since that may be secret.
+func (b Body) String() string { return fmt.Sprintf("%d bytes of %q", len(b.data), b.contentType) }
+
+// GoString is String, for %#v.
+func (b Body) GoString() string { return b.String() }
+
+var protobufMagic = []byte("k8s\x00")
+
+// Plain is the body without its compression.
+func (b Body) Plain() ([]byte, error) {
+	switch b.encoding {
+	case "", "identity":
+		return b.data, nil
+	case "gzip":
+		z, err := gzip.NewReader(bytes.NewReader(b.data))
+		if err != nil {
+			return nil, fmt.Errorf("unpacking a body: %w", err)
+		}
+		data, err := io.ReadAll(z)
+		if err != nil {
+			return nil, fmt.Errorf("unpacking a body: %w", err)
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("unpacking a body: the encoding %q is not known", b.encoding)
+}
+
+// json returns the body as JSON. An empty body is nil.
+func (b Body) json() ([]byte, error) {
+	data, err := b.Plain()
+	if err != nil || len(bytes.TrimSpace(data)) == 0 {
+		return nil, err
+	}
+	switch b.format(data) {
+	case "protobuf":
+		return protobufJSON(data)
+	case "cbor":
+		var v any
+		if err := direct.Unmarshal(data, &v); err != nil {
+			return nil, fmt.Errorf("decoding CBOR: %w", err)
+		}
+		return json.Marshal(v)
+	case "yaml":
+		// A client may send JSON for YAML, and most do.
+		if json.Valid(data) {
+			return data, nil
+		}
+		out, err := yaml.YAMLToJSON(data)
+		if err != nil {
+			return nil, fmt.Errorf("decoding YAML: %w", err)
+		}
+		return out, nil
+	case "json":
+		if !json.Valid(data) {
+			return nil, fmt.Errorf("decoding %d bytes of %s: this is not JSON", len(data), b.contentType)
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("there is no object in a body of type %q", b.contentType)
+}
+
+// format tells how a body is encoded: by what it says it is, and by its first
+// bytes where it says nothing.
+func (b Body) format(data []byte) string {
+	if bytes.HasPrefix(data, protobufMagic) {
+		return "protobuf"
+	}
+	media, _, err := mime.ParseMediaType(b.contentType)
+	switch {
+	case err != nil || media == "":
+		return "yaml"
+	case strings.HasSuffix(media, "json"):
+		return "json"
+	case strings.HasSuffix(media, "yaml"):
+		return "yaml"
+	case strings.HasSuffix(media, "cbor"):
+		return "cbor"
+	}
+	return media
+}
+
+// decoder knows the built-in types and CustomResourceDefinition, which is all
+// that speaks protobuf.
+var decoder = sync.OnceValue(func() runtime.Decoder {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two Go types for one kind: a mistake in this function
+		}
+	}
+	return serializer.NewCodecFactory(s).UniversalDeserializer()
+})
+
+func protobufJSON(data []byte) ([]byte, error) {
+	obj, kind, err := decoder().Decode(data, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decoding protobuf: %w", err)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(*kind)
+	out, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a %s as JSON: %w", kind.Kind, err)
+	}
+	return out, nil
+}
+
+// value decodes the body into what encoding/json would make of it, but with
+// whole numbers as int64, as the rest of Kubernetes has them.
+func (b Body) value() (any, error) {
+	data, err := b.json()
+	if err != nil || data == nil {
+		return nil, err
+	}
+	var v any
+	if err := utiljson.Unmarshal(data, &v); err != nil {
+		return nil, fmt.Errorf("decoding a body: %w", err)
+	}
+	return v, nil
+}

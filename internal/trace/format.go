@@ -1,0 +1,112 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// WriteTo writes the header and what was recorded so far, a line each. Bodies are
+// decoded and redacted; one that cannot be decoded is left out, its size is not.
+func (l *Log) WriteTo(w io.Writer) (int64, error) {
+	out := &counter{w: w}
+	err := Write(out, Header{Version: Version, Started: l.started, Subject: l.Subject}, l.Entries())
+	return out.n, err
+}
+
+// Write writes entries in the format that Read reads.
+func Write(w io.Writer, h Header, entries []Entry) error {
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	lines := json.NewEncoder(buffered)
+	lines.SetEscapeHTML(false)
+	if err := lines.Encode(h); err != nil {
+		return fmt.Errorf("writing the trace's header: %w", err)
+	}
+	for i := range entries {
+		if err := lines.Encode(&entries[i]); err != nil {
+			return fmt.Errorf("writing entry %d of the trace: %w", entries[i].Seq, err)
+		}
+	}
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("writing the trace: %w", err)
+	}
+	return nil
+}
+
+// Read reads what Write wrote. It refuses a version later than its own.
+func Read(r io.Reader) (Header, []Entry, error) {
+	lines := bufio.NewReaderSize(r, 64<<10)
+	var header Header
+	first, err := lines.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Header{}, nil, fmt.Errorf("reading the trace's header: %w", err)
+	}
+	if err := json.Unmarshal(first, &header); err != nil {
+		return Header{}, nil, fmt.Errorf("line 1: this is not a trace's header: %w", err)
+	}
+	switch {
+	case header.Version < 1:
+		return Header{}, nil, errors.New("line 1: the header has no version; is this a trace?")
+	case header.Version > Version:
+		return Header{}, nil, fmt.Errorf("line 1: the trace has version %d, and this koboshi knows up to %d; read it with a newer one", header.Version, Version)
+	}
+	entries, err := readEntries(lines)
+	return header, entries, err
+}
+
+func readEntries(lines *bufio.Reader) ([]Entry, error) {
+	var entries []Entry
+	var last int64
+	for n := 2; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		end := err != nil
+		if len(bytes.TrimSpace(line)) > 0 {
+			var e Entry
+			if err := json.Unmarshal(line, &e); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+			if err := e.check(last); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+			last = e.Seq
+			entries = append(entries, e)
+		}
+		if end {
+			return entries, nil
+		}
+	}
+}
+
+func (e *Entry) check(last int64) error {
+	set := 0
+	for _, is := range []bool{e.Call != nil, e.Watch != nil, e.Process != nil, e.Step != nil, e.Fault != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return fmt.Errorf("entry %d is %d things at once; it must be one of call, watch, process, step, fault", e.Seq, set)
+	}
+	if e.Seq <= last {
+		return fmt.Errorf("entry %d comes after entry %d", e.Seq, last)
+	}
+	return nil
+}
+
+// counter counts what goes through it.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,44 @@
+package trace
+
+import (
+	"sync"
+	"time"
+)
+
+// Log is a trace that is being recorded. Its methods may be called concurrently.
+type Log struct {
+	// Subject goes into the header. It is set before the log is written.
+	Subject string
+
+	started time.Time
+
+	mu      sync.Mutex
+	entries []Entry
+}
+
+// NewLog returns an empty log; started is the moment from which its times count.
+func NewLog(started time.Time) *Log { return &Log{started: started} }
+
+// Record appends e. It gives it its number, and the time if it has none. What e
+// points to must not be changed afterwards.
+func (l *Log) Record(e Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The time is taken under the lock, so that times never go back.
+	if e.At == 0 {
+		e.At = time.Since(l.started)
+	}
+	e.Seq = int64(len(l.entries)) + 1
+	l.entries = append(l.entries, e)
+}
+
+// Entries returns what was recorded so far.
+func (l *Log) Entries() []Entry { return l.Since(0) }
+
+// Since returns what was recorded after the entry of number seq.
+func (l *Log) Since(seq int64) []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := min(max(seq, 0), int64(len(l.entries)))
+	return append([]Entry(nil), l.entries[from:]...)
+}
