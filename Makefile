@@ -12,10 +12,10 @@ LDFLAGS   := -s -w
 OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
 # Modules of their own that are linted as the root is.
-MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES)
+MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) bugs
 # What can be tested under the race detector without compiling all of
 # Kubernetes a second time; see docs/design/2026-11-20-tests.md.
-HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./cmd/koboshi
+HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./internal/check ./internal/check/lab ./cmd/koboshi
 COMPILE   := bin/compile
 LINT      := bin/golangci-lint
 
@@ -65,7 +65,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 ##@ Prove
 
 .PHONY: test
-test: compiler test-unit test-bench test-conformance test-dropin test-guide test-operator test-sites ## Run the whole test suite
+test: compiler test-unit test-bench test-bugs test-conformance test-dropin test-guide test-operator test-sites ## Run the whole test suite
 
 .PHONY: compiler
 compiler:
@@ -109,6 +109,19 @@ test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
 	$(MAKE) -C $(SITES) test KOBOSHI="$(CURDIR)/bin/koboshi"
 
+.PHONY: bugs
+bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (an hour)
+	cd bugs && KUBECTL="$(CURDIR)/bin/koboshi kubectl" go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
+
+.PHONY: bugs-ready
+bugs-ready:
+	cd bugs/g2-no-owner && npm ci --silent --no-audit --no-fund
+
+.PHONY: test-bugs
+test-bugs: build ## Test some of them, in CI's size
+	cd bugs && $(STATIC) go vet ./... && go test -race ./...
+	cd bugs && go run ./track -koboshi ../bin/koboshi -only a2,b1,c2,e1,f1,i2 -budget 20s
+
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
 	cd bench && $(STATIC) go vet ./... && go test -race ./...
@@ -142,6 +155,11 @@ bench-storagebucket: build ## Measure the StorageBucket operator at scale, besid
 bench-markdownview: build sites ## Measure the MarkdownView operator: apply to served, at scale, and its viewer beside nginx
 	@mkdir -p docs/bench
 	$(MAKE) -C $(SITES) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHDIR="$(CURDIR)/docs/bench"
+
+.PHONY: bench-check
+bench-check: build stock ## Measure koboshi check: faults a minute beside fresh stock envtests, and the cost of recording
+	@mkdir -p docs/bench
+	cd bench && $(STATIC) go run ./check -stock ../bin/stock -o ../docs/bench/check.json $(BENCHFLAGS)
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state

@@ -185,7 +185,7 @@ func install(ctx context.Context, t *testing.T, c client.Client, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer func() { _ = f.Close() }()
 	documents := utilyaml.NewYAMLOrJSONDecoder(f, 4096)
 	for {
 		u := &unstructured.Unstructured{}

@@ -54,6 +54,7 @@ func TestMain(m *testing.M) {
 			_ = os.RemoveAll(p.dir)
 		}
 	}
+	_ = os.RemoveAll(checkedDir)
 	os.Exit(code)
 }
 

@@ -41,9 +41,10 @@ type RunSpec struct {
 // RunStatus is empty.
 type RunStatus struct{}
 
-// Rollout is the kind that is reconciled, Run the kind that is made for it.
 type (
+	// Rollout is a kind that is reconciled.
 	Rollout = object.Object[Spec, Status]
+	// Run is a kind that is made for it.
 	Run     = object.Object[RunSpec, RunStatus]
 	runList = object.List[RunSpec, RunStatus]
 )

@@ -44,9 +44,10 @@ type WorkerSpec struct {
 // WorkerStatus is empty.
 type WorkerStatus struct{}
 
-// Group is the kind that is reconciled, Worker the kind that is made for it.
 type (
-	Group      = object.Object[Spec, Status]
+	// Group is a kind that is reconciled.
+	Group = object.Object[Spec, Status]
+	// Worker is a kind that is made for it.
 	Worker     = object.Object[WorkerSpec, WorkerStatus]
 	workerList = object.List[WorkerSpec, WorkerStatus]
 )

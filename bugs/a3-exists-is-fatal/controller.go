@@ -6,6 +6,8 @@ package a3
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,10 +41,11 @@ type SetSpec struct {
 // SetStatus is empty.
 type SetStatus struct{}
 
-// Experiment is the kind that is reconciled, Set the kind that is made for it.
 type (
+	// Experiment is a kind that is reconciled.
 	Experiment = object.Object[Spec, Status]
-	Set        = object.Object[SetSpec, SetStatus]
+	// Set is a kind that is made for it.
+	Set = object.Object[SetSpec, SetStatus]
 )
 
 // errFatal ends an experiment.
@@ -78,6 +81,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	there, err := r.ensure(ctx, r.Keeper, &experiment)
+	if err == nil {
+		err = r.prune(ctx, &experiment)
+	}
 	switch {
 	case errors.Is(err, errFatal):
 		return r.report(ctx, &experiment, "Error")
@@ -87,6 +93,26 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.report(ctx, &experiment, "Running")
 	}
 	return r.report(ctx, &experiment, "Progressing")
+}
+
+// prune deletes the ReplicaSets of other images.
+func (r *reconciler) prune(ctx context.Context, experiment *Experiment) error {
+	var sets setList
+	if err := r.List(ctx, &sets, client.InNamespace(experiment.Namespace)); err != nil {
+		return fmt.Errorf("listing the replica sets of %s: %w", experiment.Name, err)
+	}
+	for _, set := range sets.Items {
+		if !keep.Owned(experiment, &set) || set.Name == setOf(experiment).Name || !set.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if current, err := r.Current(ctx, experiment); err != nil || !current {
+			return err
+		}
+		if err := r.Remove(ctx, &set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report writes the status.
@@ -113,8 +139,11 @@ func describe(k keep.Keeper, experiment *Experiment, set *Set) func() {
 	}
 }
 
+// setOf is the ReplicaSet that the experiment wants; it has another name for each
+// image.
 func setOf(experiment *Experiment) *Set {
 	set := &Set{}
-	set.Namespace, set.Name = experiment.Namespace, experiment.Name+"-canary"
+	set.Namespace = experiment.Namespace
+	set.Name = experiment.Name + "-" + strings.ReplaceAll(experiment.Spec.Image, ":", "-")
 	return set
 }

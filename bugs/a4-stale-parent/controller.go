@@ -52,12 +52,13 @@ type TaskSpec struct {
 // TaskStatus is empty.
 type TaskStatus struct{}
 
-// App and Invocation are the kinds that are reconciled, Task is the kind that is
-// made for an invocation.
 type (
-	App        = object.Object[AppSpec, AppStatus]
+	// App is a kind that is reconciled.
+	App = object.Object[AppSpec, AppStatus]
+	// Invocation is a kind that is reconciled, too.
 	Invocation = object.Object[Spec, Status]
-	Task       = object.Object[TaskSpec, TaskStatus]
+	// Task is a kind that is made for it.
+	Task = object.Object[TaskSpec, TaskStatus]
 
 	invocationList = object.List[Spec, Status]
 )

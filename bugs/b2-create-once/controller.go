@@ -35,10 +35,11 @@ type SetSpec struct {
 // SetStatus is empty.
 type SetStatus struct{}
 
-// Grid is the kind that is reconciled, Set the kind that is made for it.
 type (
+	// Grid is a kind that is reconciled.
 	Grid = object.Object[Spec, Status]
-	Set  = object.Object[SetSpec, SetStatus]
+	// Set is a kind that is made for it.
+	Set = object.Object[SetSpec, SetStatus]
 )
 
 // reconciler does what both twins do. They differ in how they make the children.

@@ -37,9 +37,10 @@ type MemberSpec struct {
 // MemberStatus is empty.
 type MemberStatus struct{}
 
-// Ring is the kind that is reconciled, Member the kind that is made for it.
 type (
-	Ring   = object.Object[Spec, Status]
+	// Ring is a kind that is reconciled.
+	Ring = object.Object[Spec, Status]
+	// Member is a kind that is made for it.
 	Member = object.Object[MemberSpec, MemberStatus]
 )
 

@@ -40,9 +40,10 @@ type RolloutSpec struct {
 // RolloutStatus is empty.
 type RolloutStatus struct{}
 
-// App is the kind that is reconciled, Rollout the kind that is made for it.
 type (
-	App     = object.Object[Spec, Status]
+	// App is a kind that is reconciled.
+	App = object.Object[Spec, Status]
+	// Rollout is a kind that is made for it.
 	Rollout = object.Object[RolloutSpec, RolloutStatus]
 	appList = object.List[Spec, Status]
 )

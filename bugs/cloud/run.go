@@ -53,7 +53,9 @@ func list(ctx context.Context, url string) error {
 	}
 	slices.Sort(lines)
 	for _, line := range lines {
-		fmt.Print(line)
+		if _, err := os.Stdout.WriteString(line); err != nil {
+			return err
+		}
 	}
 	return nil
 }

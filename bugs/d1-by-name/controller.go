@@ -30,8 +30,6 @@ type Status struct {
 // Broker is a message broker that runs as a StatefulSet.
 type Broker = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Broker") }
-
 const finalizer = "bugs.koboshi.dev/d1"
 
 type reconciler struct {
@@ -44,6 +42,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Broker")
 	r := &reconciler{Client: mgr.GetClient()}
 	if repaired {
 		r.repair(mgr.GetAPIReader())

@@ -31,8 +31,6 @@ type Status struct {
 // Cluster is a database that may have a proxy in front of it.
 type Cluster = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Cluster") }
-
 type reconciler struct {
 	client.Client
 	// clusters is where a Cluster is read from.
@@ -43,6 +41,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Cluster")
 	r := &reconciler{Client: mgr.GetClient()}
 	if repaired {
 		r.repair(mgr.GetAPIReader())

@@ -33,8 +33,6 @@ type Status struct {
 // replaced for each revision.
 type Group = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Group") }
-
 // lookAgain is when a new leader is looked at.
 const lookAgain = 50 * time.Millisecond
 
@@ -47,6 +45,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Group")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.drop = r.deleteByName
 	if repaired {

@@ -27,8 +27,6 @@ type Status struct {
 // Perimeter opens one port to everybody, by a NetworkPolicy.
 type Perimeter = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Perimeter") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -38,6 +36,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Perimeter")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), rule: fromNobodyInParticular}
 	if repaired {
 		r.rule = fromLeftOut

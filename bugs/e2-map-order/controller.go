@@ -31,8 +31,6 @@ type Status struct {
 // Application is some services, each of them in some zones.
 type Application = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Application") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -42,6 +40,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Application")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), list: asItComes}
 	if repaired {
 		r.list = sorted

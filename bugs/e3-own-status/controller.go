@@ -32,8 +32,6 @@ type Status struct {
 // Site is a page with a title.
 type Site = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Site") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -42,6 +40,7 @@ type reconciler struct {
 // Setup adds the controller to a manager. The bug is as much in what it watches as
 // in what it does.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Site")
 	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	var r reconcile.Reconciler = &restless{base}
 	var only []builder.ForOption

@@ -28,8 +28,6 @@ type Status struct {
 // BatchJob is a command that is queued.
 type BatchJob = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("BatchJob") }
-
 const finalizer = "bugs.koboshi.dev/f1"
 
 type reconciler struct {
@@ -41,6 +39,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("BatchJob")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.release = r.clearFinalizers
 	if repaired {

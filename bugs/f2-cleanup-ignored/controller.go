@@ -29,8 +29,6 @@ type Status struct {
 // could be in any namespace.
 type Release = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Release") }
-
 const finalizer = "bugs.koboshi.dev/f2"
 
 type reconciler struct {
@@ -42,6 +40,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Release")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.uninstall = r.asFarAsItGoes
 	if repaired {

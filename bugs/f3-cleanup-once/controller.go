@@ -28,8 +28,6 @@ type Status struct {
 // Account is a role in a database, here kept as a ConfigMap.
 type Account = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Account") }
-
 const finalizer = "bugs.koboshi.dev/f3"
 
 type reconciler struct {
@@ -41,6 +39,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Account")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.drop = r.dropOnce
 	if repaired {

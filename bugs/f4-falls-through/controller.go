@@ -30,8 +30,6 @@ type Status struct {
 // Ensemble is some servers with a common configuration.
 type Ensemble = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Ensemble") }
-
 const finalizer = "bugs.koboshi.dev/f4"
 
 type reconciler struct {
@@ -41,6 +39,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Ensemble")
 	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	var r reconcile.Reconciler = &fallsThrough{base}
 	if repaired {

@@ -29,8 +29,6 @@ type Status struct {
 // Stack is something that is installed into another namespace.
 type Stack = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Stack") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -38,6 +36,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Stack")
 	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	var r reconcile.Reconciler = &byReference{base}
 	if repaired {

@@ -28,8 +28,6 @@ type Status struct {
 // write too.
 type Assignment = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Assignment") }
-
 const assigned = "bugs.koboshi.dev/assigned"
 
 type reconciler struct {
@@ -41,6 +39,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Assignment")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.save = r.insist
 	if repaired {

@@ -32,8 +32,6 @@ type Status struct {
 // Source is something that is fetched and stored as an artifact.
 type Source = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Source") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -43,6 +41,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Source")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.report = r.reportIfPossible
 	if repaired {

@@ -31,8 +31,6 @@ type Status struct {
 // Installation is some hosts, each with its configuration. Their number only grows.
 type Installation = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Installation") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -40,6 +38,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Installation")
 	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	var r reconcile.Reconciler = &aborts{base}
 	if repaired {

@@ -29,8 +29,6 @@ type Status struct {
 // Volume is a volume in the cloud.
 type Volume = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Volume") }
-
 const finalizer = "bugs.koboshi.dev/j1"
 
 // provider makes volumes and deletes them.
@@ -49,6 +47,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Volume")
 	url := os.Getenv(cloud.Env)
 	if url == "" {
 		return fmt.Errorf("set %s to the address of the cloud", cloud.Env)

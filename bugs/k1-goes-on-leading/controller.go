@@ -33,11 +33,10 @@ type Status struct {
 // Policy is some rules that are put where others enforce them.
 type Policy = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Policy") }
-
 // Run runs the controller until ctx is done. With elect it works only while it
 // holds the lease, or so it should.
 func Run(ctx context.Context, cfg *rest.Config, repaired, elect bool) error {
+	object.Register[Spec, Status]("Policy")
 	work := func(ctx context.Context) error { return work(ctx, cfg) }
 	if !elect {
 		return work(ctx)

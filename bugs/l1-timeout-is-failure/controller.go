@@ -31,8 +31,6 @@ type Status struct {
 // Certificate is issued by way of a request, one for each revision.
 type Certificate = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("Certificate") }
-
 type reconciler struct {
 	client.Client
 	live client.Reader
@@ -42,6 +40,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("Certificate")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.request = r.nextThatWorks
 	if repaired {

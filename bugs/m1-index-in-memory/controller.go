@@ -30,8 +30,6 @@ type Status struct {
 // SharedSecret is a Secret in some namespaces.
 type SharedSecret = object.Object[Spec, Status]
 
-func init() { object.Register[Spec, Status]("SharedSecret") }
-
 const finalizer = "bugs.koboshi.dev/m1"
 
 // index knows in which namespaces there are copies.
@@ -50,6 +48,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[Spec, Status]("SharedSecret")
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), index: &memory{}}
 	if repaired {
 		r.index = cluster{mgr.GetAPIReader()}

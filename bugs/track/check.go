@@ -87,7 +87,7 @@ func (o *options) checkBug(ctx context.Context, b *bug, r *row) {
 		return
 	}
 	if len(rep.Findings) == 0 {
-		r.Wrong = append(r.Wrong, fmt.Sprintf("missed in %d runs", rep.Runs))
+		r.Wrong = append(r.Wrong, fmt.Sprintf("missed in %d runs, %d inconclusive, %d left out", rep.Runs, len(rep.Inconclusive), len(rep.LeftOut)))
 		return
 	}
 	f := rep.Findings[0]
@@ -137,7 +137,7 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // it is in the temporary folder
+	defer func() { _ = os.RemoveAll(folder) }()
 	file := filepath.Join(folder, "report.json")
 
 	cmd := exec.CommandContext(ctx, o.koboshi, o.arguments(b, seed, repaired, folder)...)

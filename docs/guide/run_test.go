@@ -50,7 +50,7 @@ func TestAPIServerTakesEveryManifest(t *testing.T) {
 	t.Parallel()
 	koboshi := built(t)
 	// Not objects of the API, but configuration of programs.
-	configuration := map[string]bool{"audit.k8s.io/v1": true}
+	configuration := map[string]bool{"audit.k8s.io/v1": true, "check.koboshi.dev/v1": true}
 
 	definitions, err := filepath.Glob("../../operators/*/config/crd/bases/*.yaml")
 	if err != nil || len(definitions) == 0 {

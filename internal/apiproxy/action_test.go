@@ -34,7 +34,7 @@ func onWrite(verb string, a Action) Decider {
 // http1 makes a client speak HTTP/1.1.
 func http1(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
-	c.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	c.NextProtos = []string{"http/1.1"}
 	return c
 }
 

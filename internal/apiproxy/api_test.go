@@ -210,7 +210,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(200)
 	for _, c := range first {
-		w.Write(frame(c, asProtobuf))
+		_, _ = w.Write(frame(c, asProtobuf))
 	}
 	w.(http.Flusher).Flush()
 	for {
@@ -225,7 +225,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		from = a.rv
 		a.mu.Unlock()
 		for _, c := range new {
-			w.Write(frame(c, asProtobuf))
+			_, _ = w.Write(frame(c, asProtobuf))
 		}
 		w.(http.Flusher).Flush()
 		select {
@@ -261,7 +261,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) 
 	raw, contentType := encode(obj, strings.HasPrefix(r.Header.Get("Accept"), typeProtobuf))
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(code)
-	w.Write(raw)
+	_, _ = w.Write(raw)
 }
 
 // echo answers with the body that it got, and a trailer.
@@ -280,8 +280,8 @@ func upgraded(w http.ResponseWriter) {
 		return
 	}
 	defer conn.Close()
-	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
-	io.Copy(conn, buffered)
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	_, _ = io.Copy(conn, buffered)
 }
 
 // through starts a proxy before a, and returns it with what leads through it.

@@ -116,7 +116,7 @@ func TestUpgradedConnectionsPassBothWays(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(got[:n]), "HTTP/1.1 101") {
 		t.Fatalf("the answer is %q, %v, want 101", got[:n], err)
 	}
-	io.WriteString(conn, want)
+	_, _ = io.WriteString(conn, want)
 	if _, err := io.ReadFull(conn, got[:len(want)]); err != nil || string(got[:len(want)]) != want {
 		t.Errorf("%q came back, %v", got[:len(want)], err)
 	}

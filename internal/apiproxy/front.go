@@ -78,10 +78,10 @@ func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
 	go func() {
 		defer f.handlers.Done()
 		if s.TLSConfig != nil {
-			s.ServeTLS(l, "", "")
+			_ = s.ServeTLS(l, "", "") // it ends when the listener does
 			return
 		}
-		s.Serve(l)
+		_ = s.Serve(l)
 	}()
 	context.AfterFunc(f.ctx, f.close)
 }

@@ -123,7 +123,7 @@ func (x *exchange) sendPast(h http.Header, kind, apiVersion string, s *snapshot)
 	x.call.RawResponse = trace.NewBody(body, typeJSON, "")
 	x.recordCall()
 	x.w.WriteHeader(http.StatusOK)
-	x.w.Write(body)
+	_, _ = x.w.Write(body) // or the client has gone
 }
 
 // selected are the items that the client asked for.

@@ -247,5 +247,5 @@ func refuse(w http.ResponseWriter, s *metav1.Status) {
 	contentType, body := encodeStatus(s, false)
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(int(s.Code))
-	w.Write(body)
+	_, _ = w.Write(body)
 }

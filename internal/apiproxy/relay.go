@@ -111,7 +111,7 @@ func (x *exchange) finish(resp *http.Response) {
 		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	x.w.WriteHeader(resp.StatusCode)
-	x.w.Write(body)
+	_, _ = x.w.Write(body) // or the client has gone
 	copyTrailer(x.w, resp)
 	x.flush()
 }

@@ -46,7 +46,8 @@ func (x *exchange) sendStatus(s *metav1.Status, retryAfter int) {
 	if code < 100 {
 		code = http.StatusInternalServerError
 	}
-	contentType, body := typeJSON, []byte(nil)
+	var contentType string
+	var body []byte
 	if x.endpoint != "" {
 		contentType, body = endpointError(x.r, s)
 	} else {
@@ -66,7 +67,7 @@ func (x *exchange) sendStatus(s *metav1.Status, retryAfter int) {
 	x.recordCall()
 	x.w.WriteHeader(code)
 	if x.r.Method != http.MethodHead {
-		x.w.Write(body)
+		_, _ = x.w.Write(body) // or the client has gone
 	}
 }
 

@@ -158,7 +158,7 @@ func (x *exchange) expire(s *stream) {
 		Call: s.call, Target: s.target, Type: "ERROR", Injected: true,
 		RawObject: trace.NewBody(object, contentType, ""),
 	}})
-	x.w.Write(errorEvent(gone, s.protobuf))
+	_, _ = x.w.Write(errorEvent(gone, s.protobuf))
 	x.flush()
 	x.recordEnd(s, true)
 }

@@ -55,6 +55,10 @@ type Options struct {
 	Only bool
 	// PlanOnly runs no fault.
 	PlanOnly bool
+	// Sources are files of the project to which a finding can be pinned; Files are
+	// those that scenarios were read from, by name.
+	Sources report.Sources
+	Files   map[string]string
 	// Command is how the check was called, for the report.
 	Command string
 	// Observer is told what happens; nil means nobody is.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
@@ -22,7 +24,7 @@ func newCheck(o Options) *check {
 	if o.Observer == nil {
 		o.Observer = nobody{}
 	}
-	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Seed: o.Seed, Started: time.Now()}
+	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
@@ -49,7 +51,7 @@ func (c *check) learnt(l *lab.Lesson) error {
 	c.lessons[l.Scenario.Name] = &lesson{l, file}
 	c.result.Scenarios[l.Scenario.Name] = l.Scenario
 	r := c.result.Report
-	learnt := report.Scenario{Name: l.Scenario.Name, Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
+	learnt := report.Scenario{Name: l.Scenario.Name, File: c.Files[l.Scenario.Name], Kind: c.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
 		learnt.Masked = l.Reference.Mask.Fields()
 	}
@@ -68,6 +70,22 @@ func (c *check) learnt(l *lab.Lesson) error {
 		c.kept(f, l.Trace)
 	}
 	return nil
+}
+
+// kindOf is the kind that a scenario is about: that of the first object of its
+// steps that the controller reconciles.
+func (c *check) kindOf(sc *scenario.Scenario) string {
+	for _, step := range sc.Steps {
+		for _, m := range step.Apply {
+			version, _ := m.Object["apiVersion"].(string)
+			kind, _ := m.Object["kind"].(string)
+			name := schema.FromAPIVersionAndKind(version, kind).GroupKind().String()
+			if slices.Contains(c.Subject.Primary, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // kept tells of a finding and keeps its trace.

@@ -19,34 +19,57 @@ const (
 	mostMissed    = 0
 )
 
-// suspicions are what looks wrong. Each is run again before it is a finding; what
-// looks the same as one that is known is not.
+// suspicions are what looks wrong. Each is run again before it is a finding. What
+// looks the same as one that is known, or that is just being confirmed, is not.
 type suspicions struct {
 	check  *check
 	enough func()
 
 	mu    sync.Mutex
-	known map[string]bool
+	alike map[string]*alike
 	found []judge.Finding
+}
+
+// A suspicion is what one fault showed.
+type suspicion struct {
+	planned plan.Planned
+	finding judge.Finding
+	entries []trace.Entry
+}
+
+// alike are the faults that show the same: one of them is being confirmed, or was,
+// and the others wait for what comes of it.
+type alike struct {
+	confirmed bool
+	others    []suspicion
 }
 
 // try runs one fault, and again if something looks wrong.
 func (s *suspicions) try(ctx context.Context, w *worker, p plan.Planned) error {
 	c := s.check
-	l := c.lessons[p.Scenario]
 	began := time.Now()
-	out, err := w.knock(ctx, l, p.Fault, c.Seed)
+	out, err := w.knock(ctx, c.lessons[p.Scenario], p.Fault, c.Seed)
 	if err != nil {
 		return err
 	}
 	c.tally.ran(p, out)
 	c.Observer.Done(p.Fault.Kind, time.Since(began))
 	for _, f := range out.Findings {
-		if !s.first(f) {
-			s.again(f)
-			continue
+		if err := s.pursue(ctx, w, suspicion{p, f, out.Trace}); err != nil {
+			return err
 		}
-		if err := s.confirm(ctx, w, p, f, out.Trace); err != nil {
+	}
+	return nil
+}
+
+// pursue has a suspicion confirmed, unless one that looks the same is. If it does
+// not show again, it is the turn of the next that looks the same: what one fault
+// shows only now and then, another may show every time.
+func (s *suspicions) pursue(ctx context.Context, w *worker, next suspicion) error {
+	key := likeness(next.finding)
+	for mine := s.first(key, next); mine; next, mine = s.next(key) {
+		confirmed, err := s.confirm(ctx, w, next)
+		if err != nil || confirmed {
 			return err
 		}
 	}
@@ -54,13 +77,13 @@ func (s *suspicions) try(ctx context.Context, w *worker, p plan.Planned) error {
 }
 
 // confirm runs the fault again, and makes a finding of what shows again.
-func (s *suspicions) confirm(ctx context.Context, w *worker, p plan.Planned, f judge.Finding, entries []trace.Entry) error {
-	c := s.check
+func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bool, error) {
+	c, p, f := s.check, like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = c.Seed, 1, 1
 	for range confirmations {
 		out, err := w.knock(ctx, c.lessons[p.Scenario], p.Fault, c.Seed)
 		if err != nil {
-			return err
+			return false, err
 		}
 		c.tally.confirmed()
 		f.Attempts++
@@ -73,16 +96,19 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, p plan.Planned, f j
 	}
 	if f.Attempts-f.Reproduced > mostMissed {
 		c.tally.doubtful(p, fmt.Sprintf("%s showed in %d of %d runs", strings.ToLower(string(f.Verdict)), f.Reproduced, f.Attempts))
-		return nil
+		return false, nil
 	}
-	s.keep(f, entries)
-	return nil
+	s.keep(f, like.entries)
+	return true, nil
 }
 
 func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	c := s.check
 	f.FoundAfterRuns, f.FoundAfterSeconds = c.tally.runs(), time.Since(c.began).Seconds()
 	s.mu.Lock()
+	same := s.alike[likeness(f)]
+	same.confirmed = true
+	f.AlsoBy = len(same.others)
 	s.found = append(s.found, f)
 	s.mu.Unlock()
 	c.kept(f, entries)
@@ -91,28 +117,43 @@ func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	}
 }
 
-// first says whether nothing like it has been seen.
-func (s *suspicions) first(f judge.Finding) bool {
+// first says whether nothing like it has been seen, and notes it otherwise.
+func (s *suspicions) first(key string, like suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = map[string]bool{}
+	if s.alike == nil {
+		s.alike = map[string]*alike{}
 	}
-	key := likeness(f)
-	seen := s.known[key]
-	s.known[key] = true
-	return !seen
-}
-
-// again counts one more fault that shows a known finding.
-func (s *suspicions) again(f judge.Finding) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	same := s.alike[key]
+	if same == nil {
+		s.alike[key] = &alike{}
+		return true
+	}
+	if !same.confirmed {
+		same.others = append(same.others, like)
+		return false
+	}
 	for i := range s.found {
-		if likeness(s.found[i]) == likeness(f) {
+		if likeness(s.found[i]) == key {
 			s.found[i].AlsoBy++
 		}
 	}
+	return false
+}
+
+// next is another that looks like one which did not show again; without any, it is
+// forgotten.
+func (s *suspicions) next(key string) (suspicion, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := s.alike[key]
+	if len(same.others) == 0 {
+		delete(s.alike, key)
+		return suspicion{}, false
+	}
+	like := same.others[0]
+	same.others = same.others[1:]
+	return like, true
 }
 
 // likeness is the same for findings that a person would take for one: the verdict

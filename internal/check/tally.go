@@ -16,16 +16,23 @@ type tally struct {
 	mu     sync.Mutex
 	report *report.Report
 	kinds  map[tried]*report.Tried
+	shown  map[shown]int // findings of a run that were not taken back
 }
 
 func newTally(r *report.Report) *tally {
-	return &tally{report: r, kinds: map[tried]*report.Tried{}}
+	return &tally{report: r, kinds: map[tried]*report.Tried{}, shown: map[shown]int{}}
 }
 
 // tried is what is counted together.
 type tried struct {
 	scenario string
 	kind     fault.Kind
+}
+
+// shown is what names a run.
+type shown struct {
+	scenario string
+	fault    fault.Fault
 }
 
 func (t *tally) of(p plan.Planned) *report.Tried {
@@ -67,6 +74,7 @@ func (t *tally) ran(p plan.Planned, out *knocked) {
 		t.report.NotApplied = append(t.report.NotApplied, notRun(p, out.NotApplied))
 	case len(out.Findings) > 0:
 		k.Found++
+		t.shown[shown{p.Scenario, p.Fault}] = len(out.Findings)
 	default:
 		k.Clean++
 	}
@@ -83,13 +91,17 @@ func (t *tally) confirmed() {
 	t.report.Confirmations++
 }
 
-// doubtful takes back what looked wrong and did not show again.
+// doubtful takes back what looked wrong and did not show again. A run of which
+// nothing is left is inconclusive.
 func (t *tally) doubtful(p plan.Planned, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := t.of(p)
-	k.Found--
-	k.Inconclusive++
+	run := shown{p.Scenario, p.Fault}
+	if t.shown[run]--; t.shown[run] == 0 {
+		k := t.of(p)
+		k.Found--
+		k.Inconclusive++
+	}
 	t.report.Inconclusive = append(t.report.Inconclusive, notRun(p, why))
 }
 

@@ -70,28 +70,56 @@ func (r *reply) err() error {
 	return errors.New(r.Error)
 }
 
-// Work is a lab's side: it answers requests until there are no more.
+// Work is a lab's side: it answers requests until there are no more. When its
+// input ends, so does what it is doing.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
-	requests, answers := json.NewDecoder(in), json.NewEncoder(out)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	s := &server{lessons: map[string]*lab.Lesson{}}
 	defer s.stop()
-	for {
-		var r request
-		err := requests.Decode(&r)
-		if errors.Is(err, io.EOF) || ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading a request: %w", err)
-		}
+	requests, broken := requestsFrom(ctx, in, cancel)
+	answers := json.NewEncoder(out)
+	for r := range requests {
 		answer, err := s.answer(ctx, r)
 		if err != nil {
 			answer = refusal(err)
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		if err := answers.Encode(answer); err != nil {
 			return fmt.Errorf("answering: %w", err)
 		}
 	}
+	if err := broken(); !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		return fmt.Errorf("reading a request: %w", err)
+	}
+	return nil
+}
+
+// requestsFrom are those that are read from in; ended is called after the last.
+// The reason why it is the last may be asked for once they are closed.
+func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-chan request, why func() error) {
+	passed := make(chan request)
+	var last error
+	go func() {
+		defer ended()
+		defer close(passed)
+		decoder := json.NewDecoder(in)
+		for {
+			var r request
+			if last = decoder.Decode(&r); last != nil {
+				return
+			}
+			select {
+			case passed <- r:
+			case <-ctx.Done():
+				last = context.Cause(ctx)
+				return
+			}
+		}
+	}()
+	return passed, func() error { return last }
 }
 
 type server struct {

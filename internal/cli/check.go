@@ -180,7 +180,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(given(fs, f.command), " "),
 	}
 	if !fs.Changed("seed") {
-		o.Seed = rand.Uint64N(1 << 32)
+		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
 	}
 	if f.workers < 0 || f.workers > 64 {
 		return o, fmt.Errorf("--workers is %d; it may be 1 to 64, or 0 for one for each processor", f.workers)
@@ -198,6 +198,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	if o.Faults, err = parseKinds(f.kinds); err != nil {
 		return o, err
 	}
+	o.Files = map[string]string{}
 	for _, file := range f.scenarios {
 		scenarios, err := scenario.Load(file)
 		if err != nil {
@@ -212,6 +213,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 				return o, fmt.Errorf("%s: there is another scenario %q; each needs a name of its own", file, sc.Name)
 			}
 			o.Scenarios = append(o.Scenarios, inlined)
+			o.Files[sc.Name] = file
 		}
 	}
 	return o, nil
@@ -310,7 +312,10 @@ func (f *checkFlags) findSubject(ctx context.Context, o *check.Options, stdio St
 	}
 	o.Subject = p.Subject
 	o.Subject.Name = p.Name
-	o.Subject.Env = append(o.Subject.Env, f.env...)
+	o.Sources = sourcesOf(p)
+	if len(f.command) > 0 && f.project.CRDs != "" {
+		o.Subject.Env = append(o.Subject.Env, f.env...)
+	}
 	if len(f.election) > 0 {
 		o.Subject.Election = f.election
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -154,6 +155,18 @@ func absolute(command []string) ([]string, error) {
 	return append([]string{path}, command[1:]...), nil
 }
 
+// sourcesOf are the files of a project to which a finding can be pinned.
+func sourcesOf(p *project.Project) report.Sources {
+	var s report.Sources
+	if p.Main != "" {
+		s.Main = filepath.ToSlash(filepath.Join(p.Main, "main.go"))
+	}
+	for _, role := range p.Subject.Roles {
+		s.RBAC = cmp.Or(s.RBAC, role.File)
+	}
+	return s
+}
+
 // profileFor is the plane that a controller with these permissions needs: only
 // who may write workloads waits for what upstream's controllers make of them.
 func profileFor(s subject.Subject) string {
@@ -191,10 +204,16 @@ func scenariosOf(p *project.Project, seed uint64, progress *report.Progress) ([]
 		samples = append(samples, scenario.Sample{File: s.File, Objects: s.Objects})
 	}
 	all, notes, err := scenario.Generate(samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
-	for _, note := range notes {
-		progress.Note(note)
+	if err == nil && len(all) > 0 {
+		for _, note := range notes {
+			progress.Note(note)
+		}
 	}
-	if err == nil && len(all) == 0 {
+	switch {
+	case err != nil || len(all) > 0:
+	case len(samples) > 0:
+		err = fmt.Errorf("no sample is good for a scenario: %s; mend it, or write a --scenario", strings.Join(notes, "; "))
+	default:
 		err = errors.New("there are no samples to make scenarios from; put some into config/samples, name others with --samples, or write a --scenario")
 	}
 	return all, err

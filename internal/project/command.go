@@ -56,7 +56,7 @@ func (p *Project) compose(program string, flags map[string]flagInfo) {
 		c.args = append(c.args, "--kubeconfig=$("+subject.Kubeconfig+")")
 	}
 	s.Command = append(append([]string{program}, c.args...), p.options.Args...)
-	s.Env = append(c.env, p.options.Env...)
+	s.Env = slices.Concat(c.env, p.options.Env)
 }
 
 // useCommand takes what a person wants started as it is. Where it listens for
@@ -81,7 +81,7 @@ func (p *Project) useCommand() error {
 	s.Webhook = c.webhook()
 	s.Webhook.Args = nil
 	s.Command = append(append([]string{program}, p.options.Command[1:]...), p.options.Args...)
-	s.Env = append(c.env, p.options.Env...)
+	s.Env = slices.Concat(c.env, p.options.Env)
 	return nil
 }
 

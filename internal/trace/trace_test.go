@@ -42,7 +42,7 @@ func asProtobuf(t testing.TB, obj runtime.Object) []byte {
 func packed(data string) []byte {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)
-	z.Write([]byte(data))
+	_, _ = z.Write([]byte(data))
 	z.Close()
 	return buf.Bytes()
 }

@@ -32,7 +32,7 @@ func (o *Object[Spec, Status]) DeepCopyObject() runtime.Object { return o.DeepCo
 // DeepCopy copies all; the spec and the status by way of JSON.
 func (o *Object[Spec, Status]) DeepCopy() *Object[Spec, Status] {
 	c := &Object[Spec, Status]{TypeMeta: o.TypeMeta}
-	o.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	o.DeepCopyInto(&c.ObjectMeta)
 	c.Spec, c.Status = byJSON(o.Spec), byJSON(o.Status)
 	return c
 }
@@ -47,7 +47,7 @@ type List[Spec, Status any] struct {
 // DeepCopyObject implements runtime.Object.
 func (l *List[Spec, Status]) DeepCopyObject() runtime.Object {
 	c := &List[Spec, Status]{TypeMeta: l.TypeMeta}
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	l.DeepCopyInto(&c.ListMeta)
 	for i := range l.Items {
 		c.Items = append(c.Items, *l.Items[i].DeepCopy())
 	}

@@ -12,9 +12,10 @@ type ClaimSpec struct {
 // ClaimStatus is empty.
 type ClaimStatus struct{}
 
-// Claim is the kind, ClaimList a list of them.
 type (
-	Claim     = object.Object[ClaimSpec, ClaimStatus]
+	// Claim is a kind that is reconciled.
+	Claim = object.Object[ClaimSpec, ClaimStatus]
+	// ClaimList is a list of them.
 	ClaimList = object.List[ClaimSpec, ClaimStatus]
 )
 

@@ -153,8 +153,8 @@ func (c *cursor) set(to *string) bool {
 	return ok
 }
 
-func (c *cursor) object(m *Meta) bool {
-	return c.fields(func(key []byte) bool {
+func (c *cursor) object(m *Meta) {
+	_ = c.fields(func(key []byte) bool {
 		switch string(key) {
 		case "kind":
 			return c.set(&m.Kind)

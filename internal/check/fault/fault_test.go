@@ -2,7 +2,7 @@ package fault
 
 import (
 	"encoding/json"
-	"math/rand"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -114,13 +114,13 @@ func TestTargetsAreRefusedIfTheyNameNoObject(t *testing.T) {
 }
 
 func TestFaultsSurviveJSON(t *testing.T) {
-	rng := rand.New(rand.NewSource(1))
-	word := func() string { return []string{"", "a", "deployments.apps/status", "ü\"\n<>&"}[rng.Intn(4)] }
+	rng := rand.New(rand.NewPCG(1, 1))
+	word := func() string { return []string{"", "a", "deployments.apps/status", "ü\"\n<>&"}[rng.IntN(4)] }
 	for range 500 {
 		want := Fault{
-			Kind:  Kinds()[rng.Intn(len(Kinds()))],
-			Point: Point{Step: word(), Verb: word(), Resource: word(), Object: word(), Change: word(), Occurrence: rng.Intn(3)},
-			Until: word(), Revision: rng.Intn(3), Behind: rng.Intn(3), Target: word(), Field: word(),
+			Kind:  Kinds()[rng.IntN(len(Kinds()))],
+			Point: Point{Step: word(), Verb: word(), Resource: word(), Object: word(), Change: word(), Occurrence: rng.IntN(3)},
+			Until: word(), Revision: rng.IntN(3), Behind: rng.IntN(3), Target: word(), Field: word(),
 		}
 		data, err := json.Marshal(want)
 		if err != nil {

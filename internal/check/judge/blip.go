@@ -89,14 +89,11 @@ func (w window) transient(key string) bool {
 	return !w.before.has(key) && !w.at.has(key)
 }
 
-// alsoOtherwise says that the deletions are of a kind that the reference does too:
-// the object is replaced, or of those with generated names none was made that
-// need not have been.
+// alsoOtherwise says that the deletions are of a kind that the reference does too,
+// and none was made that need not have been. What replaced an object is not itself
+// to be replaced.
 func (w window) alsoOtherwise(key string, made int) bool {
-	if w.deletes[key] == 0 {
-		return false
-	}
-	return !strings.Contains(key, "*") || made <= w.creates[key]
+	return w.deletes[key] > 0 && made <= w.creates[key]
 }
 
 func (s *StepReference) has(key string) bool {

@@ -13,9 +13,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// JudgeReference says what is wrong without any fault. The reference may be nil:
+// Faultless says what is wrong without any fault. The reference may be nil:
 // then the runs could not be compared, and only what one run shows alone is found.
-func JudgeReference(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding {
+func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding {
 	learnt := r
 	if r == nil {
 		name := ""
@@ -125,7 +125,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		if s.SameAs == "" || earlier == nil || later == nil {
 			continue
 		}
-		differences := slices.DeleteFunc(earlier.World.Diff(later.World), func(d state.Difference) bool { return counter(d) })
+		differences := slices.DeleteFunc(earlier.World.Diff(later.World), counter)
 		if len(differences) == 0 {
 			continue
 		}
@@ -253,20 +253,20 @@ var keeping = regexp.MustCompile(`(?i)^(retain|orphan|keep|donotdelete|none)$`)
 // so.
 func keeps(object state.Object) bool {
 	spec, _ := object["spec"].(map[string]any)
-	return saysKeep(spec, "")
+	return saysKeep(spec)
 }
 
-func saysKeep(v any, key string) bool {
+func saysKeep(v any) bool {
 	switch typed := v.(type) {
 	case map[string]any:
-		for k, item := range typed {
-			if saysKeep(item, k) {
+		for _, item := range typed {
+			if saysKeep(item) {
 				return true
 			}
 		}
 	case []any:
 		for _, item := range typed {
-			if saysKeep(item, key) {
+			if saysKeep(item) {
 				return true
 			}
 		}

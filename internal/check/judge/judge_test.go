@@ -387,7 +387,7 @@ func TestWithoutAFault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := JudgeReference(r, runs, nil); verdicts(got) != tt.want {
+			if got := Faultless(r, runs, nil); verdicts(got) != tt.want {
 				t.Errorf("%s, want %s: %+v", verdicts(got), tt.want, got)
 			}
 		})
@@ -400,7 +400,7 @@ func TestAControllerThatNeverRestsIsALoopWithoutAReference(t *testing.T) {
 		s.puts(one, fmt.Sprintf(`Widget.x default/w {"spec":{"n":1},"status":{"at":"2026-01-01T00:00:%02dZ"}}`, i))
 	}
 	s.rest().Restless = true
-	if got := JudgeReference(nil, []*evidence.Run{s.end()}, nil); verdicts(got) != "HOT LOOP" {
+	if got := Faultless(nil, []*evidence.Run{s.end()}, nil); verdicts(got) != "HOT LOOP" {
 		t.Errorf("%+v", got)
 	}
 }

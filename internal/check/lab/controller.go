@@ -191,14 +191,11 @@ func (c *controller) fail(err error) {
 	c.touched.wake()
 }
 
-// kill ends an instance at once; nil means all that are up. It returns when they
-// are gone. It may be called while a request of the instance is being answered.
-func (c *controller) kill(only *instance) {
+// kill ends all instances at once. It returns when they are gone. It may be called
+// while a request of theirs is being answered.
+func (c *controller) kill() {
 	c.mu.Lock()
 	victims := slices.Clone(c.up)
-	if only != nil {
-		victims = []*instance{only}
-	}
 	for _, i := range victims {
 		i.killed = true
 	}
@@ -211,17 +208,13 @@ func (c *controller) kill(only *instance) {
 
 // killAndStart does both; the start goes on beside the caller, and until it is
 // done the world is not at rest.
-func (c *controller) killAndStart(only *instance) {
+func (c *controller) killAndStart() {
 	c.mu.Lock()
 	c.starting++
 	c.mu.Unlock()
-	c.kill(only)
-	slot := 0
-	if only != nil {
-		slot = only.slot
-	}
+	c.kill()
 	c.work.Go(func() {
-		_ = c.start(slot)
+		_ = c.start(0)
 		c.mu.Lock()
 		c.starting--
 		c.mu.Unlock()
@@ -234,7 +227,7 @@ func (c *controller) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.kill(nil)
+	c.kill()
 	c.work.Wait()
 }
 
@@ -258,6 +251,7 @@ type activity struct {
 	inFlight    int
 	lastRequest time.Time
 	requests    int64
+	writes      int64
 	streams     int // of the instance that has the fewest
 	begun       time.Time
 }
@@ -270,6 +264,7 @@ func (c *controller) activity() (activity, error) {
 		p := i.proxy.Activity()
 		a.inFlight += p.InFlight
 		a.requests += p.Requests
+		a.writes += p.Writes
 		if p.LastRequest.After(a.lastRequest) {
 			a.lastRequest = p.LastRequest
 		}

@@ -71,6 +71,6 @@ func (r *run) relist(context.Context) error {
 }
 
 func (r *run) restart(context.Context) error {
-	r.controller.killAndStart(nil)
+	r.controller.killAndStart()
 	return nil
 }

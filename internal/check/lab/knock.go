@@ -105,7 +105,8 @@ func (k *knock) action(call *trace.Call) apiproxy.Action {
 	case fault.Conflict:
 		return apiproxy.Action{Before: func(ctx context.Context) error { return k.run.touch(ctx, call.Target) }}
 	case fault.DelayWatch:
-		return apiproxy.Action{Committed: func(*trace.Call) { k.hold(call.Target, k.run.step.get()) }}
+		// What is committed is shown at once: it has to be held back before.
+		return apiproxy.Action{Before: func(context.Context) error { k.hold(call.Target, k.run.step.get()); return nil }}
 	}
 	return answerFor(k.fault.Kind)
 }
@@ -115,10 +116,10 @@ func (k *knock) action(call *trace.Call) apiproxy.Action {
 func (k *knock) kill() {
 	c := k.run.controller
 	if len(k.run.scenario.Endpoints) > 0 { // there is a state outside, too
-		c.killAndStart(nil)
+		c.killAndStart()
 		return
 	}
-	c.kill(nil)
+	c.kill()
 	if err := k.run.lab.caughtUp(c.ctx); err == nil {
 		k.state = k.run.scenario.Name + "\x00" + k.run.step.get() + "\x00" + k.run.world().Hash()
 		if k.run.lab.explored[k.state] {
@@ -127,7 +128,7 @@ func (k *knock) kill() {
 			return
 		}
 	}
-	c.killAndStart(nil)
+	c.killAndStart()
 }
 
 // answers are those that an API server gives when it is overloaded, is being

@@ -98,7 +98,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	lesson.Took, lesson.Writes = last.Took, effectiveWrites(last)
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
-		lesson.Findings = judge.JudgeReference(lesson.Reference, runs, &l.config.Subject)
+		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
 	}
 	_, lesson.Unused = judge.Permissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {

@@ -31,7 +31,7 @@ const (
 
 // momentary are the faults that happen when all is at rest.
 var momentary = map[fault.Kind]func(context.Context, *knock) error{
-	fault.Restart:      func(_ context.Context, k *knock) error { k.run.controller.killAndStart(nil); return nil },
+	fault.Restart:      func(_ context.Context, k *knock) error { k.run.controller.killAndStart(); return nil },
 	fault.DeleteChild:  deleteChild,
 	fault.EditChild:    editChild,
 	fault.AddFinalizer: addFinalizer,
@@ -60,7 +60,7 @@ func annotate(ctx context.Context, resource dynamic.ResourceInterface, name stri
 func (r *run) poke(ctx context.Context) error {
 	primary := r.lab.config.Subject.Primary
 	found := r.lab.store.find(func(ref state.Ref, _ state.Object) bool {
-		return slices.Contains(primary, ref.GroupKind.String())
+		return slices.Contains(primary, ref.String())
 	})
 	for _, object := range found {
 		u := &unstructured.Unstructured{Object: object}
@@ -213,7 +213,7 @@ func staleRestart(_ context.Context, k *knock) error {
 		c.prepare(nil)
 		c.proxies(func(p *apiproxy.Proxy) { p.Release() })
 	})
-	c.killAndStart(nil)
+	c.killAndStart()
 	return nil
 }
 

@@ -157,7 +157,7 @@ func (r *run) do1(ctx context.Context, step *scenario.Step) error {
 		away := step.WhileDown || r.knock.downDuring(step.Name)
 		if away {
 			r.down = true
-			r.controller.kill(nil)
+			r.controller.kill()
 		}
 		err := step.Do(ctx, r.cluster())
 		if away {

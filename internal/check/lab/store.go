@@ -28,7 +28,6 @@ type store struct {
 	changes  []state.Change
 	began    time.Time
 	moved    time.Time // when something last changed that counts
-	failure  error
 }
 
 func newStore(key []byte) *store {
@@ -45,22 +44,20 @@ func (s *store) take(revision int64, commits []storage.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, commit := range commits {
-		if err := s.commit(commit); err != nil && s.failure == nil {
-			s.failure = err
-		}
+		s.commit(commit)
 	}
 	s.revision = revision
 	s.touched.wake()
 }
 
-func (s *store) commit(commit storage.Commit) error {
+func (s *store) commit(commit storage.Commit) {
 	ref, known := s.refs[commit.Key]
 	change := state.Change{Revision: commit.Revision, At: time.Since(s.began), Ref: ref, Before: s.now[ref], Op: state.Deleted}
 	if commit.Value != nil {
 		object, err := s.decoder.object(commit.Value)
 		if err != nil {
 			// Keys that hold no object, such as ranges of ports.
-			return nil //nolint:nilerr // nothing of them is of interest
+			return
 		}
 		stamp(object, commit.Revision)
 		change.After, change.Op = object, state.Updated
@@ -71,7 +68,7 @@ func (s *store) commit(commit storage.Commit) error {
 		s.now[change.Ref] = object
 	} else {
 		if !known {
-			return nil
+			return
 		}
 		delete(s.refs, commit.Key)
 		delete(s.now, ref)
@@ -80,7 +77,6 @@ func (s *store) commit(commit storage.Commit) error {
 	if counts(change.Ref) {
 		s.moved = time.Now()
 	}
-	return nil
 }
 
 // stamp adds the version, which the store keeps beside the value.

@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -143,6 +144,9 @@ func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 			fields[f] = true
 		}
 	}
+	if said := r.saidFields(ref); len(said) > 0 {
+		maps.DeleteFunc(fields, func(f string, _ bool) bool { return !said[f] })
+	}
 	if call := r.made[ref]; len(fields) == 0 && call != nil {
 		if body, err := call.RequestObject(); err == nil {
 			for _, f := range topFields(body, "") {
@@ -151,6 +155,47 @@ func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(fields))
+}
+
+// saidFields are the fields of an object on which the controller has said
+// something itself: the server counts a default as set by whoever left it out of a
+// creation, and nobody promises to keep those.
+func (r *reading) saidFields(ref state.Ref) map[string]bool {
+	fields := map[string]bool{}
+	for _, q := range r.requests {
+		if !q.write || q.change < 0 || q.call.Target.Subresource != "" {
+			continue
+		}
+		c := r.run.History.Changes[q.change]
+		body, err := q.call.RequestObject()
+		switch {
+		case c.Ref != ref || c.After == nil:
+		case err == nil && (c.Op == state.Created || q.call.Verb == "patch"):
+			for _, f := range topFields(body, "") {
+				fields[f] = fields[f] || saysSomething(valueAt(body, f))
+			}
+		default: // what it sends holds also what it has read
+			for _, f := range topFields(c.After, "") {
+				fields[f] = fields[f] || !reflect.DeepEqual(valueAt(c.Before, f), valueAt(c.After, f))
+			}
+		}
+	}
+	return fields
+}
+
+// saysSomething says that a value is more than what an encoder writes of nothing.
+func saysSomething(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	}
+	return true
 }
 
 // topFields are the fields right below spec, or else the top ones that say

@@ -113,7 +113,7 @@ func (m *maker) losePairs(i int) {
 		back := i > 0 && last.say != nil && last.say.SameAs != "" && last.say.SameAs == m.read.steps[i-1].Name
 		for _, typ := range m.read.typesIn(first, last) {
 			again := m.read.again(first, last, typ)
-			if !back && !(again && j == i+1) {
+			if !back && (!again || j != i+1) {
 				continue
 			}
 			f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: first.Name, Resource: typ}, Until: last.Name}

@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -217,6 +219,27 @@ func TestFieldsAreThoseThatTheControllerSet(t *testing.T) {
 	s.writes("create", "deployments", "a", d)
 	expect(t, find(Make(s.input()), fault.EditChild),
 		[]string{"somebody changed spec.replicas of Deployment.apps default/a at rest after step create"})
+}
+
+func TestADefaultOfTheServerIsNotTheControllersToKeep(t *testing.T) {
+	s := newStory("s")
+	s.agent = "widget-operator/v1 (linux)"
+	s.step(apply("create"))
+	fields := map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}, "f:strategy": map[string]any{}, "f:revisionHistoryLimit": map[string]any{}, "f:paused": map[string]any{}}}
+	metadata := map[string]any{"managedFields": []any{map[string]any{"manager": "widget-operator", "fieldsV1": fields}}}
+	spec := map[string]any{"replicas": 1, "revisionHistoryLimit": 10, "strategy": map[string]any{"type": "RollingUpdate"}}
+	s.commit(ref("deployments", "a"), object("Deployment", "a", spec, metadata))
+	s.does("create", target("deployments", "a"), func(c *trace.Call) {
+		c.Request = encode(object("Deployment", "a", map[string]any{"replicas": 1, "strategy": map[string]any{}}, nil))
+		c.ResourceVersion = strconv.FormatInt(s.rev, 10)
+	})
+	spec = maps.Clone(spec)
+	spec["paused"] = true
+	s.writes("update", "deployments", "a", object("Deployment", "a", spec, metadata))
+	expect(t, find(Make(s.input()), fault.EditChild), []string{
+		"somebody changed spec.paused of Deployment.apps default/a at rest after step create",
+		"somebody changed spec.replicas of Deployment.apps default/a at rest after step create",
+	})
 }
 
 func TestTheSeedChoosesAmongObjectsOfAKind(t *testing.T) {

@@ -3,7 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,25 +19,25 @@ import (
 
 // randomStory is a scenario with anything in it, drawn by the seed.
 func randomStory(seed int64) *story {
-	rng := rand.New(rand.NewSource(seed))
+	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	s := newStory(fmt.Sprint("random-", seed))
 	resources := []string{"widgets", "configmaps", "deployments", "pods", "widgets/status", "leases"}
-	one := func() string { return resources[rng.Intn(len(resources))] }
-	for range rng.Intn(4) {
+	one := func() string { return resources[rng.IntN(len(resources))] }
+	for range rng.IntN(4) {
 		s.does("watch", target(one(), ""), nil)
-		s.does("list", target(one(), ""), func(c *trace.Call) { c.Path = []string{"/x", "/x?resourceVersion=0"}[rng.Intn(2)] })
+		s.does("list", target(one(), ""), func(c *trace.Call) { c.Path = []string{"/x", "/x?resourceVersion=0"}[rng.IntN(2)] })
 	}
-	for i := range rng.Intn(6) {
-		say := []scenario.Step{apply(""), remove(""), {}}[rng.Intn(3)]
-		say.Name, say.WhileDown = fmt.Sprint("step", i), rng.Intn(5) == 0
-		if i > 1 && rng.Intn(2) == 0 {
+	for i := range rng.IntN(6) {
+		say := []scenario.Step{apply(""), remove(""), {}}[rng.IntN(3)]
+		say.Name, say.WhileDown = fmt.Sprint("step", i), rng.IntN(5) == 0
+		if i > 1 && rng.IntN(2) == 0 {
 			say.SameAs = fmt.Sprint("step", i-2)
 		}
 		s.step(say)
-		for range rng.Intn(12) {
-			s.anything(rng, one(), fmt.Sprint("o", rng.Intn(3)))
+		for range rng.IntN(12) {
+			s.anything(rng, one(), fmt.Sprint("o", rng.IntN(3)))
 		}
-		if rng.Intn(3) == 0 {
+		if rng.IntN(3) == 0 {
 			s.rest()
 			s.repeats("update", one(), "o1")
 		}
@@ -47,8 +47,8 @@ func randomStory(seed int64) *story {
 
 // anything is one thing that somebody does.
 func (s *story) anything(rng *rand.Rand, resource, name string) {
-	object := state.Object{"spec": map[string]any{"x": rng.Intn(5)}, "metadata": map[string]any{"resourceVersion": "1"}}
-	switch rng.Intn(7) {
+	object := state.Object{"spec": map[string]any{"x": rng.IntN(5)}, "metadata": map[string]any{"resourceVersion": "1"}}
+	switch rng.IntN(7) {
 	case 0:
 		s.commit(ref("widgets", name), object)
 	case 1:

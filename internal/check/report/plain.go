@@ -46,10 +46,10 @@ func escaped(s string, lines bool) string {
 // harmful covers control characters, the invisible ones of category Cf (among
 // them those that turn the direction of reading), and Unicode's line ends.
 func harmful(r rune, lines bool) bool {
-	switch {
-	case r == '\n', r == '\t':
+	switch r {
+	case '\n', '\t':
 		return !lines
-	case r == '\u2028', r == '\u2029', r == 0xFFFE, r == 0xFFFF:
+	case '\u2028', '\u2029', 0xFFFE, 0xFFFF:
 		return true
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)

@@ -21,7 +21,7 @@ func TestProgressInAPipeIsALineEveryTenSecondsAndOneForEachFinding(t *testing.T)
 		p.Phase("run")
 		p.Total(100)
 		for range 25 {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			p.Done(fault.KillAfter, 2*time.Second)
 		}
 		p.Found(found)
@@ -50,11 +50,11 @@ func TestBarIsDrawnAtMostTenTimesASecondAndFitsTheTerminal(t *testing.T) {
 		p.Phase("run")
 		p.Total(5000)
 		for range 5000 { // in five seconds
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			p.Done(fault.KillAfter, time.Millisecond)
 		}
 		p.Found(found)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		p.Close()
 		drawn := strings.Split(out.String(), "\r\x1b[K")
 		if len(drawn) < 40 || len(drawn) > 65 {
@@ -80,7 +80,7 @@ func TestBarShowsThatTimePassesWhenNothingHappens(t *testing.T) {
 		p := NewProgress(&out, ProgressOptions{TTY: true})
 		p.Phase("run")
 		p.Done(fault.Restart, time.Second)
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		p.Close()
 		if n := strings.Count(out.String(), "\r\x1b[K"); n < 28 || n > 34 {
 			t.Errorf("drawn %d times in 30 s of silence, want about once a second", n)
@@ -99,7 +99,7 @@ func TestProgressCanBeUsedByManyAndIsSilentAfterClose(t *testing.T) {
 				for range 100 {
 					p.Done(fault.Conflict, time.Millisecond)
 					p.Found(found)
-					time.Sleep(time.Millisecond)
+					<-time.After(time.Millisecond)
 				}
 			})
 		}

@@ -67,8 +67,11 @@ func (t *text) head() {
 	}
 }
 
+// indent is what stands below a finding's number.
+const indent = "   "
+
 func (t *text) finding(n int, f judge.Finding) {
-	const in = "   "
+	const in = indent
 	t.gap()
 	sureColour := dim
 	if f.Reproduced < f.Attempts {
@@ -79,20 +82,20 @@ func (t *text) finding(n int, f judge.Finding) {
 	t.differences(in, f.Differences)
 	t.detail(in, f.Detail)
 	t.gap()
-	t.labelled(in, "last action", f.LastAction)
-	t.labelled(in, "where", place(f))
-	t.labelled(in, "fault", faultText(f.Fault))
+	t.labelled("last action", f.LastAction)
+	t.labelled("where", place(f))
+	t.labelled("fault", faultText(f.Fault))
 	if t.verbose && f.FoundAfterRuns > 0 {
-		t.labelled(in, "found after", fmt.Sprintf("%s, %s", number(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
+		t.labelled("found after", fmt.Sprintf("%s, %s", number(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
 	}
 	if f.Replay != "" {
 		t.command(bold, in+"replay       ", f.Replay)
 	}
 }
 
-func (t *text) labelled(in, label, text string) {
+func (t *text) labelled(label, text string) {
 	if text != "" {
-		t.para(none, fmt.Sprintf("%s%-11s  ", in, label), inline(text))
+		t.para(none, fmt.Sprintf("%s%-11s  ", indent, label), inline(text))
 	}
 }
 

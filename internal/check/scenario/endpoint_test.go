@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	case "serve":
 		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusTeapot)
-			io.WriteString(w, os.Args[len(os.Args)-1])
+			_, _ = io.WriteString(w, os.Args[len(os.Args)-1])
 		})
 		panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))
 	case "die":
@@ -53,7 +53,7 @@ func TestAnEndpointRunsOnAPortOfItsOwnUntilItIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer running.Stop()
+	defer func() { _ = running.Stop() }()
 	urls := running.URLs()
 	if urls["there"] != there.URL || !strings.HasSuffix(urls["serve"], "/health") {
 		t.Errorf("got %v", urls)
@@ -93,7 +93,7 @@ func TestAnEndpointThatDiesLaterIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer running.Stop()
+	defer func() { _ = running.Stop() }()
 	if err := syscall.Kill(-running.all[0].cmd.Process.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -211,7 +211,7 @@ func TestACommandEndsWithItsContextAndAllThatItStarted(t *testing.T) {
 // until polls, and fails after a time that only a hang takes.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come to hold")
 		}

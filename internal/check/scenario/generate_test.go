@@ -328,7 +328,7 @@ func TestTheNamespaceOfASampleIsGiven(t *testing.T) {
 }
 
 func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
-	all, notes, err := Generate(readSamples(t, "storagebucket"), operatorCRDs(t, "storagebucket"), GenerateOptions{Primary: []string{"ObjectStore.storage.koboshi.dev"}})
+	all, _, err := Generate(readSamples(t, "storagebucket"), operatorCRDs(t, "storagebucket"), GenerateOptions{Primary: []string{"ObjectStore.storage.koboshi.dev"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 			t.Errorf("there is %s", s.Name)
 		}
 	}
-	_, notes, err = Generate(nil, operatorCRDs(t, "storagebucket"), GenerateOptions{})
+	_, notes, err := Generate(nil, operatorCRDs(t, "storagebucket"), GenerateOptions{})
 	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev: there is no sample") {
 		t.Errorf("without samples: %q, %v", notes, err)
 	}

@@ -42,7 +42,7 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"nothing while down":         {step("whileDown: true\n  expect: [{" + ref + "}]"), "whileDown: the step does nothing"},
 		"step twice":                 {step("run: [a]\n- name: grow\n  run: [a]"), `x.yaml:7: step "grow": name: grow is the name of an earlier step`},
 		"bad step name":              {header + "steps:\n- name: a b\n  run: [a]\n", `name: "a b" must have`},
-		"sameAs of a typo":           {step("run: [a]\n- name: back\n  run: [a]\n  sameAs: grwo"), `x.yaml:9: step "back": sameAs: grwo: unknown earlier step, did you mean grow?`},
+		"sameAs of a typo":           {step("run: [a]\n- name: back\n  run: [a]\n  sameAs: groww"), `x.yaml:9: step "back": sameAs: groww: unknown earlier step, did you mean grow?`},
 		"sameAs of itself":           {step("run: [a]\n  sameAs: grow"), "unknown earlier step; there is none"},
 		"no DNS label":               {"apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: My Test\nsteps: [{name: a, run: [a]}]\n", `x.yaml:3: name: "My Test" is no DNS label`},
 		"no such file":               {step("apply:\n  - file: nowhere.yaml"), `x.yaml:7: step "grow": apply[0].file: nowhere.yaml does not exist`},

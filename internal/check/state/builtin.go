@@ -131,7 +131,7 @@ var bookkeepers = map[string]bool{
 
 // isBookkeeping says that an object is one of the cluster's own notes.
 func isBookkeeping(ref Ref, object Object) bool {
-	kind := ref.GroupKind.String()
+	kind := ref.String()
 	switch {
 	case bookkeepers[kind]:
 		return true

@@ -253,7 +253,7 @@ func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
 		seen := map[string]bool{}
 		for _, snapshot := range run {
 			for ref := range snapshot {
-				kind := ref.GroupKind.String()
+				kind := ref.String()
 				if seen[kind+" "+ref.Name] {
 					continue
 				}
@@ -283,7 +283,7 @@ func (m *Mask) see(runs []map[string]Snapshot) {
 		for _, snapshot := range run {
 			for ref, name := range m.labelSnapshot(snapshot).names {
 				// A bare * would be found in every word.
-				if !bookkeepers[ref.GroupKind.String()] && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
+				if !bookkeepers[ref.String()] && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
 					found[name] = true
 				}
 			}

@@ -109,7 +109,7 @@ func (m *Mask) ignores(ref Ref, object Object, key string) bool {
 	}
 	m.init()
 	for _, l := range m.lines {
-		if l.path == nil && matchKind(l.kind, ref.GroupKind.String()) {
+		if l.path == nil && matchKind(l.kind, ref.String()) {
 			return true
 		}
 	}

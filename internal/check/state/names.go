@@ -134,7 +134,7 @@ func (l *Labels) generated(n named, depth int) string {
 	if prefix != "" {
 		return prefix + "*"
 	}
-	if name := l.m.pattern(n.ref.GroupKind.String(), n.ref.Name); name != n.ref.Name {
+	if name := l.m.pattern(n.ref.String(), n.ref.Name); name != n.ref.Name {
 		return name
 	}
 	return ""
@@ -187,7 +187,7 @@ func addresses(n named) []string {
 			found = append(found, s)
 		}
 	}
-	switch n.ref.GroupKind.String() {
+	switch n.ref.String() {
 	case "Pod":
 		status, _ := n.object["status"].(map[string]any)
 		collect(status["podIP"])
@@ -200,7 +200,7 @@ func addresses(n named) []string {
 
 // Of is the canonical name of an object.
 func (l *Labels) Of(ref Ref) string {
-	kind := ref.GroupKind.String()
+	kind := ref.String()
 	name := l.names[ref]
 	if name == "" {
 		name = l.replaceUIDs(ref.Name)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// checked is the part of the report of koboshi check that is needed here.
+type checked struct {
+	Runs          int
+	References    int
+	Confirmations int
+	Seconds       float64
+	Findings      []json.RawMessage
+	Tried         []struct{ Pruned int }
+	Scenarios     []struct{ Seconds float64 }
+}
+
+// knocking is what koboshi check says when it begins to run faults.
+const knocking = "knocking it over"
+
+// check has koboshi check run faults for the budget. What counts is the time from
+// the first fault to the end of the program.
+func (o *options) check(ctx context.Context, work string, seed uint64) (s series, err error) {
+	dir, err := os.MkdirTemp(work, "check-")
+	if err != nil {
+		return s, err
+	}
+	file := filepath.Join(dir, "report.json")
+	cmd := exec.CommandContext(ctx, o.koboshi, "check", "--profile", "gc",
+		"--crds", filepath.Join(o.bug, "crd.yaml"), "--scenario", filepath.Join(o.bug, "scenario.yaml"),
+		"--seed", strconv.FormatUint(seed, 10), "--budget", o.budget.String(), "--workers", strconv.Itoa(o.workers),
+		"--findings", filepath.Join(dir, "findings"), "-o", "json="+file, "--", o.bugs, "b1", "--repaired")
+	cmd.Dir = dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return s, err
+	}
+	if err := cmd.Start(); err != nil {
+		return s, err
+	}
+	began, said := began(stderr)
+	err = cmd.Wait()
+	took := time.Since(began)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return s, fmt.Errorf("running koboshi check: %w\n%s", err, said)
+	}
+	if began.IsZero() {
+		return s, fmt.Errorf("koboshi check did not say %q, so it is not known when it began:\n%s", knocking, said)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return s, fmt.Errorf("koboshi check wrote no report: %w\n%s", err, said)
+	}
+	return read(data, took)
+}
+
+// began reads what koboshi check says to its end, and when it began to run faults.
+func began(stderr io.Reader) (at time.Time, said string) {
+	var all strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if at.IsZero() && strings.HasPrefix(lines.Text(), knocking) {
+			at = time.Now()
+		}
+		all.WriteString(lines.Text() + "\n")
+	}
+	return at, all.String()
+}
+
+// read counts the runs that were brought to their end: without the references, the
+// confirmations, and those that ended early because the state was known.
+func read(data []byte, took time.Duration) (s series, err error) {
+	var c checked
+	if err := json.Unmarshal(data, &c); err != nil {
+		return s, fmt.Errorf("reading the report of koboshi check: %w", err)
+	}
+	s = series{Runs: c.Runs - c.References - c.Confirmations, Seconds: took.Seconds(), Findings: len(c.Findings), AllSeconds: c.Seconds}
+	for _, kind := range c.Tried {
+		s.Runs -= kind.Pruned
+		s.Pruned += kind.Pruned
+	}
+	if s.Runs < 1 {
+		return s, errors.New("koboshi check has run no fault to its end; give it a longer -budget")
+	}
+	for _, sc := range c.Scenarios {
+		s.ReferenceMS = 1000 * sc.Seconds
+	}
+	return s, nil
+}

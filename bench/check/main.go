@@ -1,0 +1,180 @@
+// Command check measures koboshi check: how many faults it runs in a minute beside
+// the obvious way, and what its recording costs the controller. Each side has its
+// turn within the same round.
+//
+//	cd bench && go run ./check -o ../docs/bench/check.json
+//
+// The obvious way is a fresh stock envtest and a fresh process of the controller
+// for each fault. Figures of one run mean little on a shared machine; the ratios
+// are what to quote. It needs Linux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
+	"github.com/koboshi-dev/koboshi/bench/internal/machine"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "check:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	rounds, sample, reconciles, workers int
+	budget                              time.Duration
+	root, koboshi, bugs, stock          string
+	bug                                 string // the folder of the controller
+	output, date                        string
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("check", flag.ContinueOnError)
+	f.IntVar(&o.rounds, "rounds", 3, "how often each side has its turn")
+	f.IntVar(&o.sample, "sample", 4, "runs of the obvious way in a round")
+	f.DurationVar(&o.budget, "budget", time.Minute, "how long koboshi check may run faults in a round")
+	f.IntVar(&o.reconciles, "reconciles", 4000, "reconciles on each way, for the cost of recording; 0 leaves it out")
+	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at once, of koboshi check and of the obvious way")
+	f.StringVar(&o.root, "root", "..", "folder of the root module")
+	f.StringVar(&o.koboshi, "koboshi", "", "the koboshi program (default: bin/koboshi of the root module)")
+	f.StringVar(&o.bugs, "bugs", "", "the program with the controllers (default: built into bin/bugs)")
+	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: built into bin/stock)")
+	f.StringVar(&o.output, "o", "", "file to write all samples to, as JSON")
+	f.StringVar(&o.date, "date", time.Now().UTC().Format(time.DateOnly), "date to write into the JSON")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q; see -help", f.Arg(0))
+	}
+	if o.rounds < 1 || o.sample < 1 || o.workers < 1 || o.reconciles < 0 {
+		return o, errors.New("-rounds, -sample and -workers must be at least 1, -reconciles at least 0")
+	}
+	if o.root, err = filepath.Abs(o.root); err != nil {
+		return o, err
+	}
+	if o.koboshi == "" {
+		o.koboshi = filepath.Join(o.root, "bin", "koboshi")
+	}
+	for _, path := range []*string{&o.koboshi, &o.bugs, &o.stock} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return o, err
+		}
+	}
+	o.bug = filepath.Join(o.root, "bugs", "b1-first-exists")
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	log.SetLogger(logr.Discard()) // else it complains after 30 s
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	// Before anything is built, which is a load too.
+	r := report{Date: o.date, Machine: machine.Describe(), Workers: o.workers}
+	if warning := machine.Warning(r.Machine); warning != "" {
+		fmt.Fprintln(os.Stderr, "warning:", warning)
+		r.Comment = "Others were using the machine meanwhile, so the figures are worth little."
+	}
+	work, err := os.MkdirTemp("", "koboshi-bench-check-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := o.build(ctx); err != nil {
+		return err
+	}
+	if err := o.speed(ctx, work, &r); err != nil {
+		return err
+	}
+	if err := o.recording(ctx, work, &r); err != nil {
+		return err
+	}
+	if o.output != "" {
+		if err := r.write(o.output); err != nil {
+			return err
+		}
+	}
+	return r.table(os.Stdout)
+}
+
+// build makes what is not named.
+func (o *options) build(ctx context.Context) (err error) {
+	if _, err := exec.LookPath(o.koboshi); err != nil {
+		return fmt.Errorf("there is no koboshi to measure: %w; run make build, or name one with -koboshi", err)
+	}
+	if o.stock == "" {
+		if o.stock, err = contestant.BuildStock(ctx, o.root, os.Stderr); err != nil {
+			return err
+		}
+	}
+	if err := (contestant.Contestant{Name: contestant.Stock, Assets: o.stock}).Check(); err != nil {
+		return err
+	}
+	if o.bugs != "" {
+		return nil
+	}
+	o.bugs = filepath.Join(o.root, "bin", "bugs")
+	fmt.Fprintln(os.Stderr, "building the controller")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", o.bugs, ".")
+	cmd.Dir, cmd.Env = filepath.Join(o.root, "bugs"), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the controller: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// speed lets everybody run faults, round after round. Who begins changes with the
+// round.
+func (o *options) speed(ctx context.Context, work string, r *report) error {
+	// The first run fills caches, and is not counted.
+	converged, err := o.fresh(ctx, work, false)
+	if err != nil {
+		return err
+	}
+	r.ConvergeMS = float64(converged) / float64(time.Millisecond)
+	for n := range o.rounds {
+		var s round
+		turns := []func() error{
+			func() (err error) { s.Koboshi, err = o.check(ctx, work, uint64(n+1)); return err },
+			func() (err error) { s.Stock, err = o.obvious(ctx, work, 1); return err },
+			func() (err error) { s.StockAtOnce, err = o.obvious(ctx, work, o.workers); return err },
+		}
+		for i := range turns {
+			if err := turns[(i+n)%len(turns)](); err != nil {
+				return err
+			}
+		}
+		r.Rounds = append(r.Rounds, s)
+		fmt.Fprintf(os.Stderr, "round %d: koboshi check %.0f faults a minute, the obvious way %.1f, %d at once %.1f\n",
+			n+1, s.Koboshi.perMinute(), s.Stock.perMinute(), o.workers, s.StockAtOnce.perMinute())
+	}
+	return nil
+}

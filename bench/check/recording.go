@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// benchmark is the name of the one in the root module's tests: only they can start
+// a proxy.
+const benchmark = "BenchmarkReconciles"
+
+// recording builds and runs the benchmark of the proxy, with a real API server.
+func (o *options) recording(ctx context.Context, work string, r *report) error {
+	if o.reconciles == 0 {
+		return nil
+	}
+	fmt.Fprintln(os.Stderr, "building the benchmark of recording")
+	program := filepath.Join(work, "apiproxy.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "./internal/apiproxy")
+	build.Dir, build.Env = o.root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the benchmark of recording: %w\n%s", err, out)
+	}
+	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.bench=^"+benchmark+"$",
+		fmt.Sprintf("-test.benchtime=%dx", o.reconciles), "-test.timeout=30m")
+	// Its server is of its group, and ends with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "apiproxy"), append(os.Environ(), "KOBOSHI="+o.koboshi)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("running %s: %w\n%s", benchmark, err, out)
+	}
+	if r.Recording, err = metrics(out); err != nil {
+		return err
+	}
+	if len(r.Recording) == 0 {
+		return fmt.Errorf("running %s: no figure in what it printed:\n%s", benchmark, out)
+	}
+	return nil
+}
+
+// metrics reads what the benchmark reports of itself.
+func metrics(out []byte) (all []recording, err error) {
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], benchmark+"/") {
+			continue
+		}
+		c := recording{Name: strings.TrimPrefix(fields[0], benchmark+"/")}
+		if name, _, ok := strings.Cut(c.Name, "-"); ok { // what the testing package adds
+			c.Name = name
+		}
+		into := map[string]*float64{
+			"direct-rec/s": &c.DirectPerSec, "proxied-rec/s": &c.ProxiedPerSec, "%fewer-rec/s": &c.FewerPercent,
+			"direct-p99-ms": &c.DirectP99, "proxied-p99-ms": &c.ProxiedP99, "%more-p99": &c.MoreP99,
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			value := into[fields[i+1]]
+			if value == nil {
+				continue
+			}
+			if *value, err = strconv.ParseFloat(fields[i], 64); err != nil {
+				return nil, fmt.Errorf("reading %q: %w", lines.Text(), err)
+			}
+			delete(into, fields[i+1])
+		}
+		if len(into) > 0 {
+			return nil, fmt.Errorf("reading %q: %d figures are missing", lines.Text(), len(into))
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

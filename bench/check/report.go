@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/koboshi-dev/koboshi/bench/internal/result"
+	"github.com/koboshi-dev/koboshi/bench/internal/stats"
+)
+
+// What was promised.
+const (
+	leastRatio     = 8  // times the runs of the obvious way
+	leastPerMinute = 60 // on two cores
+	mostFewer      = 15 // percent of the reconciles
+	mostMore       = 25 // percent of the p99 of requests
+)
+
+// report is one run of the benchmark. It names neither the machine nor a person.
+type report struct {
+	Comment string         `json:"comment,omitempty"`
+	Date    string         `json:"date"`
+	Machine result.Machine `json:"machine"`
+	// Workers is how many runs there were at once.
+	Workers int `json:"workers"`
+	// ConvergeMS is from the start of the controller to the last write of the
+	// scenario's first step, without a fault, in milliseconds.
+	ConvergeMS float64     `json:"convergeMs"`
+	Rounds     []round     `json:"rounds"`
+	Recording  []recording `json:"recording,omitempty"`
+}
+
+// round is what each side did within the same minutes.
+type round struct {
+	Koboshi     series `json:"koboshi"`
+	Stock       series `json:"stock"`
+	StockAtOnce series `json:"stockAtOnce"`
+}
+
+// series are runs of faults, one after the other or a few at once.
+type series struct {
+	Runs    int     `json:"runs"`
+	Seconds float64 `json:"seconds"`
+	// ReferenceMS is how long the whole scenario takes without a fault, with its
+	// rests, in milliseconds.
+	ReferenceMS float64 `json:"referenceMs,omitempty"`
+	// AllSeconds include the start of the planes, learning and the report.
+	AllSeconds float64 `json:"allSeconds,omitempty"`
+	// Pruned are runs beside Runs that ended early, Findings what was blamed on a
+	// controller that is right: it should be nought.
+	Pruned   int `json:"pruned,omitempty"`
+	Findings int `json:"findings,omitempty"`
+}
+
+func (s series) perMinute() float64 { return 60 * float64(s.Runs) / s.Seconds }
+
+// allPerMinute counts what comes before the first fault, too.
+func (s series) allPerMinute() float64 { return 60 * float64(s.Runs) / s.AllSeconds }
+
+// recording is what the proxy costs a controller.
+type recording struct {
+	Name          string  `json:"name"`
+	DirectPerSec  float64 `json:"directReconcilesPerSecond"`
+	ProxiedPerSec float64 `json:"proxiedReconcilesPerSecond"`
+	FewerPercent  float64 `json:"fewerReconcilesPercent"`
+	DirectP99     float64 `json:"directP99Ms"`
+	ProxiedP99    float64 `json:"proxiedP99Ms"`
+	MoreP99       float64 `json:"moreP99Percent"`
+}
+
+// write puts the report into a file, by renaming, so that an interrupted run leaves
+// the old one whole.
+func (r *report) write(path string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return os.Rename(next, path)
+}
+
+// of is the spread of a value over the rounds.
+func (r *report) of(value func(round) float64) stats.Spread {
+	var values []float64
+	for _, s := range r.Rounds {
+		values = append(values, value(s))
+	}
+	return stats.Of(values)
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) spread(label string, s stats.Spread, more string) {
+	p.line("%-45s %7s (%s-%s) %s", label, result.Short(s.Median), result.Short(s.Min), result.Short(s.Max), more)
+}
+
+// met compares with what was promised.
+func met(ok bool, format string, args ...any) string {
+	word := "met"
+	if !ok {
+		word = "MISSED"
+	}
+	return fmt.Sprintf("target "+format+": ", args...) + word
+}
+
+// table writes the report for a terminal.
+func (r *report) table(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("faults a minute, median (min-max) of %d rounds", len(r.Rounds))
+	rate := r.of(func(s round) float64 { return s.Koboshi.perMinute() })
+	ratio := r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.Stock.perMinute() })
+	p.spread(fmt.Sprintf("koboshi check, %d at once", r.Workers), rate, met(rate.Median >= leastPerMinute, "at least %d on 2 cores", leastPerMinute))
+	p.spread("  start and learning included", r.of(func(s round) float64 { return s.Koboshi.allPerMinute() }), "")
+	p.spread("fresh stock envtest and process, one by one", r.of(func(s round) float64 { return s.Stock.perMinute() }), "")
+	p.spread(fmt.Sprintf("  %d at once", r.Workers), r.of(func(s round) float64 { return s.StockAtOnce.perMinute() }), "")
+	p.spread("ratio", ratio, met(ratio.Median >= leastRatio, "at least %d", leastRatio))
+	p.spread(fmt.Sprintf("  to %d at once", r.Workers), r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.StockAtOnce.perMinute() }), "")
+	p.spread("whole scenario without a fault, ms", r.of(func(s round) float64 { return s.Koboshi.ReferenceMS }), "")
+	p.line("%-45s %7s", "from start to the first step's last write, ms", result.Short(r.ConvergeMS))
+	for _, s := range r.Rounds {
+		if s.Koboshi.Findings > 0 {
+			p.line("koboshi check blamed a controller that is right: the figures of that round are of no use")
+		}
+	}
+	for _, c := range r.Recording {
+		p.line("")
+		p.line("recording, %s", c.Name)
+		p.line("reconciles a second: %s, recorded %s: %+.1f %%; %s", result.Short(c.DirectPerSec), result.Short(c.ProxiedPerSec),
+			-c.FewerPercent, met(c.FewerPercent <= mostFewer, "at most %d %% fewer", mostFewer))
+		p.line("p99 of requests: %s ms, recorded %s ms: %+.1f %%; %s", result.Short(c.DirectP99), result.Short(c.ProxiedP99),
+			c.MoreP99, met(c.MoreP99 <= mostMore, "at most %d %% more", mostMore))
+	}
+	if r.Comment != "" {
+		p.line("\n%s", r.Comment)
+	}
+	return p.err
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	// startTimeout bounds each start and stop; envtest's own 20 s would turn a
+	// slow machine's figures into failures.
+	startTimeout = time.Minute
+	// restTimeout bounds a step of the scenario.
+	restTimeout = 30 * time.Second
+	// window is how long nothing may be written for the world to be at rest: the
+	// shortest that koboshi check takes.
+	window = 100 * time.Millisecond
+)
+
+var (
+	databases = schema.GroupVersionResource{Group: "bugs.koboshi.dev", Version: "v1", Resource: "databases"}
+	secrets   = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+// obvious runs the sample, with a few environments at once. Each run is as short as
+// a run with a fault can be: only the scenario's first step, and of the faults the
+// one that a test without a proxy can do, a kill when the first Secret is seen.
+func (o *options) obvious(ctx context.Context, work string, atOnce int) (s series, err error) {
+	var (
+		all  sync.WaitGroup
+		next atomic.Int64
+		errs = make([]error, atOnce)
+	)
+	began := time.Now()
+	for i := range atOnce {
+		all.Go(func() {
+			for int(next.Add(1)) <= o.sample && errs[i] == nil && ctx.Err() == nil {
+				_, errs[i] = o.fresh(ctx, work, true)
+			}
+		})
+	}
+	all.Wait()
+	s = series{Runs: o.sample, Seconds: time.Since(began).Seconds()}
+	return s, errors.Join(append(errs, ctx.Err())...)
+}
+
+// fresh is one run: an environment, a controller, perhaps a fault, rest. It returns
+// the time from the start of the controller to the last write.
+func (o *options) fresh(ctx context.Context, work string, knock bool) (converged time.Duration, err error) {
+	dir, err := os.MkdirTemp(work, "stock-")
+	if err != nil {
+		return 0, err
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory:    o.stock,
+		CRDDirectoryPaths:        []string{filepath.Join(o.bug, "crd.yaml")},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  startTimeout,
+	}
+	config, err := env.Start()
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("starting stock envtest: %w", err), env.Stop())
+	}
+	defer func() { err = errors.Join(err, env.Stop()) }()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, env.KubeConfig, 0o600); err != nil {
+		return 0, err
+	}
+	c := &controller{program: o.bugs, kubeconfig: kubeconfig, stands: !knock}
+	defer c.kill()
+	ctx, cancel := context.WithTimeout(ctx, restTimeout)
+	defer cancel()
+	began := time.Now()
+	if err := o.step(ctx, config, c); err != nil {
+		return 0, err
+	}
+	return c.wrote.Sub(began), nil
+}
+
+// step does the first step of the scenario, knocks the controller over at its first
+// Secret, and waits until all is there and at rest.
+func (o *options) step(ctx context.Context, config *rest.Config, c *controller) error {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	events := make(chan watch.Event)
+	for _, resource := range []schema.GroupVersionResource{databases, secrets} {
+		w, err := client.Resource(resource).Namespace("default").Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("watching %s: %w", resource.Resource, err)
+		}
+		defer w.Stop()
+		go pass(ctx, w.ResultChan(), events)
+	}
+	if err := c.start(); err != nil {
+		return err
+	}
+	object, err := o.firstObject()
+	if err != nil {
+		return err
+	}
+	if _, err := client.Resource(databases).Namespace("default").Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating the scenario's object: %w", err)
+	}
+	return c.follow(ctx, events)
+}
+
+func pass(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event) {
+	for event := range from {
+		select {
+		case to <- event:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow sees what is written, does the fault, and returns at rest.
+func (c *controller) follow(ctx context.Context, events <-chan watch.Event) error {
+	seen, ready := map[string]bool{}, false
+	still := time.NewTimer(window)
+	defer still.Stop()
+	for {
+		select {
+		case event := <-events:
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("a watch ended: %v", event.Object)
+			}
+			c.wrote = time.Now()
+			if object.GetKind() == "Secret" {
+				seen[object.GetName()] = true
+			} else {
+				_, ready, _ = unstructured.NestedFieldNoCopy(object.Object, "status", "generation")
+			}
+			if len(seen) > 0 && !c.stands {
+				c.stands = true // now it is left alone
+				c.kill()
+				if err := c.start(); err != nil {
+					return err
+				}
+			}
+			still.Reset(window)
+		case <-still.C:
+			if c.stands && len(seen) == 2 && ready {
+				return nil
+			}
+			still.Reset(window)
+		case <-ctx.Done():
+			c.kill() // so that all it said has been read
+			return fmt.Errorf("the controller did not get up within %s; it said:\n%s", restTimeout, c.said.String())
+		}
+	}
+}
+
+// firstObject is what the first step of the scenario applies.
+func (o *options) firstObject() (*unstructured.Unstructured, error) {
+	path := filepath.Join(o.bug, "scenario.yaml")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var scenario struct {
+		Steps []struct {
+			Apply []unstructured.Unstructured `json:"apply"`
+		} `json:"steps"`
+	}
+	if err := yaml.Unmarshal(data, &scenario); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(scenario.Steps) == 0 || len(scenario.Steps[0].Apply) == 0 {
+		return nil, fmt.Errorf("%s: its first step applies nothing", path)
+	}
+	return &scenario.Steps[0].Apply[0], nil
+}
+
+// controller is the process that is knocked over.
+type controller struct {
+	program, kubeconfig string
+	cmd                 *exec.Cmd
+	said                strings.Builder
+	stands              bool      // it has been knocked over, or is not to be
+	wrote               time.Time // when the last write was seen
+}
+
+func (c *controller) start() error {
+	c.said.Reset()
+	c.cmd = exec.Command(c.program, "b1", "--repaired")
+	c.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	c.cmd.Stdout, c.cmd.Stderr = &c.said, &c.said
+	if err := c.cmd.Start(); err != nil {
+		return fmt.Errorf("starting the controller: %w", err)
+	}
+	return nil
+}
+
+func (c *controller) kill() {
+	if c.cmd != nil && c.cmd.Process != nil {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+		c.cmd = nil
+	}
+}

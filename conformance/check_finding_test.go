@@ -1,0 +1,317 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// What programs read of a report.
+type checkReport struct {
+	Findings      []checkFinding
+	Tried         []struct{ Planned, Runs, Clean, Found, NotApplied, Inconclusive int }
+	Runs          int
+	References    int
+	Confirmations int
+	LeftToShards  int
+}
+
+type checkFinding struct {
+	ID, Verdict, Scenario, Step, Sentence, Detail, File, Replay string
+
+	Reproduced, Attempts int
+	Fault                *struct{ Kind string }
+	Differences          []struct{ Object, Path string }
+}
+
+func readJSON[T any](t *testing.T, path string) (content T) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// onlyFinding is the one of a report in a file.
+func onlyFinding(t *testing.T, path string) checkFinding {
+	t.Helper()
+	r := readJSON[checkReport](t, path)
+	if len(r.Findings) != 1 {
+		t.Fatalf("%d findings, want 1: %+v", len(r.Findings), r.Findings)
+	}
+	return r.Findings[0]
+}
+
+// planned is the sum over all kinds; every run has to have an outcome.
+func (r checkReport) planned(t *testing.T) (n int) {
+	t.Helper()
+	for _, k := range r.Tried {
+		n += k.Planned
+		if k.Runs != k.Clean+k.Found+k.NotApplied+k.Inconclusive {
+			t.Errorf("of %d runs, %d are clean, %d found something, %d could not be applied, %d are inconclusive",
+				k.Runs, k.Clean, k.Found, k.NotApplied, k.Inconclusive)
+		}
+	}
+	return n
+}
+
+var (
+	foundOnce sync.Once
+	found     *checking
+)
+
+// token is what scenario secret puts into a Secret, and the controller copies.
+const token = "given-value-4711"
+
+// foundBug is a check that has found the bug first-exists, and written all forms
+// of the report. It is done once, because a controller that never gets up is
+// waited for long.
+func foundBug(t *testing.T) *checking {
+	t.Helper()
+	foundOnce.Do(func() {
+		checked(t) // makes the folder
+		found = check(t, filepath.Join(checkedDir, "found"), 1, ofWidgets(t, "secret.yaml", "--faults=kill-lost", "--verbose",
+			"-o=json=report.json", "-o=junit=report.xml", "-o=sarif=report.sarif", "-o=html=report.html", "-o=text",
+			"--env=SECRET=source", "--env=BUG=first-exists")...)
+	})
+	if found == nil {
+		t.Fatal("the bug was not found; see the first test that needed it")
+	}
+	return found
+}
+
+func TestCheckFindsChildThatIsNeverMadeAfterAKill(t *testing.T) {
+	t.Parallel()
+	c := foundBug(t)
+	f := onlyFinding(t, filepath.Join(c.dir, "report.json"))
+	if f.Verdict != "DIVERGED" || f.Fault == nil || f.Fault.Kind != "kill-lost" || f.Step != "create" {
+		t.Errorf("it found %+v", f)
+	}
+	if f.Reproduced != 3 || f.Attempts != 3 {
+		t.Errorf("reproduced %d of %d, want 3 of 3", f.Reproduced, f.Attempts)
+	}
+	if len(f.Differences) != 1 || f.Differences[0].Object != "Secret default/demo-second" || f.Differences[0].Path != "" {
+		t.Errorf("the differences are %v", f.Differences)
+	}
+	for _, part := range []string{"killed after POST secrets default/demo-first", "Secret default/demo-second is missing"} {
+		if !strings.Contains(f.Sentence, part) {
+			t.Errorf("the sentence is %q, without %q", f.Sentence, part)
+		}
+	}
+	text := c.stdout.String()
+	for _, part := range []string{"1 finding in", "DIVERGED", "reproduced 3 of 3", "replay       koboshi check replay " + f.File} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text does not say %q:\n%s", part, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, f.File)); err != nil {
+		t.Errorf("the finding's file: %v", err)
+	}
+}
+
+func TestReplayedFindingShowsAgain(t *testing.T) {
+	t.Parallel()
+	c := foundBug(t)
+	was := onlyFinding(t, filepath.Join(c.dir, "report.json"))
+	check(t, c.dir, 1, "replay", was.File, "-o=json=again.json")
+	if is := onlyFinding(t, filepath.Join(c.dir, "again.json")); is.ID != was.ID || is.Reproduced != 3 || is.File != was.File {
+		t.Errorf("it found %+v, and first %+v", is, was)
+	}
+}
+
+func TestReplayOfAMendedControllerIsClean(t *testing.T) {
+	t.Parallel()
+	c := foundBug(t)
+	was := onlyFinding(t, filepath.Join(c.dir, "report.json"))
+	data, err := os.ReadFile(filepath.Join(c.dir, was.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mended := strings.Replace(string(data), "--env=BUG=first-exists", "--env=BUG=", 1)
+	if mended == string(data) {
+		t.Fatalf("the finding does not say with which environment:\n%s", data)
+	}
+	writeFile(t, filepath.Join(c.dir, "mended.json"), mended)
+	check(t, c.dir, 0, "replay", "mended.json", "-o=json=mended-report.json")
+	r := readJSON[checkReport](t, filepath.Join(c.dir, "mended-report.json"))
+	if len(r.Findings) != 0 || r.planned(t) != 1 || len(r.Tried) != 1 || r.Tried[0].Clean != 1 {
+		t.Errorf("the report is %+v; one fault ought to have been applied, and nothing found", r)
+	}
+}
+
+func TestReportsInAllFormsTellOfTheSameFinding(t *testing.T) {
+	t.Parallel()
+	c := foundBug(t)
+	f := onlyFinding(t, filepath.Join(c.dir, "report.json"))
+
+	var junit struct {
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Cases []struct {
+				Failures []struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	data, err := os.ReadFile(filepath.Join(c.dir, "report.xml"))
+	if err == nil {
+		err = xml.Unmarshal(data, &junit)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures := 0
+	for _, suite := range junit.Suites {
+		for _, test := range suite.Cases {
+			failures += len(test.Failures)
+		}
+	}
+	if failures != 1 || !strings.Contains(string(data), f.Verdict) {
+		t.Errorf("JUnit tells of %d failures:\n%s", failures, data)
+	}
+
+	sarif := readJSON[struct {
+		Version string
+		Runs    []struct{ Results []struct{ RuleID string } }
+	}](t, filepath.Join(c.dir, "report.sarif"))
+	if sarif.Version != "2.1.0" || len(sarif.Runs) != 1 || len(sarif.Runs[0].Results) != 1 {
+		t.Errorf("SARIF is %+v", sarif)
+	}
+
+	page, err := os.ReadFile(filepath.Join(c.dir, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"<!doctype html>", f.Verdict, "demo-second"} {
+		if !strings.Contains(strings.ToLower(string(page)), strings.ToLower(part)) {
+			t.Errorf("the page does not hold %q", part)
+		}
+	}
+	for _, outside := range []string{"src=\"http", "href=\"http", "@import", "url(http"} {
+		if strings.Contains(string(page), outside) {
+			t.Errorf("the page needs something from outside: %s", outside)
+		}
+	}
+}
+
+func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
+	t.Parallel()
+	c := foundBug(t)
+	written := map[string]string{"standard output": c.stdout.String(), "standard error": c.stderr.String()}
+	traces := 0
+	err := filepath.WalkDir(c.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, _ := filepath.Rel(c.dir, path)
+		written[name] = string(data)
+		if strings.HasSuffix(name, ".trace.jsonl") {
+			traces++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if traces != 1 {
+		t.Errorf("there are %d traces, want 1", traces)
+	}
+	for _, name := range []string{"secret.yaml", onlyFinding(t, filepath.Join(c.dir, "report.json")).File, "mended.json"} {
+		// The scenario is the user's own, and a finding has it to be run again.
+		written[name], _, _ = strings.Cut(written[name], `"scenario": {`)
+	}
+	delete(written, "secret.yaml")
+	for name, text := range written {
+		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token)), base64.RawStdEncoding.EncodeToString([]byte(token))} {
+			if strings.Contains(text, form) {
+				t.Errorf("%s holds %s", name, form)
+			}
+		}
+	}
+	if !strings.Contains(written["report.json"], "hmac:") {
+		t.Error("the report does not show a hash of the value; perhaps it shows nothing of the Secret at all")
+	}
+}
+
+// What is found without any fault needs no fault to be run: there is no Lease that
+// could be lost.
+const noFaults = "--faults=lose-lease"
+
+func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, scenario, bug string
+		verdict, says       string
+	}{
+		{"loop", "create.yaml", "flip", "HOT LOOP", "it writes PUT configmaps default/demo-first"},
+		{"leak", "life.yaml", "no-owner", "LEAK", "ConfigMap default/demo-first is left over"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			hasty := edited(t, dir, test.scenario, "steps:", "rest: {timeout: 3s}\nsteps:")
+			check(t, dir, 1, ofWidgets(t, hasty, noFaults, "--env=BUG="+test.bug, "-o=json=report.json")...)
+			f := onlyFinding(t, filepath.Join(dir, "report.json"))
+			if f.Verdict != test.verdict || !strings.Contains(f.Sentence, test.says) || f.Fault != nil {
+				t.Errorf("it found %+v", f)
+			}
+		})
+	}
+}
+
+func TestCheckFindsPanicAtAnError(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	check(t, dir, 1, ofWidgets(t, "create.yaml", "--faults=error-500", "--stop-at-first", "--env=BUG=panic", "-o=json=report.json")...)
+	f := onlyFinding(t, filepath.Join(dir, "report.json"))
+	if f.Verdict != "CRASHED" || f.Reproduced != 3 || !strings.Contains(f.Sentence, "nobody thought of this") {
+		t.Errorf("it found %+v", f)
+	}
+}
+
+func TestShardsOfACleanControllerAreTheWholePlan(t *testing.T) {
+	t.Parallel()
+	const kinds = "--faults=kill-lost,conflict,restart"
+	dir := t.TempDir()
+	plan := strings.Split(strings.TrimSpace(check(t, dir, 0, ofWidgets(t, "life.yaml", kinds, "--plan")...).stdout.String()), "\n")
+	plan = slices.DeleteFunc(plan, func(line string) bool { return !strings.Contains(line, " life: ") })
+
+	args := []string{"report", "-o=json=whole.json"}
+	for _, part := range []string{"1", "2"} {
+		file := "part-" + part + ".json"
+		check(t, dir, 0, ofWidgets(t, "life.yaml", kinds, "--shard="+part+"/2", "-o=json="+file)...)
+		r := readJSON[checkReport](t, filepath.Join(dir, file))
+		if own := r.planned(t); own == 0 || own+r.LeftToShards != len(plan) {
+			t.Errorf("shard %s has %d faults and leaves %d to others, of %d", part, own, r.LeftToShards, len(plan))
+		}
+		args = append(args, file)
+	}
+	if text := check(t, dir, 0, append(args, "-o=text")...).stdout.String(); !strings.HasPrefix(text, "clean: ") {
+		t.Errorf("merged, it says:\n%s", text)
+	}
+	whole := readJSON[checkReport](t, filepath.Join(dir, "whole.json"))
+	if n := whole.planned(t); n != len(plan) || len(plan) < 6 {
+		t.Errorf("the parts have %d faults together, and the whole plan %d", n, len(plan))
+	}
+	for _, k := range whole.Tried {
+		if k.Clean != k.Planned {
+			t.Errorf("of %d faults %d are clean", k.Planned, k.Clean)
+		}
+	}
+	if whole.Confirmations != 0 || whole.Runs != whole.References+len(plan) {
+		t.Errorf("%d runs, %d of them without a fault, for %d faults", whole.Runs, whole.References, len(plan))
+	}
+}

@@ -1,0 +1,189 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// koboshi check, as a person or a CI calls it. The controller is the program of
+// folder checked, the scenarios are those of testdata/check:
+//
+//	create   a Widget is created
+//	life     it is created, grows, and is deleted
+//	secret   as create; the controller copies a Secret that the scenario gives
+//
+// What is looked at are exit codes and what is written, never how long that takes.
+
+// checkWithin is when a check that hangs is given up.
+const checkWithin = 4 * time.Minute
+
+var (
+	checkedOnce sync.Once
+	checkedDir  string // holds the controller; TestMain removes it
+)
+
+// checked is the path of the controller.
+func checked(t *testing.T) string {
+	t.Helper()
+	checkedOnce.Do(func() {
+		dir, err := os.MkdirTemp("", "koboshi-conformance-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkedDir = dir
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, "checked"), "./checked")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+	path := filepath.Join(checkedDir, "checked")
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal("the controller was not built; see the first test that needed it")
+	}
+	return path
+}
+
+// A checking is one koboshi check in a folder of its own, which holds the files
+// of testdata/check.
+type checking struct {
+	dir            string
+	cmd            *exec.Cmd
+	stdout, stderr *transcript
+	exited         chan struct{}
+}
+
+// checkIn makes the folder of a checking, and the command.
+func checkIn(t *testing.T, dir string, args ...string) *checking {
+	t.Helper()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "check"))); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Fatal(err)
+	}
+	c := &checking{dir: dir, stdout: &transcript{}, stderr: &transcript{}, exited: make(chan struct{})}
+	c.cmd = exec.Command(koboshi, append([]string{"check"}, args...)...)
+	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = dir, c.stdout, c.stderr
+	return c
+}
+
+func (c *checking) start(t *testing.T) {
+	t.Helper()
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = c.cmd.Wait(); close(c.exited) }()
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		<-c.exited
+	})
+}
+
+// end waits until it ends, and fails the test unless it does so with the code.
+func (c *checking) end(t *testing.T, code int) {
+	t.Helper()
+	select {
+	case <-c.exited:
+	case <-time.After(checkWithin):
+		t.Fatalf("koboshi %s runs on for %v\n%s", strings.Join(c.cmd.Args[1:], " "), checkWithin, c.stderr)
+	}
+	if got := c.cmd.ProcessState.ExitCode(); got != code {
+		t.Fatalf("koboshi %s: exit code %d, want %d\n%s%s", strings.Join(c.cmd.Args[1:], " "), got, code, c.stdout, c.stderr)
+	}
+}
+
+// check runs koboshi check in dir to its end, which has to be with the code.
+func check(t *testing.T, dir string, code int, args ...string) *checking {
+	t.Helper()
+	c := checkIn(t, dir, args...)
+	c.start(t)
+	c.end(t, code)
+	return c
+}
+
+// ofWidgets are the arguments of a check of the controller, with a scenario and
+// with more flags. One plane is enough for tests.
+func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
+	t.Helper()
+	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7"}
+	return slices.Concat(args, flags, []string{"--", checked(t)})
+}
+
+// verdicts are words that must not be said where nothing is known.
+var verdicts = []string{
+	"clean", "DIVERGED", "HOT LOOP", "LEAK", "DESTRUCTIVE BLIP", "PATH DEPENDENT", "CRASHED", "RBAC MISSING", "SPLIT BRAIN",
+}
+
+// saysNothing checks that it could not check: exit code 2, a last line that says
+// why, no other that complains, and no verdict.
+func (c *checking) saysNothing(t *testing.T, why string) {
+	t.Helper()
+	c.end(t, 2)
+	stderr := c.stderr.String()
+	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(last, "koboshi: ") || !strings.Contains(last, why) {
+		t.Errorf("the last line is not koboshi: and %q:\n%s", why, stderr)
+	}
+	for _, line := range lines[:len(lines)-1] {
+		if !isProgress(line) {
+			t.Errorf("there is another line: %s", line)
+		}
+	}
+	if out := c.stdout.String(); out != "" {
+		t.Errorf("it says on standard output: %s", out)
+	}
+	for _, verdict := range verdicts {
+		if strings.Contains(stderr, verdict) {
+			t.Errorf("it says %s: %s", verdict, stderr)
+		}
+	}
+	if files, _ := os.ReadDir(filepath.Join(c.dir, ".koboshi")); len(files) > 0 {
+		t.Errorf("it leaves %v", files)
+	}
+}
+
+// isProgress is a line that tells how far a check is.
+func isProgress(line string) bool {
+	return slices.ContainsFunc([]string{"starting ", "learning ", "knocking "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+}
+
+// edited writes a copy of a file of testdata/check with something else in it.
+func edited(t *testing.T, dir, name, from, to string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "check", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(from)) {
+		t.Fatalf("%s does not hold %q", name, from)
+	}
+	writeFile(t, filepath.Join(dir, "edited-"+name), strings.ReplaceAll(string(data), from, to))
+	return "edited-" + name
+}
+
+// started waits until the controller of a checking runs.
+func (c *checking) started(t *testing.T) {
+	t.Helper()
+	eventually(t, "the controller to be started", func(context.Context) error {
+		select {
+		case <-c.exited:
+			t.Fatalf("it ended before: %s", c.stderr)
+		default:
+		}
+		for _, pid := range descendants(t, c.cmd.Process.Pid) {
+			if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.HasPrefix(command, []byte(checkedDir)) {
+				return nil
+			}
+		}
+		return errors.New("no such process")
+	})
+}

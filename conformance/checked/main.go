@@ -1,0 +1,223 @@
+// Command checked is the controller that the tests of koboshi check knock over.
+// It keeps two children for each Widget, and reports in its status:
+//
+//	Widget demo ──▶ ConfigMap demo-first, ConfigMap demo-second ──▶ status.size
+//
+// The environment says what is wrong with it:
+//
+//	BUG=first-exists   the first child stands for both
+//	BUG=no-owner       the children belong to nobody
+//	BUG=flip           each time it writes the first child otherwise
+//	BUG=count          it counts in the status, twice a second, for ever
+//	BUG=panic          it panics at an internal error of the API server
+//	BUG=exit           it ends at once
+//	SECRET=NAME        the children are Secrets, with the token of Secret NAME
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+)
+
+var (
+	widgets    = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "checked:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	c := &controller{bug: os.Getenv("BUG"), source: os.Getenv("SECRET"), resource: configMaps, kind: "ConfigMap"}
+	if c.bug == "exit" {
+		return errors.New("it will not do anything")
+	}
+	if c.source != "" {
+		c.resource, c.kind = secrets, "Secret"
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	if c.client, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, time.Second))
+	if err := c.watch(ctx); err != nil {
+		return err
+	}
+	if c.bug == "count" {
+		go c.count(ctx)
+	}
+	for {
+		name, _ := c.queue.Get()
+		err := c.reconcile(ctx, name)
+		if c.bug == "panic" && apierrors.IsInternalError(err) {
+			panic("nobody thought of this")
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			c.queue.AddRateLimited(name)
+		} else {
+			c.queue.Forget(name)
+		}
+		c.queue.Done(name)
+	}
+}
+
+type controller struct {
+	client   dynamic.Interface
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	bug      string
+	source   string
+	resource schema.GroupVersionResource // of the children
+	kind     string
+}
+
+// watch has Widgets reconciled when they or their children change.
+func (c *controller) watch(ctx context.Context) error {
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(c.client, 0)
+	for _, resource := range []schema.GroupVersionResource{widgets, c.resource} {
+		see := func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			u := object.(*unstructured.Unstructured)
+			name := u.GetName()
+			if resource != widgets {
+				name = u.GetLabels()["widget"]
+			}
+			if name != "" {
+				c.queue.Add(types.NamespacedName{Namespace: u.GetNamespace(), Name: name})
+			}
+		}
+		_, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: see, UpdateFunc: func(_, now any) { see(now) }, DeleteFunc: see,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return nil
+}
+
+// reconcile reads what there is from the server, and not from a cache.
+func (c *controller) reconcile(ctx context.Context, name types.NamespacedName) error {
+	widget, err := c.client.Resource(widgets).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || widget.GetDeletionTimestamp() != nil {
+		return err
+	}
+	content, err := c.content(ctx, widget)
+	if err != nil {
+		return err
+	}
+	for _, suffix := range []string{"-first", "-second"} {
+		was, err := c.ensure(ctx, widget, name.Name+suffix, content)
+		if err != nil {
+			return err
+		}
+		if was && c.bug == "first-exists" {
+			break
+		}
+	}
+	return c.report(ctx, widget)
+}
+
+// content is what the children hold.
+func (c *controller) content(ctx context.Context, widget *unstructured.Unstructured) (map[string]any, error) {
+	if c.source == "" {
+		size, _, err := unstructured.NestedString(widget.Object, "spec", "size")
+		return map[string]any{"size": size}, err
+	}
+	source, err := c.client.Resource(secrets).Namespace(widget.GetNamespace()).Get(ctx, c.source, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	token, _, err := unstructured.NestedString(source.Object, "data", "token")
+	return map[string]any{"token": token}, err
+}
+
+// ensure makes a child as it should be, and says whether it was.
+func (c *controller) ensure(ctx context.Context, widget *unstructured.Unstructured, name string, content map[string]any) (bool, error) {
+	children := c.client.Resource(c.resource).Namespace(widget.GetNamespace())
+	child, err := children.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = children.Create(ctx, c.child(widget, name, content), metav1.CreateOptions{})
+		return false, err
+	}
+	if err != nil {
+		return false, err
+	}
+	flips := c.bug == "flip" && name == widget.GetName()+"-first"
+	if is, _, _ := unstructured.NestedMap(child.Object, "data"); maps.Equal(is, content) && !flips {
+		return true, nil
+	}
+	child.Object["data"] = content
+	if flips {
+		other := map[string]string{"": "heads", "heads": "tails", "tails": "heads"}
+		child.SetAnnotations(map[string]string{"coin": other[child.GetAnnotations()["coin"]]})
+	}
+	_, err = children.Update(ctx, child, metav1.UpdateOptions{})
+	return false, err
+}
+
+func (c *controller) child(widget *unstructured.Unstructured, name string, content map[string]any) *unstructured.Unstructured {
+	child := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": c.kind, "data": content}}
+	child.SetName(name)
+	child.SetLabels(map[string]string{"widget": widget.GetName()})
+	if c.bug != "no-owner" {
+		child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(widget, widget.GroupVersionKind())})
+	}
+	return child
+}
+
+// report says in the status which size the children have.
+func (c *controller) report(ctx context.Context, widget *unstructured.Unstructured) error {
+	size, _, _ := unstructured.NestedString(widget.Object, "spec", "size")
+	if was, _, _ := unstructured.NestedString(widget.Object, "status", "size"); was == size {
+		return nil
+	}
+	if err := unstructured.SetNestedField(widget.Object, size, "status", "size"); err != nil {
+		return err
+	}
+	_, err := c.client.Resource(widgets).Namespace(widget.GetNamespace()).UpdateStatus(ctx, widget, metav1.UpdateOptions{})
+	return err
+}
+
+// count writes something new all the time, but slowly.
+func (c *controller) count(ctx context.Context) {
+	for n := 1; ; n++ {
+		time.Sleep(500 * time.Millisecond)
+		patch := fmt.Appendf(nil, `{"status":{"count":%d}}`, n)
+		_, err := c.client.Resource(widgets).Namespace("default").Patch(ctx, "demo", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package apiproxy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// BenchmarkReconciles is what recording costs a controller: one with a watch and a
+// queue, each of whose reconciles is a get, an update and an update of the status,
+// straight at a real API server and through a recording proxy, by turns. One
+// operation is a reconcile on each way. KOBOSHI names the program that runs the
+// server. Bodies are JSON, as those of custom resources always are.
+func BenchmarkReconciles(b *testing.B) {
+	server := plane(b)
+	for _, workers := range []int{1, 4} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) { reconciles(b, server, workers) })
+	}
+}
+
+const (
+	// ingresses is how many objects there are: enough that no worker waits.
+	ingresses = 20
+	// reconcileTurn is how many reconciles one way has before it is the other one's turn.
+	reconcileTurn = 200
+)
+
+func reconciles(b *testing.B, server *rest.Config, workers int) {
+	p, err := Start(b.Context(), Config{
+		Upstream: server,
+		Log:      trace.NewLog(time.Now()),
+		Decider:  deciderFunc(func(*trace.Call) Action { return Action{} }),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Stop()
+	straight := rest.CopyConfig(server)
+	straight.QPS = -1
+	// No kubelet and no controller looks at an Ingress, which has a status.
+	makeIngresses(b, clientset(b, straight, false))
+	loops := []*loop{newLoop(b, straight, workers), newLoop(b, clientConfig(b, p), workers)}
+	for _, l := range loops {
+		l.run(b, 2*ingresses)
+		l.took, l.done, l.requests = 0, 0, nil
+	}
+	b.ResetTimer()
+	for done := 0; done < b.N; done += reconcileTurn {
+		for i := range loops {
+			l := loops[(i+done/reconcileTurn)%2] // who is first has the warmer caches
+			l.run(b, min(reconcileTurn, b.N-done))
+		}
+	}
+	b.StopTimer()
+	direct, proxied := loops[0], loops[1]
+	b.ReportMetric(direct.rate(), "direct-rec/s")
+	b.ReportMetric(proxied.rate(), "proxied-rec/s")
+	b.ReportMetric(100*(1-proxied.rate()/direct.rate()), "%fewer-rec/s")
+	b.ReportMetric(direct.p99(), "direct-p99-ms")
+	b.ReportMetric(proxied.p99(), "proxied-p99-ms")
+	b.ReportMetric(100*(proxied.p99()/direct.p99()-1), "%more-p99")
+	b.ReportMetric(0, "ns/op")
+}
+
+func makeIngresses(b *testing.B, client *kubernetes.Clientset) {
+	for i := range ingresses {
+		_, err := client.NetworkingV1().Ingresses("default").Create(b.Context(), &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("i", i)},
+			Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{
+				Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}},
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			b.Fatal(err)
+		}
+	}
+}
+
+// loop is a controller that is never done: what it writes wakes it again.
+type loop struct {
+	client  *kubernetes.Clientset
+	workers int
+	took    time.Duration
+	done    int
+
+	mu       sync.Mutex
+	requests []time.Duration
+	left     int
+	enough   context.CancelFunc
+}
+
+func newLoop(b *testing.B, c *rest.Config, workers int) *loop {
+	return &loop{client: clientset(b, c, false), workers: workers}
+}
+
+// run is as many reconciles by a controller that is started for them. Its start is
+// not counted.
+func (l *loop) run(b *testing.B, count int) {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	l.left, l.enough = count, cancel
+	queue := workqueue.NewTyped[string]()
+	factory := informers.NewSharedInformerFactoryWithOptions(l.client, 0, informers.WithNamespace("default"))
+	informer := factory.Networking().V1().Ingresses().Informer()
+	add := func(obj any) { queue.Add(obj.(*networkingv1.Ingress).Name) }
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, obj any) { add(obj) },
+	}); err != nil {
+		b.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+
+	began := time.Now()
+	var all sync.WaitGroup
+	for range l.workers {
+		all.Go(func() { l.work(ctx, b, queue) })
+	}
+	<-ctx.Done()
+	l.took += time.Since(began)
+	l.done += count
+	queue.ShutDown()
+	all.Wait()
+	factory.Shutdown()
+}
+
+func (l *loop) work(ctx context.Context, b *testing.B, queue workqueue.TypedInterface[string]) {
+	for ctx.Err() == nil {
+		name, down := queue.Get()
+		if down {
+			return
+		}
+		// Not ctx: the last request is let go on to its end.
+		if err := l.reconcile(b.Context(), name); err != nil {
+			b.Error(err)
+			l.enough()
+		}
+		queue.Done(name)
+	}
+}
+
+// reconcile writes something new each time. It asks the server and not its cache,
+// so that it never meets a conflict.
+func (l *loop) reconcile(ctx context.Context, name string) error {
+	ingresses := l.client.NetworkingV1().Ingresses("default")
+	times := []time.Time{time.Now()}
+	object, err := ingresses.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	times = append(times, time.Now())
+	seen, _ := strconv.Atoi(object.Annotations["seen"])
+	object.Annotations = map[string]string{"seen": strconv.Itoa(seen + 1)}
+	if object, err = ingresses.Update(ctx, object, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	times = append(times, time.Now())
+	object.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{Hostname: fmt.Sprintf("h%d.example", seen)}}
+	if _, err = ingresses.UpdateStatus(ctx, object, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	l.count(append(times, time.Now()))
+	return nil
+}
+
+// count notes how long each request took, and ends the run when it was the last.
+func (l *loop) count(times []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left <= 0 {
+		return
+	}
+	for i := range len(times) - 1 {
+		l.requests = append(l.requests, times[i+1].Sub(times[i]))
+	}
+	if l.left--; l.left == 0 {
+		l.enough()
+	}
+}
+
+func (l *loop) rate() float64 { return float64(l.done) / l.took.Seconds() }
+
+// p99 is in milliseconds.
+func (l *loop) p99() float64 {
+	slices.Sort(l.requests)
+	return l.requests[len(l.requests)*99/100].Seconds() * 1000
+}
