@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -286,32 +287,41 @@ func TestShardsOfACleanControllerAreTheWholePlan(t *testing.T) {
 	t.Parallel()
 	const kinds = "--faults=kill-lost,conflict,restart"
 	dir := t.TempDir()
-	plan := strings.Split(strings.TrimSpace(check(t, dir, 0, ofWidgets(t, "life.yaml", kinds, "--plan")...).stdout.String()), "\n")
+	whole := checkIn(t, dir, ofWidgets(t, "life.yaml", kinds, "--plan")...)
+	parts := []*checking{
+		checkIn(t, dir, ofWidgets(t, "life.yaml", kinds, "--shard=1/2", "-o=json=part-1.json")...),
+		checkIn(t, dir, ofWidgets(t, "life.yaml", kinds, "--shard=2/2", "-o=json=part-2.json")...),
+	}
+	for _, c := range append(parts, whole) {
+		c.start(t)
+	}
+	whole.end(t, 0)
+	plan := strings.Split(strings.TrimSpace(whole.stdout.String()), "\n")
 	plan = slices.DeleteFunc(plan, func(line string) bool { return !strings.Contains(line, " life: ") })
 
 	args := []string{"report", "-o=json=whole.json"}
-	for _, part := range []string{"1", "2"} {
-		file := "part-" + part + ".json"
-		check(t, dir, 0, ofWidgets(t, "life.yaml", kinds, "--shard="+part+"/2", "-o=json="+file)...)
+	for i, c := range parts {
+		c.end(t, 0)
+		file := fmt.Sprintf("part-%d.json", i+1)
 		r := readJSON[checkReport](t, filepath.Join(dir, file))
 		if own := r.planned(t); own == 0 || own+r.LeftToShards != len(plan) {
-			t.Errorf("shard %s has %d faults and leaves %d to others, of %d", part, own, r.LeftToShards, len(plan))
+			t.Errorf("shard %d has %d faults and leaves %d to others, of %d", i+1, own, r.LeftToShards, len(plan))
 		}
 		args = append(args, file)
 	}
 	if text := check(t, dir, 0, append(args, "-o=text")...).stdout.String(); !strings.HasPrefix(text, "clean: ") {
 		t.Errorf("merged, it says:\n%s", text)
 	}
-	whole := readJSON[checkReport](t, filepath.Join(dir, "whole.json"))
-	if n := whole.planned(t); n != len(plan) || len(plan) < 6 {
+	merged := readJSON[checkReport](t, filepath.Join(dir, "whole.json"))
+	if n := merged.planned(t); n != len(plan) || len(plan) < 6 {
 		t.Errorf("the parts have %d faults together, and the whole plan %d", n, len(plan))
 	}
-	for _, k := range whole.Tried {
+	for _, k := range merged.Tried {
 		if k.Clean != k.Planned {
 			t.Errorf("of %d faults %d are clean", k.Planned, k.Clean)
 		}
 	}
-	if whole.Confirmations != 0 || whole.Runs != whole.References+len(plan) {
-		t.Errorf("%d runs, %d of them without a fault, for %d faults", whole.Runs, whole.References, len(plan))
+	if merged.Confirmations != 0 || merged.Runs != merged.References+len(plan) {
+		t.Errorf("%d runs, %d of them without a fault, for %d faults", merged.Runs, merged.References, len(plan))
 	}
 }

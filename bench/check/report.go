@@ -25,8 +25,8 @@ type report struct {
 	Machine result.Machine `json:"machine"`
 	// Workers is how many runs there were at once.
 	Workers int `json:"workers"`
-	// ConvergeMS is from the start of the controller to the last write of the
-	// scenario's first step, without a fault, in milliseconds.
+	// ConvergeMS is from a change of the resource to the controller's last write,
+	// without a fault, in milliseconds.
 	ConvergeMS float64     `json:"convergeMs"`
 	Rounds     []round     `json:"rounds"`
 	Recording  []recording `json:"recording,omitempty"`
@@ -130,7 +130,7 @@ func (r *report) table(w io.Writer) error {
 	p.spread("ratio", ratio, met(ratio.Median >= leastRatio, "at least %d", leastRatio))
 	p.spread(fmt.Sprintf("  to %d at once", r.Workers), r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.StockAtOnce.perMinute() }), "")
 	p.spread("whole scenario without a fault, ms", r.of(func(s round) float64 { return s.Koboshi.ReferenceMS }), "")
-	p.line("%-45s %7s", "from start to the first step's last write, ms", result.Short(r.ConvergeMS))
+	p.line("%-45s %7s", "from a change to the last write, ms", result.Short(r.ConvergeMS))
 	for _, s := range r.Rounds {
 		if s.Koboshi.Findings > 0 {
 			p.line("koboshi check blamed a controller that is right: the figures of that round are of no use")

@@ -60,8 +60,9 @@ func (o *options) obvious(ctx context.Context, work string, atOnce int) (s serie
 	return s, errors.Join(append(errs, ctx.Err())...)
 }
 
-// fresh is one run: an environment, a controller, perhaps a fault, rest. It returns
-// the time from the start of the controller to the last write.
+// fresh is one run: an environment, a controller, rest. With knock, there is a fault;
+// without, the second step follows, and what is returned is how long that took, to
+// the last write.
 func (o *options) fresh(ctx context.Context, work string, knock bool) (converged time.Duration, err error) {
 	dir, err := os.MkdirTemp(work, "stock-")
 	if err != nil {
@@ -87,40 +88,46 @@ func (o *options) fresh(ctx context.Context, work string, knock bool) (converged
 	defer c.kill()
 	ctx, cancel := context.WithTimeout(ctx, restTimeout)
 	defer cancel()
-	began := time.Now()
-	if err := o.step(ctx, config, c); err != nil {
-		return 0, err
-	}
-	return c.wrote.Sub(began), nil
+	return o.live(ctx, config, c, knock)
 }
 
-// step does the first step of the scenario, knocks the controller over at its first
-// Secret, and waits until all is there and at rest.
-func (o *options) step(ctx context.Context, config *rest.Config, c *controller) error {
+// live does the first step of the scenario, with the fault, or the first two.
+func (o *options) live(ctx context.Context, config *rest.Config, c *controller, knock bool) (time.Duration, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	events := make(chan watch.Event)
 	for _, resource := range []schema.GroupVersionResource{databases, secrets} {
 		w, err := client.Resource(resource).Namespace("default").Watch(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("watching %s: %w", resource.Resource, err)
+			return 0, fmt.Errorf("watching %s: %w", resource.Resource, err)
 		}
 		defer w.Stop()
 		go pass(ctx, w.ResultChan(), events)
 	}
 	if err := c.start(); err != nil {
-		return err
+		return 0, err
 	}
-	object, err := o.firstObject()
+	if err := o.step(ctx, client, c, events, 0); err != nil || knock {
+		return 0, err
+	}
+	began := time.Now()
+	err = o.step(ctx, client, c, events, 1)
+	return c.wrote.Sub(began), err
+}
+
+// step does one step and waits until all is there and at rest.
+func (o *options) step(ctx context.Context, client dynamic.Interface, c *controller, events <-chan watch.Event, n int) error {
+	object, err := o.object(n)
 	if err != nil {
 		return err
 	}
-	if _, err := client.Resource(databases).Namespace("default").Create(ctx, object, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating the scenario's object: %w", err)
+	_, err = client.Resource(databases).Namespace("default").Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "bench", Force: true})
+	if err != nil {
+		return fmt.Errorf("doing step %d of the scenario: %w", n+1, err)
 	}
 	return c.follow(ctx, events)
 }
@@ -173,8 +180,8 @@ func (c *controller) follow(ctx context.Context, events <-chan watch.Event) erro
 	}
 }
 
-// firstObject is what the first step of the scenario applies.
-func (o *options) firstObject() (*unstructured.Unstructured, error) {
+// object is what a step of the scenario applies.
+func (o *options) object(n int) (*unstructured.Unstructured, error) {
 	path := filepath.Join(o.bug, "scenario.yaml")
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -188,10 +195,10 @@ func (o *options) firstObject() (*unstructured.Unstructured, error) {
 	if err := yaml.Unmarshal(data, &scenario); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(scenario.Steps) == 0 || len(scenario.Steps[0].Apply) == 0 {
-		return nil, fmt.Errorf("%s: its first step applies nothing", path)
+	if len(scenario.Steps) <= n || len(scenario.Steps[n].Apply) == 0 {
+		return nil, fmt.Errorf("%s: its step %d applies nothing", path, n+1)
 	}
-	return &scenario.Steps[0].Apply[0], nil
+	return &scenario.Steps[n].Apply[0], nil
 }
 
 // controller is the process that is knocked over.

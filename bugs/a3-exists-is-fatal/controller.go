@@ -45,7 +45,8 @@ type (
 	// Experiment is a kind that is reconciled.
 	Experiment = object.Object[Spec, Status]
 	// Set is a kind that is made for it.
-	Set = object.Object[SetSpec, SetStatus]
+	Set     = object.Object[SetSpec, SetStatus]
+	setList = object.List[SetSpec, SetStatus]
 )
 
 // errFatal ends an experiment.

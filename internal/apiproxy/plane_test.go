@@ -27,7 +27,7 @@ func plane(t testing.TB) *rest.Config {
 	dir := t.TempDir()
 	ready, kubeconfig := filepath.Join(dir, "ready"), filepath.Join(dir, "kubeconfig")
 	var output strings.Builder
-	cmd := exec.Command(program, "up", "--profile", "workloads", "--ephemeral", "--ready-file", ready, "--kubeconfig", kubeconfig)
+	cmd := exec.Command(program, "up", "--profile", "workloads", "--ephemeral", "--die-with-parent", "--ready-file", ready, "--kubeconfig", kubeconfig)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -140,12 +140,14 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // learn has each scenario run without a fault.
 func (c *check) learn(ctx context.Context) error {
 	c.Observer.Phase(fmt.Sprintf("learning what %s comes to without a fault", count(len(c.Scenarios), "scenario")))
+	c.Observer.Total(len(c.Scenarios))
 	return c.fleet.each(ctx, len(c.Scenarios), func(ctx context.Context, w *worker, i int) error {
-		sc := c.Scenarios[i]
+		sc, began := c.Scenarios[i], time.Now()
 		l, err := w.learn(ctx, sc, c.Seed, c.Generated)
 		if err != nil {
 			return err
 		}
+		c.Observer.Done("", time.Since(began))
 		return c.learnt(l)
 	})
 }

@@ -332,7 +332,10 @@ func (f *checkFlags) findSubject(ctx context.Context, o *check.Options, stdio St
 
 func (f *checkFlags) readProject(ctx context.Context) (*project.Project, error) {
 	if len(f.command) > 0 && f.project.CRDs != "" {
-		paths := slices.DeleteFunc([]string{f.project.CRDs, f.project.RBAC, f.project.Webhooks}, func(path string) bool { return path == "" })
+		if f.project.Webhooks != "" {
+			return nil, errors.New("--webhooks: where a command after -- serves them is not known; leave it out, or check the project that the command is built from")
+		}
+		paths := slices.DeleteFunc([]string{f.project.CRDs, f.project.RBAC}, func(path string) bool { return path == "" })
 		p, err := project.FromManifests(paths...)
 		if err == nil {
 			p.Name = filepath.Base(f.command[0])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,6 +73,9 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	if err != nil {
 		return couldNot(cmd.Context(), err)
 	}
+	if err := applied(result.Report); err != nil {
+		return couldNot(cmd.Context(), fmt.Errorf("%s: %w", file, err))
+	}
 	for i := range result.Report.Findings {
 		result.Report.Findings[i].File, result.Report.Findings[i].Replay = file, "koboshi check replay "+file
 	}
@@ -80,6 +84,18 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 		return err
 	}
 	return exitOf(result.Report)
+}
+
+// applied says why the fault of a replay says nothing, if it does not: that the
+// controller gets up is not known then.
+func applied(r *report.Report) error {
+	if len(r.Findings) > 0 {
+		return nil
+	}
+	for _, not := range slices.Concat(r.NotApplied, r.Inconclusive) {
+		return fmt.Errorf("%s: %s; if the controller has changed since, run koboshi check again", not.Fault, not.Why)
+	}
+	return nil
 }
 
 // subject are the flags and the command that say what was checked.

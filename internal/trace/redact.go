@@ -177,6 +177,9 @@ func digests(v any, isBase64 bool) any {
 
 var redacted = regexp.MustCompile("^" + redactedPrefix + "[0-9a-f]{8}$")
 
+// IsRedacted says that the text stands for a value of a Secret.
+func IsRedacted(text string) bool { return redacted.MatchString(text) }
+
 func digest(value []byte) string {
 	mac := hmac.New(sha256.New, Key())
 	mac.Write(value)

@@ -283,6 +283,26 @@ func TestAPasswordThatIsMadeAnewIsFound(t *testing.T) {
 	}
 }
 
+func TestWhatReplacedAnObjectIsNotItselfReplaced(t *testing.T) {
+	story := func(times int) func(*story) {
+		return func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", ""))
+			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+			for range times {
+				s.deletes(one, "ConfigMap default/child").puts(one, owned("child", ""))
+			}
+		}
+	}
+	r := reference(t, scene(), story(1))
+	for times, want := range map[int]string{1: "", 2: "DESTRUCTIVE BLIP"} {
+		s := tell(t)
+		story(times)(s)
+		if got := Judge(r, s.after(do(fault.DelayWatch, "change", "")), nil); verdicts(got) != want {
+			t.Errorf("replaced %d times: %q, want %q", times, verdicts(got), want)
+		}
+	}
+}
+
 func TestAReferenceSurvivesJSON(t *testing.T) {
 	r := reference(t, scene(), plain)
 	data, err := json.Marshal(r)

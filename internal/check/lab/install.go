@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -30,7 +31,7 @@ func (l *Lab) install(ctx context.Context) error {
 	if l.config.Subject.Webhook.Port > 0 {
 		l.certs = filepath.Join(l.config.Dir, "certs")
 		base := fmt.Sprintf("https://%s:%d", l.address(0), l.config.Subject.Webhook.Port)
-		ca, err := subject.Certificates(l.certs, l.addresses(), []string{"localhost"})
+		ca, err := subject.Certificates(l.certDir(), l.addresses(), []string{"localhost"})
 		if err != nil {
 			return err
 		}
@@ -43,6 +44,12 @@ func (l *Lab) install(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// certDir is where the controller looks for its certificate: below l.certs, if no
+// flag of it names a folder.
+func (l *Lab) certDir() string {
+	return cmp.Or(l.config.Subject.Expand(map[string]string{subject.Certs: l.certs}).Webhook.CertDir, l.certs)
 }
 
 // create makes an object, and waits until the kind that it defines is served.

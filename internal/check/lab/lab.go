@@ -17,7 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -44,7 +44,7 @@ type Config struct {
 	// Profile names the plane's controllers, as koboshi up has them.
 	Profile string `json:"profile"`
 	// OldServer makes the API server refuse streaming lists, as servers before
-	// 1.34 do; then clients list with resourceVersion=0 when they start.
+	// 1.32 do; then clients list with resourceVersion=0 when they start.
 	OldServer bool `json:"oldServer,omitempty"`
 	// Key makes hashes of secret values; it has to be the same in all labs of a
 	// check.
@@ -67,6 +67,8 @@ type Lab struct {
 	identity *rest.Config
 	certs    string // folder of the webhooks' certificate
 	explored map[string]bool
+	number   int       // of the loopback addresses, see claim
+	claimed  io.Closer // nil where there are none
 }
 
 // A SetupError is something about the subject that makes a check impossible.
@@ -80,7 +82,9 @@ func (e *SetupError) Unwrap() error { return e.Err }
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
+	l.number, l.claimed = claim(c.Number)
 	if err := l.startPlane(ctx); err != nil {
+		l.unclaim()
 		return nil, err
 	}
 	if err := l.ready(ctx); err != nil {
@@ -90,7 +94,10 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 }
 
 // Stop ends the plane.
-func (l *Lab) Stop() error { return l.plane.Stop() }
+func (l *Lab) Stop() error {
+	defer l.unclaim()
+	return l.plane.Stop()
+}
 
 // Failed is closed when the plane has failed by itself.
 func (l *Lab) Failed() <-chan struct{} { return l.plane.Failed() }
@@ -187,11 +194,6 @@ func (l *Lab) caughtUp(ctx context.Context) error {
 }
 
 var errPlane = errors.New("the plane ended by itself; its log says why")
-
-// address is the loopback address of one of the controllers that run at once.
-func (l *Lab) address(slot int) netip.Addr {
-	return netip.AddrFrom4([4]byte{127, 80, byte(l.config.Number), byte(slot + 1)})
-}
 
 // cluster is how a scenario's steps reach the plane.
 func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) scenario.Cluster {

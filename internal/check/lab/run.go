@@ -173,6 +173,9 @@ func (r *run) do1(ctx context.Context, step *scenario.Step) error {
 			return nil // what is waited for may need what is held back
 		}
 		if err := r.await(ctx, step); err != nil {
+			if _, gone := r.controller.activity(); gone != nil {
+				return gone // that is why
+			}
 			if r.lesson == nil {
 				return &StepError{r.scenario.Name, step.Name, err}
 			}

@@ -117,11 +117,16 @@ func (r *Report) Sort() {
 	})
 }
 
-// ExitCode is 0 if nothing was found, and 1 otherwise. A permission that was never
-// used is worth a remark and no more: the scenarios may just not need it.
+// ExitCode is 0 if nothing was found, 1 if something was, and 2 if of no fault
+// anything could be said. A permission that was never used alone is no finding. Of a
+// shard, which may be small, it is 0 or 1.
 func (r *Report) ExitCode() int {
-	if len(r.serious()) > 0 {
+	_, all := r.triedByKind()
+	switch {
+	case len(r.serious()) > 0:
 		return 1
+	case r.Shard == "" && all.Runs > 0 && !r.conclusive():
+		return 2 // of no fault could anything be said
 	}
 	return 0
 }

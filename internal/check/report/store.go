@@ -112,7 +112,7 @@ func saveTrace(path string, s Saved) error {
 func writeWhole(path string, data []byte) error {
 	// Created and not by CreateTemp, so that the umask says who may read it.
 	hidden := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
-	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // a scenario may hold a Secret
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}

@@ -1,0 +1,31 @@
+package lab
+
+import "testing"
+
+func TestTwoChecksOnOneMachineHaveAddressesOfTheirOwn(t *testing.T) {
+	first, taken := claim(mostLabs)
+	defer func() { _ = taken.Close() }()
+	second, also := claim(first)
+	if also == nil {
+		t.Fatal("there were no addresses for a second lab")
+	}
+	defer func() { _ = also.Close() }()
+	if first == second {
+		t.Errorf("both have number %d", first)
+	}
+	if addressOf(first, 0) == addressOf(second, 0) || !addressOf(second, 1).IsLoopback() {
+		t.Errorf("the addresses are %s and %s", addressOf(first, 0), addressOf(second, 0))
+	}
+}
+
+func TestAddressesAreFreeAgainWhenALabHasEnded(t *testing.T) {
+	first, taken := claim(1)
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, again := claim(first)
+	defer func() { _ = again.Close() }()
+	if first != second {
+		t.Errorf("number %d was given up, and %d came instead", first, second)
+	}
+}

@@ -1,0 +1,111 @@
+package lab
+
+import (
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// paused is a run whose only step has changes at these moments.
+func paused(moments ...time.Duration) *evidence.Run {
+	const began = 2 * time.Second
+	out := &evidence.Run{Steps: []evidence.Step{
+		{Name: Started, Rested: 10},
+		{Name: "create", Began: 10, Rested: 100, BeganAt: began},
+	}}
+	// Whatever was before the first step is about the start of a process.
+	out.History.Changes = append(out.History.Changes, state.Change{Revision: 5, At: time.Minute})
+	for i, at := range moments {
+		out.History.Changes = append(out.History.Changes, state.Change{Revision: int64(11 + i), At: began + at})
+	}
+	return out
+}
+
+func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name string
+		out  *evidence.Run
+		want time.Duration
+	}{
+		{"nothing is written", paused(), shortestWindow},
+		{"at once", paused(ms, 2*ms, 3*ms), shortestWindow},
+		{"after a pause", paused(10*ms, 310*ms, 320*ms), 600 * ms},
+		{"late", paused(400 * ms), 800 * ms},
+		{"after ages", paused(ms, time.Minute), longestWindow},
+	} {
+		if got := window(test.out, &scenario.Scenario{}); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestWindowIsWhatTheScenarioSays(t *testing.T) {
+	sc := &scenario.Scenario{Rest: scenario.Rest{Quiet: scenario.Duration(5 * time.Second)}}
+	if got := window(paused(time.Millisecond), sc); got != 5*time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestHeartbeatsAreNoPause(t *testing.T) {
+	out := paused(time.Millisecond)
+	lease := state.Change{Revision: 12, At: 4 * time.Second}
+	lease.Ref.Kind = "Lease"
+	out.History.Changes = append(out.History.Changes, lease)
+	if got := window(out, &scenario.Scenario{}); got != shortestWindow {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestStreamsAreTheWatchesThatAreOpenAtTheFirstRest(t *testing.T) {
+	watch := trace.Entry{Call: &trace.Call{Verb: "watch", Code: 200}}
+	rest := trace.Entry{Step: &trace.Step{Name: Started, What: "settled"}}
+	out := &evidence.Run{Entries: []trace.Entry{
+		watch, {Call: &trace.Call{Verb: "watch", Code: 403}}, {Call: &trace.Call{Verb: "list", Code: 200}},
+		watch, {Watch: &trace.Watch{Type: "ADDED"}}, {Watch: &trace.Watch{Type: "CLOSED"}}, watch, rest, watch,
+	}}
+	if got := streamsOf(out); got != 2 {
+		t.Errorf("%d, want 2", got)
+	}
+}
+
+func TestEffectiveWritesAreThoseThatMadeARevision(t *testing.T) {
+	call := func(verb, resource, version string, code int) trace.Entry {
+		return trace.Entry{Call: &trace.Call{Verb: verb, Target: trace.Target{Resource: resource}, ResourceVersion: version, Code: code}}
+	}
+	out := &evidence.Run{Entries: []trace.Entry{
+		call("create", "configmaps", "11", 201),
+		call("update", "configmaps", "11", 200), // changed something
+		call("update", "configmaps", "7", 200),  // changed nothing
+		call("update", "configmaps", "12", 409),
+		call("delete", "configmaps", "", 200),
+		call("update", "leases", "12", 200),
+		call("get", "configmaps", "11", 200),
+		{Call: &trace.Call{Verb: "create", Endpoint: "store", ResourceVersion: "11", Code: 200}},
+	}}
+	out.History.Changes = []state.Change{{Revision: 11}, {Revision: 12}}
+	if got := effectiveWrites(out); got != 3 {
+		t.Errorf("%d, want 3", got)
+	}
+}
+
+func TestRestlessRunSaysWhatIsWrittenLast(t *testing.T) {
+	out := &evidence.Run{Steps: []evidence.Step{{Name: "create", Restless: true}}, Entries: []trace.Entry{
+		{Call: &trace.Call{Verb: "patch", Target: trace.Target{Resource: "widgets", Namespace: "default", Name: "demo"}}},
+		{Call: &trace.Call{Verb: "create", Target: trace.Target{Resource: "events", Namespace: "default"}}},
+		{Call: &trace.Call{Verb: "list", Target: trace.Target{Resource: "widgets"}}},
+	}}
+	if !restless(out) {
+		t.Error("it is at rest")
+	}
+	if got := lastWrite(out); got != "patch widgets default/demo again and again" {
+		t.Errorf("%q", got)
+	}
+	if got := lastWrite(&evidence.Run{}); got != "somebody writes again and again" {
+		t.Errorf("of nothing: %q", got)
+	}
+}

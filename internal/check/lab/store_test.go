@@ -1,0 +1,182 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+)
+
+// stored is an object of upstream's as the store has it.
+func stored(t *testing.T, kind schema.GroupVersionKind, object runtime.Object) []byte {
+	t.Helper()
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	var b bytes.Buffer
+	if err := protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme).Encode(object, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func configMap(t *testing.T, name, value string) []byte {
+	t.Helper()
+	return stored(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"v": value},
+	})
+}
+
+func TestSecretsAreHashedWhenTheyAreRead(t *testing.T) {
+	const value, other = "very-secret-4711", "other-secret-0815"
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "a",
+			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"stringData":{"one":"` + value + `"}}`, "kept": "yes"},
+		},
+		Data: map[string][]byte{"one": []byte(value), "same": []byte(value), "other": []byte(other)},
+		Type: corev1.SecretTypeOpaque,
+	}
+	s := newStore([]byte("key"))
+	object, err := s.decoder.object(stored(t, corev1.SchemeGroupVersion.WithKind("Secret"), secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hidden := range []string{value, other, base64.StdEncoding.EncodeToString([]byte(value))} {
+		if strings.Contains(string(data), hidden) {
+			t.Errorf("it holds %s: %s", hidden, data)
+		}
+	}
+	values := object["data"].(map[string]any)
+	if values["one"] != values["same"] || values["one"] == values["other"] || !strings.HasPrefix(values["one"].(string), "hmac:") {
+		t.Errorf("the values are %v; equal ones are to be seen as equal, and others not", values)
+	}
+	if annotations := object["metadata"].(map[string]any)["annotations"].(map[string]any); annotations["kept"] != "yes" {
+		t.Errorf("annotations %v", annotations)
+	}
+	if object["kind"] != "Secret" || object["apiVersion"] != "v1" || object["type"] != "Opaque" {
+		t.Errorf("it is %v", object)
+	}
+	again, err := newStore([]byte("another key")).decoder.object(stored(t, corev1.SchemeGroupVersion.WithKind("Secret"), secret))
+	if err != nil || again["data"].(map[string]any)["one"] == values["one"] {
+		t.Errorf("with another key it is the same hash, or %v", err)
+	}
+}
+
+func TestObjectsAreReadInBothForms(t *testing.T) {
+	d := newStore(nil).decoder
+	object, err := d.object(configMap(t, "a", "1"))
+	if err != nil || object["kind"] != "ConfigMap" || object["data"].(map[string]any)["v"] != "1" {
+		t.Errorf("protobuf: %v, %v", object, err)
+	}
+	object, err = d.object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":3}}`))
+	if err != nil || object["kind"] != "Widget" {
+		t.Errorf("JSON: %v, %v", object, err)
+	}
+	for _, value := range []string{"", "10.0.0.0/24", "k8s\x00\xff\xff\xff"} {
+		if object, err := d.object([]byte(value)); err == nil {
+			t.Errorf("%q is read as %v", value, object)
+		}
+	}
+}
+
+func TestObjectOfAnUnknownKindIsReadToItsMetadata(t *testing.T) {
+	value := configMap(t, "a", "1")
+	// The envelope names the kind: another one of the same length.
+	value = bytes.Replace(value, []byte("ConfigMap"), []byte("Somewhat_"), 1)
+	object, err := newStore(nil).decoder.object(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if object["kind"] != "Somewhat_" || object["data"] != nil || object["metadata"].(map[string]any)["name"] != "a" {
+		t.Errorf("it is %v", object)
+	}
+}
+
+var a = state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "a"}
+
+func TestStoreKeepsEachChangeWithWhatWasBefore(t *testing.T) {
+	s := newStore(nil)
+	s.take(5, []storage.Commit{{Revision: 3, Key: "/a", Value: configMap(t, "a", "0")}, {Revision: 4, Key: "/gone", Value: configMap(t, "gone", "0")}})
+	s.begin()
+	s.take(9, []storage.Commit{
+		{Revision: 6, Key: "/a", Value: configMap(t, "a", "1")},
+		{Revision: 7, Key: "/gone"},
+		{Revision: 8, Key: "/ranges", Value: []byte("no object")},
+		{Revision: 8, Key: "/never"},
+		{Revision: 9, Key: "/gone", Value: configMap(t, "gone", "2")},
+	})
+	type change struct {
+		Revision      int64
+		Name          string
+		Op            state.Op
+		Before, After any
+	}
+	value := func(object state.Object) any {
+		if object == nil {
+			return nil
+		}
+		return object["data"].(map[string]any)["v"]
+	}
+	var got []change
+	h := s.history()
+	for _, c := range h.Changes {
+		got = append(got, change{c.Revision, c.Ref.Name, c.Op, value(c.Before), value(c.After)})
+	}
+	want := []change{{6, "a", state.Updated, "0", "1"}, {7, "gone", state.Deleted, "0", nil}, {9, "gone", state.Created, nil, "2"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if value(h.Baseline[a]) != "0" || len(h.Baseline) != 2 {
+		t.Errorf("the baseline is %v", h.Baseline)
+	}
+	if revision, _ := s.seen(); revision != 9 {
+		t.Errorf("seen up to %d", revision)
+	}
+	now := s.find(func(ref state.Ref, _ state.Object) bool { return ref == a })
+	if len(now) != 1 || now[a]["metadata"].(map[string]any)["resourceVersion"] != "6" {
+		t.Errorf("now it is %v", now)
+	}
+}
+
+func TestHeartbeatsDoNotKeepAWorldFromRest(t *testing.T) {
+	s := newStore(nil)
+	s.begin()
+	_, began := s.seen()
+	s.take(1, []storage.Commit{{Revision: 1, Key: "/e", Value: stored(t, corev1.SchemeGroupVersion.WithKind("Event"), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}})}})
+	if _, moved := s.seen(); !moved.Equal(began) {
+		t.Error("an Event counts")
+	}
+	s.take(2, []storage.Commit{{Revision: 2, Key: "/a", Value: configMap(t, "a", "1")}})
+	if _, moved := s.seen(); !moved.After(began) {
+		t.Error("a ConfigMap does not count")
+	}
+}
+
+func TestWhoWaitsForAChangeIsWoken(t *testing.T) {
+	s := newStore(nil)
+	one, two := s.touched.next(), s.touched.next()
+	s.take(1, nil)
+	<-one
+	<-two
+	select {
+	case <-s.touched.next():
+		t.Error("who waits for the next change is woken by the last")
+	default:
+	}
+}

@@ -1,0 +1,79 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+func TestFindingsThatAPersonWouldTakeForOneAreAlike(t *testing.T) {
+	base := diverged("ConfigMap default/a")
+	byAnother := base
+	byAnother.Fault, byAnother.Step, byAnother.Sentence = &fault.Fault{Kind: fault.Conflict}, "grow", "something else"
+	otherValue := diverged("ConfigMap default/a")
+	otherValue.Differences = []state.Difference{{Object: "ConfigMap default/a", Got: "3"}}
+	for name, f := range map[string]judge.Finding{"by another fault": byAnother, "with another value": otherValue} {
+		if likeness(f) != likeness(base) {
+			t.Errorf("a finding %s is another", name)
+		}
+	}
+	otherVerdict := base
+	otherVerdict.Verdict = judge.Leak
+	otherField := base
+	otherField.Differences = []state.Difference{{Object: "ConfigMap default/a", Path: "data"}}
+	for name, f := range map[string]judge.Finding{
+		"with another verdict": otherVerdict, "of another object": diverged("ConfigMap default/b"), "of another field": otherField,
+	} {
+		if likeness(f) == likeness(base) {
+			t.Errorf("a finding %s is the same", name)
+		}
+	}
+}
+
+func TestWithoutDifferencesFindingsAreAlikeInOneStepOnly(t *testing.T) {
+	a := judge.Finding{Verdict: judge.Crashed, Scenario: "life", Step: "create"}
+	b := a
+	b.Step = "grow"
+	if likeness(a) == likeness(b) {
+		t.Error("crashes of two steps are one")
+	}
+}
+
+func TestSuspicionWaitsForOneThatLooksTheSame(t *testing.T) {
+	s := &suspicions{check: newCheck(Options{}), enough: func() {}}
+	f := diverged("a")
+	key := likeness(f)
+	if !s.first(key, suspicion{finding: f}) {
+		t.Fatal("the first is not pursued")
+	}
+	for _, object := range []string{"one", "two"} {
+		if s.first(key, suspicion{planned: at(fault.KillLost, object), finding: f}) {
+			t.Fatalf("%s is pursued beside the first", object)
+		}
+	}
+	next, mine := s.next(key) // the first did not show again
+	if !mine || next.planned.Fault.Point.Object != "one" {
+		t.Fatalf("it is the turn of %v, %t", next.planned, mine)
+	}
+	s.keep(next.finding, nil)
+	if s.first(key, suspicion{finding: f}) {
+		t.Error("what is confirmed is pursued again")
+	}
+	if len(s.found) != 1 || s.found[0].AlsoBy != 2 {
+		t.Errorf("found %+v; two others showed it", s.found)
+	}
+}
+
+func TestSuspicionThatNothingConfirmsIsForgotten(t *testing.T) {
+	s := &suspicions{check: newCheck(Options{})}
+	f := diverged("a")
+	s.first(likeness(f), suspicion{finding: f})
+	if _, mine := s.next(likeness(f)); mine {
+		t.Fatal("there is another")
+	}
+	if !s.first(likeness(f), suspicion{finding: f}) {
+		t.Error("what shows later is not pursued")
+	}
+}
