@@ -72,6 +72,14 @@ func (c *check) learnt(l *lab.Lesson) error {
 	return nil
 }
 
+// notLearnt notes a scenario for which the budget was not enough.
+func (c *check) notLearnt(sc *scenario.Scenario) {
+	guard.Lock()
+	defer guard.Unlock()
+	c.result.Report.Notes = append(c.result.Report.Notes,
+		fmt.Sprintf("scenario %s was not run: the budget was used up while others were learnt", sc.Name))
+}
+
 // kindOf is the kind that a scenario is about: that of the first object of its
 // steps that the controller reconciles.
 func (c *check) kindOf(sc *scenario.Scenario) string {

@@ -18,8 +18,15 @@ type Verdict struct {
 	Pruned bool
 }
 
+// needsWebhooks is why nothing can be changed while a controller with webhooks is
+// down.
+const needsWebhooks = "the API server asks its webhooks, and refuses what they cannot answer while it is down"
+
 // Knock runs a scenario with one fault and judges what comes of it.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64) (*Verdict, error) {
+	if f.Kind == fault.DownDuring && len(l.config.Subject.Webhooks) > 0 {
+		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
+	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
 		idle: idleFault, out: &evidence.Run{Seed: seed, Fault: &f},

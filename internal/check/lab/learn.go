@@ -11,6 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -131,7 +132,7 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	} else {
 		// A moment that is taken for rest too early would teach that what comes later
 		// may be missing.
-		r.window = max(carefully*r.window, firstWindow/2)
+		r.window = min(max(carefully*r.window, firstWindow/2), longestWindow)
 		r.random = rand.New(rand.NewPCG(seed, uint64(n)))
 	}
 	return r.do(ctx)
@@ -147,7 +148,7 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	for _, step := range out.Steps {
 		last := step.BeganAt
 		for _, change := range out.History.Changes {
-			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(change.Ref) {
+			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(change.Ref) || follows(change.Ref) {
 				continue
 			}
 			if step.Name != Started {
@@ -158,6 +159,10 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
+
+// follows says that upstream's own controllers write the object, at their leisure,
+// after others have come to rest.
+func follows(ref state.Ref) bool { return ref.Kind == "Endpoints" || ref.Kind == "EndpointSlice" }
 
 // streamsOf is how many watches there were at the first rest.
 func streamsOf(out *evidence.Run) (n int) {

@@ -378,6 +378,20 @@ var _ = Describe("An object that a crash left behind", func() {
 		w.run()
 		eventually(ctx, b, ready, "True Available")
 		w.owned(ctx, b, originCreated)
+		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeFalse()))
+	})
+
+	It("koboshi check: learns what its bucket says of the store, also where that was not written down", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		b := w.newBucket("photos", managedBucket)
+		create(ctx, b)
+		pending(ctx, b, w.server.URL)
+		w.makeBucket(ctx, b.BucketName())
+		me := owner{cluster: cluster, uid: b.UID, origin: originCreated} // the tags came with the request
+		w.setTags(ctx, b.BucketName(), me.tagged(nil))
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
 	})
 
 	It("does not claim one that has objects, or was there before", func(ctx SpecContext) {

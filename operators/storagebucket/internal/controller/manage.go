@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
@@ -136,29 +135,49 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 		return claimErr
 	}
 	if err == nil {
-		r.noteTagsOnCreate(ctx, t, kept)
+		return r.noteTagsOnCreate(ctx, t, kept)
 	}
 	return nil
 }
 
-// noteTagsOnCreate writes down what was learnt of the store. Should that fail,
-// the next bucket teaches it again.
-func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) {
-	store := t.site.object.DeepCopy()
+// noteTagsOnCreate writes down what was learnt of the store.
+func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) error {
+	store := t.site.object
 	if store.Status.TagsOnCreate != nil && *store.Status.TagsOnCreate == keeps {
-		return
+		return nil
 	}
 	before := store.DeepCopy()
+	store = store.DeepCopy()
 	store.Status.TagsOnCreate = &keeps
 	if err := r.Client.Status().Patch(ctx, store, client.MergeFrom(before)); err != nil {
-		logf.FromContext(ctx).Error(err, "writing down whether the store keeps tags on create")
+		return fmt.Errorf("writing down whether the store keeps tags on create: %w", err)
 	}
+	t.site.object = store
+	return nil
+}
+
+// learnTagsOnCreate is noteTagsOnCreate for a bucket that a request of ours made,
+// where nothing is known of the store yet. It comes before the bucket is written
+// down as made: whoever dies in between, or is refused, learns it again. And it
+// comes before tags are added, so that those of a bucket that is pending came with
+// the request.
+func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
+	e := t.Status.External
+	if t.site.object.Status.TagsOnCreate != nil || e == nil || e.State != storagev1.ExternalPending {
+		return nil
+	}
+	return r.noteTagsOnCreate(ctx, t, kept)
 }
 
 // claim decides whose an existing bucket is.
 func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) error {
 	current := ownerOf(tags)
 	if current.isOf(r.Cluster, t.UID) {
+		if current.origin == originCreated {
+			if err := r.learnTagsOnCreate(ctx, t, true); err != nil {
+				return err
+			}
+		}
 		return r.setExternal(ctx, t, current.state(), r.Clock.Now())
 	}
 	if none(tags) {
@@ -167,6 +186,9 @@ func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) er
 			return err
 		}
 		if ours {
+			if err := r.learnTagsOnCreate(ctx, t, false); err != nil {
+				return err
+			}
 			return r.mark(ctx, t, tags, owner{cluster: r.Cluster, uid: t.UID, origin: originCreated})
 		}
 	}

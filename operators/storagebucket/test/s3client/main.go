@@ -4,6 +4,9 @@
 //	s3client --endpoint URL versioning BUCKET              says its state
 //	s3client --endpoint URL suspend-versioning BUCKET      changes it
 //	s3client --endpoint URL exists BUCKET                  says true or false
+//	s3client --endpoint URL make BUCKET                    makes it
+//	s3client --endpoint URL put BUCKET                     puts an object into it
+//	s3client --endpoint URL ledger                         says all there is, in lines
 //
 // The key pair comes from the environment, as s3server's does.
 package main
@@ -14,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,8 +32,9 @@ const timeout = 10 * time.Second
 func main() {
 	endpoint := flag.String("endpoint", "", "URL of the store")
 	flag.Parse()
-	if *endpoint == "" || flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: s3client --endpoint URL versioning|suspend-versioning|exists BUCKET")
+	ledgerOnly := flag.NArg() == 1 && flag.Arg(0) == "ledger"
+	if *endpoint == "" || flag.NArg() != 2 && !ledgerOnly {
+		fmt.Fprintln(os.Stderr, "usage: s3client --endpoint URL versioning|suspend-versioning|exists|make|put BUCKET\n       s3client --endpoint URL ledger")
 		os.Exit(2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -76,6 +81,20 @@ func run(ctx context.Context, client *s3.Client, verb, bucket string) (string, e
 			return "", fmt.Errorf("asking for %s: %w", bucket, err)
 		}
 		return "true", nil
+	case "make":
+		if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
+			return "", fmt.Errorf("making %s: %w", bucket, err)
+		}
+		return "made", nil
+	case "put":
+		_, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: aws.String("film"), Body: strings.NewReader("film")})
+		if err != nil {
+			return "", fmt.Errorf("putting an object into %s: %w", bucket, err)
+		}
+		return "put", nil
+	case "ledger":
+		lines, err := ledger(ctx, client)
+		return strings.Join(lines, "\n"), err
 	default:
 		return "", fmt.Errorf("unknown verb %q", verb)
 	}

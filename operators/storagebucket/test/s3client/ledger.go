@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+)
+
+// uidTag says which object a bucket belongs to. Its value is another one each time.
+const uidTag = "storage.koboshi.dev/uid"
+
+// ledger is a line for each thing in the store that does not depend on when it was
+// made: buckets, what is configured of them, their objects.
+func ledger(ctx context.Context, client *s3.Client) ([]string, error) {
+	var lines []string
+	buckets := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{})
+	for buckets.HasMorePages() {
+		page, err := buckets.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the buckets: %w", err)
+		}
+		for _, b := range page.Buckets {
+			more, err := bucketLines(ctx, client, aws.ToString(b.Name))
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, more...)
+		}
+	}
+	return lines, nil
+}
+
+func bucketLines(ctx context.Context, client *s3.Client, bucket string) ([]string, error) {
+	lines := []string{"bucket " + bucket}
+	versioning, err := client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &bucket})
+	if err != nil {
+		return nil, fmt.Errorf("asking for the versioning of %s: %w", bucket, err)
+	}
+	if versioning.Status != "" {
+		lines = append(lines, fmt.Sprintf("%s versioning %s", bucket, versioning.Status))
+	}
+	tags, err := client.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &bucket})
+	if err != nil && !nothing(err) {
+		return nil, fmt.Errorf("asking for the tags of %s: %w", bucket, err)
+	}
+	if err == nil {
+		for _, tag := range tags.TagSet {
+			line := fmt.Sprintf("%s tag %s", bucket, aws.ToString(tag.Key))
+			if aws.ToString(tag.Key) != uidTag {
+				line += "=" + aws.ToString(tag.Value)
+			}
+			lines = append(lines, line)
+		}
+	}
+	objects := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &bucket})
+	for objects.HasMorePages() {
+		page, err := objects.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the objects of %s: %w", bucket, err)
+		}
+		for _, o := range page.Contents {
+			lines = append(lines, fmt.Sprintf("%s object %s", bucket, aws.ToString(o.Key)))
+		}
+	}
+	return lines, nil
+}
+
+// nothing says that the store has no such configuration of the bucket.
+func nothing(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == "NoSuchTagSet"
+}
