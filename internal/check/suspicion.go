@@ -12,12 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// confirmations is how many more runs of the same fault a finding has to stand,
-// and mostMissed how many of them may show nothing.
-const (
-	confirmations = 2
-	mostMissed    = 0
-)
+// confirmations is how many more runs of the same fault have to show a finding.
+const confirmations = 2
 
 // suspicions are what looks wrong. Each is run again before it is a finding. What
 // looks the same as one that is known, or that is just being confirmed, is not.
@@ -94,7 +90,7 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bo
 			}
 		}
 	}
-	if f.Attempts-f.Reproduced > mostMissed {
+	if f.Reproduced < f.Attempts {
 		c.tally.doubtful(p, fmt.Sprintf("%s showed in %d of %d runs", strings.ToLower(string(f.Verdict)), f.Reproduced, f.Attempts))
 		return false, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 )
@@ -100,37 +99,4 @@ func Shard(p []Planned, i, n int) []Planned {
 		}
 	}
 	return part
-}
-
-// Explored are the states from which a restarted controller has been watched. A
-// restart takes its memory, so the store is all the state there is: the same store
-// with the same rest of the scenario has the same future, and needs no second run.
-// Outside the cluster that does not hold: with endpoints it is not to be asked.
-//
-// The zero value knows nothing. It may be used from many goroutines.
-type Explored struct {
-	mu     sync.Mutex
-	hashes map[string]bool
-}
-
-// Seen says whether a state is known, and knows it from then on. The hash has to
-// be of the canonical store, and of the scenario and its step.
-func (e *Explored) Seen(stateHash string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.hashes[stateHash] {
-		return true
-	}
-	if e.hashes == nil {
-		e.hashes = map[string]bool{}
-	}
-	e.hashes[stateHash] = true
-	return false
-}
-
-// Forget takes a state back: the run that explored it came to no result.
-func (e *Explored) Forget(stateHash string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.hashes, stateHash)
 }

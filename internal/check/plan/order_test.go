@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -210,28 +208,5 @@ func TestAFaultIsInTheSameShardWhateverElseIsPlanned(t *testing.T) {
 		if !slices.Contains(ids(Shard(queue, 2, 3)), p.ID) {
 			t.Errorf("%s changed its shard", p)
 		}
-	}
-}
-
-func TestAStateIsExploredOnce(t *testing.T) {
-	var e Explored
-	var first atomic.Int32
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for i := range 50 {
-				if !e.Seen(fmt.Sprint(i)) {
-					first.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if first.Load() != 50 {
-		t.Errorf("50 states were new %d times", first.Load())
-	}
-	e.Forget("7")
-	if e.Seen("7") || !e.Seen("7") {
-		t.Error("a state that was taken back is not explored again, once")
 	}
 }

@@ -2,7 +2,6 @@
 // showed: one fault at one point each, and why the others are left out.
 //
 //	reference runs ─Make─▶ Plan per scenario ─Order─▶ one queue ─Shard─▶ this machine's part
-//	                                            at run time: Explored drops what is known
 //
 // Make looks at no clock and draws no random number that Seed does not give: the
 // same evidence makes the same plan.
