@@ -14,17 +14,17 @@ import (
 )
 
 // benchmark is the name of the one in the root module's tests: only they can start
-// a proxy.
+// a plane and a proxy in one process.
 const benchmark = "BenchmarkReconciles"
 
-// recording builds and runs the benchmark of the proxy, with a real API server.
+// recording builds and runs the benchmark of the proxy, before a real API server.
 func (o *options) recording(ctx context.Context, work string, r *report) error {
 	if o.reconciles == 0 {
 		return nil
 	}
 	fmt.Fprintln(os.Stderr, "building the benchmark of recording")
-	program := filepath.Join(work, "apiproxy.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "./internal/apiproxy")
+	program := filepath.Join(work, "lab.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "./internal/check/lab")
 	build.Dir, build.Env = o.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the benchmark of recording: %w\n%s", err, out)
@@ -34,7 +34,7 @@ func (o *options) recording(ctx context.Context, work string, r *report) error {
 	// Its server is of its group, and ends with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "apiproxy"), append(os.Environ(), "KOBOSHI="+o.koboshi)
+	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "check", "lab"), os.Environ()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("running %s: %w\n%s", benchmark, err, out)

@@ -142,6 +142,9 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 
 	cmd := exec.CommandContext(ctx, o.koboshi, o.arguments(b, seed, repaired, folder)...)
 	cmd.Dir = b.dir
+	if os.Getenv("KUBECTL") == "" { // of those that are shell scripts
+		cmd.Env = append(os.Environ(), "KUBECTL="+o.koboshi+" kubectl")
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -174,6 +177,7 @@ func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) [
 		"--seed", strconv.FormatUint(seed, 10),
 		"--findings", filepath.Join(folder, "findings"),
 		"-o", "json=" + filepath.Join(folder, "report.json"),
+		"--workers", "2",
 	}
 	if !slices.ContainsFunc(b.Args, func(a string) bool { return strings.HasPrefix(a, "--profile") }) {
 		args = append(args, "--profile", "gc")

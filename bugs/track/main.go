@@ -2,7 +2,7 @@
 // which has to find it, and on its repaired twin, of which it must not say anything.
 // It is run in the module's folder; make bugs does so.
 //
-//	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-budget 2m] [-o json=FILE]
+//	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-jobs 4] [-budget 2m] [-o json=FILE]
 package main
 
 import (
@@ -10,11 +10,15 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -26,6 +30,7 @@ type options struct {
 	seeds   []uint64
 	only    []string
 	shard   string
+	jobs    int
 	budget  time.Duration
 	output  string
 	strict  bool
@@ -51,6 +56,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&seeds, "seeds", "1", "`seeds`, with commas; all is run with each")
 	fs.StringVar(&only, "only", "", "run these `bugs` only, such as a1,b2")
 	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, beginning with the i-th, as `i/n`")
+	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "how many bugs are checked at once, each with two planes")
 	fs.DurationVar(&o.budget, "budget", 0, "how long faults may be run at each twin (default: until all are done)")
 	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results there too")
 	fs.BoolVar(&o.strict, "strict", false, "fail also if a bug is found by a fault of another kind than bug.yaml says")
@@ -67,6 +73,9 @@ func parse(args []string) (options, error) {
 	}
 	if only != "" {
 		o.only = strings.Split(only, ",")
+	}
+	if o.jobs < 1 {
+		return o, fmt.Errorf("-jobs is %d; it has to be at least 1", o.jobs)
 	}
 	if o.output != "" && !strings.HasPrefix(o.output, "json=") {
 		return o, fmt.Errorf("-o %s: write json=FILE", o.output)
@@ -90,19 +99,43 @@ func run(ctx context.Context, args []string) error {
 	var rows []row
 	for _, seed := range o.seeds {
 		table.header(seed)
-		for _, b := range bugs {
-			r := o.row(ctx, b, seed)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
+		for r := range o.rows(ctx, bugs, seed) {
 			rows = append(rows, r)
 			table.row(r)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	if err := o.write(rows); err != nil {
 		return err
 	}
 	return table.footer(rows)
+}
+
+// rows are what comes of the bugs, some checked at once, in their order.
+func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[row] {
+	results := make([]chan row, len(bugs))
+	for i := range results {
+		results[i] = make(chan row, 1)
+	}
+	var next atomic.Int64
+	var jobs sync.WaitGroup
+	for range min(o.jobs, len(bugs)) {
+		jobs.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(bugs)); i = next.Add(1) - 1 {
+				results[i] <- o.row(ctx, bugs[i], seed)
+			}
+		})
+	}
+	return func(yield func(row) bool) {
+		defer jobs.Wait() // none of their processes is left
+		for _, result := range results {
+			if r := <-result; ctx.Err() != nil || !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // programs makes the paths absolute, and builds the controllers.

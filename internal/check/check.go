@@ -3,7 +3,7 @@
 //
 //	scenarios ─learn─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
 //	             │                        │                     │
-//	             └────────────────────────┴─────────────────────┴──▶ fleet: a lab per processor
+//	             └────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
 // A lab is a process of its own with a whole Kubernetes in it. This package is
 // what stands before them: it decides what is run, and in which order.
@@ -43,7 +43,8 @@ type Options struct {
 	Budget time.Duration
 	// Shard and Shards say which part of the plan is run; zero Shards means all.
 	Shard, Shards int
-	// Workers is how many labs run at once; zero means one per processor.
+	// Workers is how many labs run at once; zero means as many as the machine has
+	// room for.
 	Workers int
 	// StopAtFirst ends the check at the first confirmed finding.
 	StopAtFirst bool
@@ -120,19 +121,19 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := c.withoutDown(); err != nil {
 		return nil, err
 	}
-	fleet, err := c.start(ctx)
-	if err != nil {
+	defer c.fleet.stop()
+	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
-	c.fleet = fleet
-	defer fleet.stop()
-
 	if err := c.learn(ctx); err != nil {
 		return nil, err
 	}
 	queue := c.plan()
 	if c.PlanOnly {
 		return c.result, nil
+	}
+	if err := c.enlarge(ctx, len(queue)); err != nil {
+		return nil, err
 	}
 	suspicions, err := c.run(ctx, queue)
 	if err != nil {

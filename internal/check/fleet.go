@@ -25,6 +25,7 @@ import (
 // fleet is the labs, each a process of its own: one process can hold one plane,
 // and a plane that dies takes nothing else with it.
 type fleet struct {
+	config  lab.Config
 	workers []*worker
 }
 
@@ -39,30 +40,47 @@ type worker struct {
 	traces int
 }
 
-// start starts as many labs as there is work for.
-func (c *check) start(ctx context.Context) (*fleet, error) {
+// start starts the labs that learn.
+func (c *check) start(ctx context.Context) error {
 	n := c.Workers
 	if n == 0 {
 		n = runtime.NumCPU()
 	}
 	c.Observer.Phase("starting " + count(n, "plane"))
-	config := lab.Config{Subject: c.Subject, Profile: c.Profile, OldServer: c.OldServer, Key: make([]byte, 32)}
-	if _, err := rand.Read(config.Key); err != nil {
-		return nil, err
+	c.fleet.config = lab.Config{Subject: c.Subject, Profile: c.Profile, OldServer: c.OldServer, Key: make([]byte, 32)}
+	if _, err := rand.Read(c.fleet.config.Key); err != nil {
+		return err
 	}
-	f := &fleet{workers: make([]*worker, n)}
+	return c.grow(ctx, n)
+}
+
+// enlarge starts as many labs more as the machine has room for, now that it is
+// known what one costs.
+func (c *check) enlarge(ctx context.Context, faults int) error {
+	have := len(c.fleet.workers)
+	if c.Workers > 0 {
+		return nil
+	}
+	n := size(runtime.NumCPU(), c.dearest(), free(), faults)
+	if n <= have {
+		return nil
+	}
+	c.Observer.Phase(fmt.Sprintf("starting %s more", count(n-have, "plane")))
+	return c.grow(ctx, n)
+}
+
+// grow starts labs until there are n.
+func (c *check) grow(ctx context.Context, n int) error {
+	have := len(c.fleet.workers)
+	c.fleet.workers = append(c.fleet.workers, make([]*worker, n-have)...)
 	var group errgroup.Group
-	for i := range n {
+	for i := have; i < n; i++ {
 		group.Go(func() (err error) {
-			f.workers[i], err = c.startWorker(ctx, config, i+1)
+			c.fleet.workers[i], err = c.startWorker(ctx, c.fleet.config, i+1)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		f.stop()
-		return nil, err
-	}
-	return f, nil
+	return group.Wait()
 }
 
 func (c *check) startWorker(ctx context.Context, config lab.Config, number int) (*worker, error) {

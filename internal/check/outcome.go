@@ -29,7 +29,7 @@ func newCheck(o Options) *check {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
 	return &check{
-		Options: o, began: time.Now(), lessons: map[string]*lesson{}, tally: newTally(r),
+		Options: o, began: time.Now(), lessons: map[string]*lesson{}, tally: newTally(r), fleet: &fleet{},
 		result: &Result{Report: r, Traces: map[string][]trace.Entry{}, Scenarios: map[string]*scenario.Scenario{}},
 	}
 }

@@ -112,7 +112,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default: a new one, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "how long faults may be run, such as 2m (default: until all are done)")
 	fs.StringVar(&f.shard, "shard", "", "run one part of the plan, as 1/4")
-	fs.IntVar(&f.workers, "workers", 0, "planes at once (default: one for each processor)")
+	fs.IntVar(&f.workers, "workers", 0, "planes at once (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "end at the first finding")
 	fs.StringSliceVar(&f.kinds, "faults", nil, "only faults of these kinds, such as kill-lost,conflict")
 	fs.StringArrayVarP(&f.output, "output", "o", nil, "text, json, junit, sarif or html, with =FILE to write it there; may be repeated")
@@ -183,7 +183,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
 	}
 	if f.workers < 0 || f.workers > 64 {
-		return o, fmt.Errorf("--workers is %d; it may be 1 to 64, or 0 for one for each processor", f.workers)
+		return o, fmt.Errorf("--workers is %d; it may be 1 to 64, or 0 for as many as the machine has room for", f.workers)
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {

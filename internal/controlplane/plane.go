@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"sync/atomic"
 
@@ -195,6 +196,12 @@ func (p *Plane) Kubeconfig() string {
 		return p.opts.Kubeconfig
 	}
 	return p.dir.Path("kubeconfig")
+}
+
+// InProcess is the way of a client in this process to the API server without a
+// connection, as the user of its client certificate or of the headers it sends.
+func (p *Plane) InProcess(client *rest.Config) (http.RoundTripper, error) {
+	return p.server.InProcess(client)
 }
 
 // NoPrograms tells why Pods with the images of Programs stay pending on this

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
@@ -266,4 +271,46 @@ func ephemeralFolders(t *testing.T) []string {
 		}
 	}
 	return ours
+}
+
+func TestClientInTheProcessIsWhoItsCertificateOrTokenSays(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	plane := start(ctx, t, Options{})
+	admin, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := rest.AnonymousClientConfig(admin)
+	stranger := rest.CopyConfig(nobody)
+	stranger.BearerToken = "unknown"
+	for want, config := range map[string]*rest.Config{"kubernetes-admin": admin, "system:anonymous": nobody, "Unauthorized": stranger} {
+		way, err := plane.InProcess(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if way, err = rest.HTTPWrappersForConfig(config, way); err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: way})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "Unauthorized"
+		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		switch {
+		case err == nil:
+			got = review.Status.UserInfo.Username
+		case apierrors.IsForbidden(err): // which names the user
+			got = regexp.MustCompile(`User "(.*?)"`).FindStringSubmatch(err.Error())[1]
+		case !apierrors.IsUnauthorized(err):
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("the server takes a client for %q, want %q", got, want)
+		}
+	}
 }

@@ -29,7 +29,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
-		idle: idleFault, out: &evidence.Run{Seed: seed, Fault: &f},
+		idle: idle, out: &evidence.Run{Seed: seed, Fault: &f},
 	}
 	r.knock = &knock{run: r, fault: f}
 	if f.Point.Verb != "" {

@@ -42,6 +42,7 @@ type Lesson struct {
 	Writes int           `json:"writes"`
 	Took   time.Duration `json:"took"`
 	Runs   int           `json:"runs"`
+	Cost   Cost          `json:"cost"`
 	// Dropped are generated steps that the cluster refuses, with why.
 	Dropped []string `json:"dropped,omitempty"`
 	// Trace is that of the first run with a finding.
@@ -66,6 +67,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	lesson := &Lesson{Scenario: sc, Window: firstWindow}
 	var runs []*evidence.Run
 	for len(runs) < references {
+		meter := newMeter()
 		out, err := l.reference(ctx, lesson, len(runs), seed)
 		var refused *StepError
 		if errors.As(err, &refused) && generated && scenario.Refused(refused.Err) {
@@ -82,6 +84,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			return nil, err
 		}
 		runs = append(runs, out)
+		lesson.Cost = meter.cost()
 		if len(runs) == 1 {
 			lesson.Window, lesson.Streams = window(out, lesson.Scenario), streamsOf(out)
 		}
@@ -125,11 +128,9 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64) (*evidence.Run, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, window: lesson.Window, streams: max(lesson.Streams, 1),
-		idle: idleFault, out: &evidence.Run{Seed: seed + uint64(n)},
+		idle: idle, out: &evidence.Run{Seed: seed + uint64(n)},
 	}
-	if n == 0 {
-		r.idle = idleFirst
-	} else {
+	if n > 0 {
 		// A moment that is taken for rest too early would teach that what comes later
 		// may be missing.
 		r.window = min(max(carefully*r.window, firstWindow/2), longestWindow)

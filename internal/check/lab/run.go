@@ -28,10 +28,10 @@ const (
 	// faultyTimeout is how long all may take to come to rest in a run with a fault,
 	// before the stages of healing begin.
 	faultyTimeout = 8 * time.Second
-	// idleFirst is how long the first run watches a world at rest after each step,
-	// and idleFault how long a run with a fault does.
-	idleFirst = 700 * time.Millisecond
-	idleFault = 150 * time.Millisecond
+	// idle is how long a world at rest is watched after a step, and catchingUp how
+	// long before that a controller may still read what it has written.
+	idle       = 150 * time.Millisecond
+	catchingUp = 150 * time.Millisecond
 )
 
 // run is one scenario, done once.
@@ -46,6 +46,7 @@ type run struct {
 	streams int
 	idle    time.Duration
 
+	began      time.Time
 	log        *trace.Log
 	controller *controller
 	servers    *servers
@@ -67,9 +68,9 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.caughtUp(ctx); err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	r.began = time.Now()
 	r.lab.store.begin()
-	r.log = trace.NewLog(began)
+	r.log = trace.NewLog(r.began)
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
 	if r.controller != nil {
@@ -80,7 +81,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
-	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(began)
+	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
 		err = nil // it is judged by what it did
@@ -355,20 +356,24 @@ func (r *run) readLedger(ctx context.Context, m *evidence.Step) (err error) {
 	return nil
 }
 
-// watchIdle looks at what the controller writes although there is nothing to do.
+// watchIdle looks at what the controller writes although there is nothing to do:
+// in a run without a fault also while rest was waited for, once it had caught up.
 func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	if r.lesson != nil && !m.Faulty {
 		return nil
 	}
-	since := int64(len(r.log.Entries()))
+	m.Watched = r.idle
+	if r.lesson == nil {
+		m.Watched += max(r.window-catchingUp, 0)
+	}
 	select {
 	case <-time.After(r.idle):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	m.Watched = r.idle
-	for _, e := range r.log.Since(since) {
-		if e.Call != nil && e.Call.Endpoint == "" && writes(e.Call.Verb) && counted(e.Call.Target) {
+	from := time.Since(r.began) - m.Watched
+	for _, e := range r.log.Entries() {
+		if e.At >= from && e.Call != nil && e.Call.Endpoint == "" && writes(e.Call.Verb) && counted(e.Call.Target) {
 			m.Idle = append(m.Idle, e)
 		}
 	}

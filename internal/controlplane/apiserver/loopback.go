@@ -3,12 +3,15 @@ package apiserver
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"k8s.io/client-go/rest"
 )
 
 // inProcess lets the server's clients of itself call it without a connection:
@@ -37,6 +40,45 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h == nil || r.URL.Host != t.host {
 		return t.network.RoundTrip(r)
 	}
+	return carry(*h, r, nil)
+}
+
+// InProcess is the way of a client in this process to the running server without a
+// connection: through the same filters, as the user of c's client certificate, if
+// it has one. Tokens and other headers are the caller's. What changes the protocol
+// needs a connection.
+func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
+	c = rest.CopyConfig(c)
+	if err := rest.LoadTLSFiles(c); err != nil {
+		return nil, err
+	}
+	way := &shortWay{inProcess: s.self}
+	if len(c.CertData) > 0 {
+		pair, err := tls.X509KeyPair(c.CertData, c.KeyData)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate: %w", err)
+		}
+		way.certificates = []*x509.Certificate{pair.Leaf}
+	}
+	return way, nil
+}
+
+// shortWay is that of a client that is known by its certificate, or by its headers.
+type shortWay struct {
+	*inProcess
+	certificates []*x509.Certificate
+}
+
+func (t *shortWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	h := t.handler.Load()
+	if h == nil {
+		return nil, errors.New("the API server does not serve yet")
+	}
+	return carry(*h, r, t.certificates)
+}
+
+// carry brings a request to a handler, and back what it answers.
+func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*http.Response, error) {
 	// A server knows nothing of its client's context but that it has ended.
 	ctx, cancel := context.WithCancel(context.Background())
 	unlink := context.AfterFunc(r.Context(), cancel)
@@ -45,7 +87,7 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer cancel()
 		defer unlink()
-		err := w.run(*h, arriving(ctx, r))
+		err := w.run(h, arriving(ctx, r, certificates))
 		if err == nil {
 			err = r.Context().Err() // a stream that its reader has ended is no complete one
 		}
@@ -77,12 +119,12 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // arriving is the request as a server reads it from a connection.
-func arriving(ctx context.Context, r *http.Request) *http.Request {
+func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certificate) *http.Request {
 	in := r.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
 	in.RequestURI = r.URL.RequestURI()
 	in.RemoteAddr = "127.0.0.1:0"
-	in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}
+	in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, PeerCertificates: certificates}
 	if in.Host == "" {
 		in.Host = r.URL.Host
 	}

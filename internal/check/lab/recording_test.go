@@ -1,10 +1,14 @@
-package apiproxy
+package lab
 
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,45 +20,115 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/controlplane"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // BenchmarkReconciles is what recording costs a controller: one with a watch and a
 // queue, each of whose reconciles is a get, an update and an update of the status,
-// straight at a real API server and through a recording proxy, by turns. One
-// operation is a reconcile on each way. KOBOSHI names the program that runs the
-// server. Bodies are JSON, as those of custom resources always are.
+// straight at a plane and through a recording proxy, by turns. One operation is a
+// reconcile on each way. As in a check the plane and the proxy are one process and
+// the controller is another. Bodies are JSON, as those of custom resources always
+// are.
 func BenchmarkReconciles(b *testing.B) {
-	server := plane(b)
+	if os.Getenv(benchmarkedWays) != "" {
+		asController(b)
+		return
+	}
+	profile, err := controllers.Lookup("gc")
+	if err != nil {
+		b.Fatal(err)
+	}
+	plane, err := controlplane.Start(b.Context(), controlplane.Options{Profile: profile})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = plane.Stop() }()
+	direct, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	upstream := rest.CopyConfig(direct)
+	if upstream.Transport, err = plane.InProcess(direct); err != nil {
+		b.Fatal(err)
+	}
+	proxy, err := apiproxy.Start(b.Context(), apiproxy.Config{Upstream: upstream, Log: trace.NewLog(time.Now()), Decider: &deaf{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer proxy.Stop()
+	kubeconfig, err := proxy.Kubeconfig()
+	if err != nil {
+		b.Fatal(err)
+	}
+	proxied := filepath.Join(b.TempDir(), "kubeconfig")
+	if err := os.WriteFile(proxied, kubeconfig, 0o600); err != nil {
+		b.Fatal(err)
+	}
 	for _, workers := range []int{1, 4} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) { reconciles(b, server, workers) })
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) { reconciles(b, workers, plane.Kubeconfig(), proxied) })
 	}
 }
 
 const (
+	// benchmarkedWays names the kubeconfigs of both, with a comma, to the process
+	// that is the controller.
+	benchmarkedWays = "KOBOSHI_BENCHMARKED_WAYS"
 	// ingresses is how many objects there are: enough that no worker waits.
 	ingresses = 20
 	// reconcileTurn is how many reconciles one way has before it is the other one's turn.
 	reconcileTurn = 200
 )
 
-func reconciles(b *testing.B, server *rest.Config, workers int) {
-	p, err := Start(b.Context(), Config{
-		Upstream: server,
-		Log:      trace.NewLog(time.Now()),
-		Decider:  deciderFunc(func(*trace.Call) Action { return Action{} }),
-	})
+// reconciles lets a process of its own be the controller, and reports what it says.
+func reconciles(b *testing.B, workers int, ways ...string) {
+	program, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer p.Stop()
-	straight := rest.CopyConfig(server)
-	straight.QPS = -1
+	cmd := exec.CommandContext(b.Context(), program, "-test.run=^$", "-test.bench=^BenchmarkReconciles$", fmt.Sprintf("-test.benchtime=%dx", b.N))
+	cmd.Env = append(os.Environ(), benchmarkedWays+"="+strings.Join(ways, ","), fmt.Sprint(benchmarkedWorkers, "=", workers))
+	b.ResetTimer()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	var line []string
+	for text := range strings.Lines(string(out)) {
+		if strings.HasPrefix(text, "BenchmarkReconciles") {
+			line = strings.Fields(text)
+		}
+	}
+	for i := 2; i+1 < len(line); i += 2 {
+		value, err := strconv.ParseFloat(line[i], 64)
+		if err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		b.ReportMetric(value, line[i+1])
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// benchmarkedWorkers says how many workers the controller has.
+const benchmarkedWorkers = "KOBOSHI_BENCHMARKED_WORKERS"
+
+// asController is the process that is the controller, on both ways by turns.
+func asController(b *testing.B) {
+	workers, err := strconv.Atoi(os.Getenv(benchmarkedWorkers))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var loops []*loop
+	for _, way := range strings.Split(os.Getenv(benchmarkedWays), ",") {
+		loops = append(loops, newLoop(b, way, workers))
+	}
 	// No kubelet and no controller looks at an Ingress, which has a status.
-	makeIngresses(b, clientset(b, straight, false))
-	loops := []*loop{newLoop(b, straight, workers), newLoop(b, clientConfig(b, p), workers)}
+	makeIngresses(b, loops[0].client)
 	for _, l := range loops {
 		l.run(b, 2*ingresses)
 		l.took, l.done, l.requests = 0, 0, nil
@@ -104,8 +178,17 @@ type loop struct {
 	enough   context.CancelFunc
 }
 
-func newLoop(b *testing.B, c *rest.Config, workers int) *loop {
-	return &loop{client: clientset(b, c, false), workers: workers}
+func newLoop(b *testing.B, kubeconfig string, workers int) *loop {
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.QPS = -1
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &loop{client: client, workers: workers}
 }
 
 // run is as many reconciles by a controller that is started for them. Its start is
