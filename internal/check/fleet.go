@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -36,7 +37,7 @@ type worker struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *json.Decoder
-	stderr *lastWords
+	stderr *output.Tail
 	traces int
 }
 
@@ -84,7 +85,7 @@ func (c *check) grow(ctx context.Context, n int) error {
 }
 
 func (c *check) startWorker(ctx context.Context, config lab.Config, number int) (*worker, error) {
-	w := &worker{number: number, dir: filepath.Join(c.Dir, fmt.Sprintf("lab-%d", number)), stderr: &lastWords{}}
+	w := &worker{number: number, dir: filepath.Join(c.Dir, fmt.Sprintf("lab-%d", number)), stderr: output.NewTail(labTail)}
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -149,6 +150,9 @@ func (f *fleet) each(ctx context.Context, n int, do func(ctx context.Context, w 
 	return group.Wait()
 }
 
+// labTail is how much of what a lab writes to standard error is kept, in bytes.
+const labTail = 8 << 10
+
 // stopGrace is how long a lab may take to end its plane and the controller.
 const stopGrace = 5 * time.Second
 
@@ -187,7 +191,7 @@ func (w *worker) ask(ctx context.Context, r request) (*reply, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, &LabError{w.number, w.stderr.last(err)}
+		return nil, &LabError{w.number, cmp.Or(output.LastLine(w.stderr.String()), err.Error())}
 	case answer.Error != "":
 		return nil, answer.err()
 	}
@@ -224,31 +228,4 @@ func (w *worker) knock(ctx context.Context, l *lesson, f fault.Fault, seed uint6
 func (w *worker) traceFile() string {
 	w.traces++
 	return filepath.Join(w.dir, fmt.Sprintf("trace-%d.jsonl", w.traces))
-}
-
-// lastWords keeps the end of what a lab writes to standard error.
-type lastWords struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-func (l *lastWords) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.data = append(l.data, p...)
-	if len(l.data) > 8<<10 {
-		l.data = l.data[len(l.data)-4<<10:]
-	}
-	return len(p), nil
-}
-
-// last is its last line, or why there is none.
-func (l *lastWords) last(otherwise error) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := strings.TrimSpace(string(l.data))
-	if text == "" {
-		return otherwise.Error()
-	}
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,18 +199,6 @@ func TestErrorOfOneEndsTheRest(t *testing.T) {
 	})
 	if !errors.Is(err, broken) || n != 3 {
 		t.Errorf("%d were done, then %v", n, err)
-	}
-}
-
-func TestLastWordsAreTheLastLine(t *testing.T) {
-	l := &lastWords{}
-	if got := l.last(io.EOF); got != "EOF" {
-		t.Errorf("of nothing %q", got)
-	}
-	_, _ = l.Write(bytes.Repeat([]byte("some line\n"), 2000))
-	_, _ = l.Write([]byte("panic: of all\n\n"))
-	if got := l.last(io.EOF); got != "panic: of all" || len(l.data) > 16<<10 {
-		t.Errorf("%q of %d bytes", got, len(l.data))
 	}
 }
 

@@ -3,15 +3,14 @@ package lab
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -43,7 +42,7 @@ type controller struct {
 	decider apiproxy.Decider
 	env     []string
 	args    []string // after the subject's own
-	output  *tail
+	output  *output.Tail
 	touched broadcast
 	work    sync.WaitGroup
 
@@ -158,10 +157,10 @@ func (c *controller) follow(i *instance) {
 	c.up = slices.DeleteFunc(c.up, func(other *instance) bool { return other == i })
 	again := !i.killed && !c.closed
 	if again {
-		code, output := i.proc.Exit()
-		c.record(i, trace.Process{What: "exited", PID: i.proc.PID(), ExitCode: code, Output: output})
+		code, printed := i.proc.Exit()
+		c.record(i, trace.Process{What: "exited", PID: i.proc.PID(), ExitCode: code, Output: printed})
 		if c.exits++; c.exits >= mostExits {
-			c.failure = &GoneError{Times: c.exits, Code: code, Said: lastLine(output)}
+			c.failure = &GoneError{Times: c.exits, Code: code, Said: output.LastLine(printed)}
 			again = false
 		}
 	}
@@ -280,33 +279,4 @@ func (c *controller) proxies(do func(*apiproxy.Proxy)) {
 	for _, i := range c.instances() {
 		do(i.proxy)
 	}
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-var _ io.Writer = (*tail)(nil)
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if extra := len(t.data) - logTail; extra > logTail {
-		t.data = slices.Clone(t.data[extra:])
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data[max(0, len(t.data)-logTail):])
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,23 +68,6 @@ func TestAllWatchesOfATypeAreMeantAndNoOthers(t *testing.T) {
 	}
 	if match(trace.Target{Version: "v1", Resource: "deployments"}) || match(trace.Target{Group: "apps", Resource: "deployments/status"}) {
 		t.Error("another type is meant")
-	}
-}
-
-func TestOutputIsKeptToItsEnd(t *testing.T) {
-	out := &tail{}
-	for range 10_000 {
-		if n, err := out.Write([]byte("a line that says little\n")); n != 24 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	_, _ = out.Write([]byte("panic: of all\n"))
-	text := out.String()
-	if len(text) != logTail || !strings.HasSuffix(text, "panic: of all\n") || len(out.data) > 3*logTail {
-		t.Errorf("%d bytes of %d that end with %q", len(text), len(out.data), text[max(0, len(text)-20):])
-	}
-	if got := lastLine(text + "\n\n"); got != "panic: of all" {
-		t.Errorf("the last line is %q", got)
 	}
 }
 

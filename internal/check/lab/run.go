@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -122,7 +123,7 @@ func (r *run) cluster() scenario.Cluster {
 // begin starts the controller and waits until it is up and at rest.
 func (r *run) begin(ctx context.Context) error {
 	r.controller = &controller{
-		lab: r.lab, ctx: ctx, log: r.log, decider: r.decider(), output: &tail{}, env: r.servers.environment(false),
+		lab: r.lab, ctx: ctx, log: r.log, decider: r.decider(), output: output.NewTail(logTail), env: r.servers.environment(false),
 	}
 	if r.fault != nil && r.fault.Kind == fault.LoseLease {
 		r.controller.args = r.lab.config.Subject.Election

@@ -32,6 +32,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
 // Spec is what to start.
@@ -65,7 +67,7 @@ type Process struct {
 	address netip.Addr
 	output  *os.File // what is read
 	drained chan struct{}
-	tail    *tail
+	tail    *output.Tail
 
 	// signals guards that no signal goes to the number of a process which has
 	// been reaped: it may be somebody else's by then.
@@ -90,7 +92,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
 	p := &Process{
-		mark: newMark(), output: out, tail: &tail{},
+		mark: newMark(), output: out, tail: output.NewTail(tailSize),
 		drained: make(chan struct{}), exited: make(chan struct{}),
 	}
 	cmd := &exec.Cmd{
@@ -201,7 +203,7 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Exit waits for the end of it and returns its exit code, 128 and the number of
 // the signal if one ended it, and the end of what it printed.
-func (p *Process) Exit() (code int, output string) {
+func (p *Process) Exit() (code int, printed string) {
 	<-p.exited
 	return p.code, p.tail.String()
 }
@@ -213,37 +215,6 @@ func (p *Process) PID() int { return p.pid }
 // for, or the system has no way to give it one. Then it listens on the addresses
 // that it asks for.
 func (p *Process) Address() netip.Addr { return p.address }
-
-// tail keeps the end of what is written.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-	cut bool
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - tailSize; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-		t.cut = true
-	}
-	return len(b), nil
-}
-
-// String begins with a whole line.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := string(t.buf)
-	if t.cut {
-		if _, rest, ok := strings.Cut(s, "\n"); ok {
-			s = rest
-		}
-	}
-	return s
-}
 
 // exitCode is as a shell has it.
 func exitCode(state *os.ProcessState) int {

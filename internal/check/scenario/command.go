@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
 // graceful is how long a command has between being told to end and being killed.
@@ -46,15 +48,15 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 		cmd.Env = append(cmd.Env, "KUBECONFIG="+c.Kubeconfig)
 	}
 	var stdout bytes.Buffer
-	output := &tail{}
-	cmd.Stdout = &both{&stdout, output}
-	cmd.Stderr = output
+	printed := output.NewTail(mostTail)
+	cmd.Stdout = io.MultiWriter(&stdout, printed)
+	cmd.Stderr = printed
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s: did not end: %w%s", quoteCommand(argv), context.Cause(ctx), output.indented())
+		return "", fmt.Errorf("%s: did not end: %w%s", quoteCommand(argv), context.Cause(ctx), indented(printed))
 	case err != nil:
-		return "", fmt.Errorf("%s: %w%s", quoteCommand(argv), err, output.indented())
+		return "", fmt.Errorf("%s: %w%s", quoteCommand(argv), err, indented(printed))
 	}
 	return stdout.String(), nil
 }
@@ -95,47 +97,16 @@ func quoteCommand(argv []string) string {
 	return strings.Join(parts, " ")
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
+// mostTail is how much of what a command prints is kept, in bytes.
 const mostTail = 4096
 
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if extra := len(t.data) - mostTail; extra > 0 {
-		t.data = append(t.data[:0], t.data[extra:]...)
-	}
-	return len(p), nil
-}
-
-// indented is the last lines, for the end of an error.
-func (t *tail) indented() string {
-	if t == nil {
-		return ""
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(strings.ToValidUTF8(string(t.data), ""))
+// indented is the last lines of what was printed, for the end of an error.
+func indented(printed *output.Tail) string {
+	text := strings.TrimSpace(printed.String())
 	if text == "" {
 		return ""
 	}
 	lines := strings.Split(text, "\n")
 	const most = 10
 	return "\n  " + strings.Join(lines[max(0, len(lines)-most):], "\n  ")
-}
-
-// both writes to two, of which neither fails.
-type both struct {
-	first  *bytes.Buffer
-	second *tail
-}
-
-func (b *both) Write(p []byte) (int, error) {
-	b.first.Write(p)
-	return b.second.Write(p)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
 // Servers are the endpoints of a scenario, running.
@@ -27,7 +29,7 @@ type Server struct {
 
 	cmd    *exec.Cmd // nil if it was there already
 	argv   []string
-	output *tail
+	output *output.Tail
 	ended  chan struct{} // closed when the process has ended
 	err    error         // how, once it has
 }
@@ -114,7 +116,7 @@ func launch(e Endpoint) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Name: e.Name, output: &tail{}, ended: make(chan struct{})}
+	s := &Server{Name: e.Name, output: output.NewTail(mostTail), ended: make(chan struct{})}
 	s.URL = strings.ReplaceAll(e.URL, portVariable, port)
 	for _, part := range e.Run {
 		s.argv = append(s.argv, strings.ReplaceAll(part, portVariable, port))
@@ -145,9 +147,9 @@ func freePort() (string, error) {
 // death says how the process ended. It is called once it has.
 func (s *Server) death() error {
 	if s.err != nil {
-		return fmt.Errorf("%s: ended: %w%s", quoteCommand(s.argv), s.err, s.output.indented())
+		return fmt.Errorf("%s: ended: %w%s", quoteCommand(s.argv), s.err, indented(s.output))
 	}
-	return fmt.Errorf("%s: ended%s", quoteCommand(s.argv), s.output.indented())
+	return fmt.Errorf("%s: ended%s", quoteCommand(s.argv), indented(s.output))
 }
 
 // await waits until the server answers, whatever it is, or has ended.
@@ -170,7 +172,7 @@ func (s *Server) await(ctx context.Context) error {
 		case <-s.ended:
 			return s.death()
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer: %w%s", s.URL, err, s.output.indented())
+			return fmt.Errorf("%s does not answer: %w%s", s.URL, err, indented(s.output))
 		case <-time.After(pause):
 		}
 	}

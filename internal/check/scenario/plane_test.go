@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
 // plane starts a real one with the binary that the environment variable KOBOSHI
@@ -34,8 +36,8 @@ func plane(t *testing.T) Cluster {
 	ready, kubeconfig := filepath.Join(dir, "ready"), filepath.Join(dir, "kubeconfig")
 	cmd := exec.Command(program, "up", "--profile", "gc", "--ephemeral", "--die-with-parent", "--ready-file", ready, "--kubeconfig", kubeconfig)
 	cmd.Dir = dir
-	output := &tail{}
-	cmd.Stdout, cmd.Stderr = output, output
+	printed := output.NewTail(mostTail)
+	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

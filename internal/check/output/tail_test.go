@@ -1,0 +1,50 @@
+package output
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEndIsKeptAndBeginsWithAWholeLine(t *testing.T) {
+	out := NewTail(1000)
+	for range 10_000 {
+		if n, err := out.Write([]byte("a line that says little\n")); n != 24 || err != nil {
+			t.Fatal(n, err)
+		}
+		if len(out.data) > 2000 {
+			t.Fatalf("%d bytes are held", len(out.data))
+		}
+	}
+	_, _ = out.Write([]byte("panic: of all\n"))
+	text := out.String()
+	if len(text) > 1000 || len(text) < 900 || !strings.HasPrefix(text, "a line") || !strings.HasSuffix(text, "panic: of all\n") {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+}
+
+func TestWhatIsShortIsKeptWhole(t *testing.T) {
+	out := NewTail(10)
+	_, _ = out.Write([]byte("one\ntwo\n"))
+	if got := out.String(); got != "one\ntwo\n" {
+		t.Errorf("%q", got)
+	}
+	if got := (*Tail)(nil).String(); got != "" {
+		t.Errorf("of nothing %q", got)
+	}
+}
+
+func TestOneLongLineIsKeptFromItsEnd(t *testing.T) {
+	out := NewTail(4)
+	_, _ = out.Write([]byte("0123456789é"))
+	if got := out.String(); got != "89é" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLastLineIsTheLastThatSaysAnything(t *testing.T) {
+	for text, want := range map[string]string{"": "", "\n\n": "", "one": "one", "one\ntwo\n\n": "two"} {
+		if got := LastLine(text); got != want {
+			t.Errorf("of %q: %q", text, got)
+		}
+	}
+}
