@@ -202,27 +202,6 @@ func TestNothingIsForwardedUntilAnsweredReturns(t *testing.T) {
 	})
 }
 
-func TestFrozenProxyForwardsNothingUntilThaw(t *testing.T) {
-	a := newAPI(t)
-	a.put("one", "1")
-	p, c := through(t, a, nil)
-	p.Freeze()
-	p.Freeze()
-	got := make(chan error, 1)
-	go func() {
-		_, err := clientset(t, c, false).CoreV1().ConfigMaps("default").Get(t.Context(), "one", metav1.GetOptions{})
-		got <- err
-	}()
-	until(t, p, func(a Activity) bool { return a.Waiting == 1 && a.InFlight == 1 })
-	if got := a.requests(); len(got) != 0 {
-		t.Errorf("%v was forwarded", got)
-	}
-	p.Thaw()
-	if err := <-got; err != nil {
-		t.Errorf("Get = %v", err)
-	}
-}
-
 func TestNobodyIsLetInWithoutTheToken(t *testing.T) {
 	a := newAPI(t)
 	p, _ := through(t, a, nil)

@@ -199,7 +199,7 @@ func TestGateOfAControllerIsOneForItsEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop()
-	p.Freeze()
+	p.gate.close()
 	done := make(chan error, 1)
 	go func() {
 		resp, err := http.Get(e.URL().String())
@@ -210,9 +210,9 @@ func TestGateOfAControllerIsOneForItsEndpoints(t *testing.T) {
 	}()
 	until(t, p, func(a Activity) bool { return a.Waiting == 1 })
 	if len(served) != 0 {
-		t.Error("the endpoint forwards while the controller is frozen")
+		t.Error("the endpoint forwards while the gate is shut")
 	}
-	p.Thaw()
+	p.gate.open()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -18,7 +18,7 @@ import (
 type front struct {
 	log       *trace.Log
 	decider   Decider
-	instance  atomic.Pointer[string]
+	instance  string
 	endpoint  string
 	transport http.RoundTripper
 	// upgrades speaks HTTP/1.1 only, since HTTP/2 has no upgrades.
@@ -41,27 +41,15 @@ type front struct {
 }
 
 func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *front {
-	f := &front{log: l, decider: d, changed: &signal{}}
+	f := &front{log: l, decider: d, instance: instance, changed: &signal{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.gate = newGate(f.changed.fire)
-	f.SetInstance(instance)
 	return f
 }
-
-// SetInstance says to whom requests from now on belong: the same proxy serves a
-// controller again after its restart.
-func (f *front) SetInstance(name string) { f.instance.Store(&name) }
 
 // Changed returns a channel that is closed at the next change of what Activity
 // tells. It has to be asked for before Activity is, so that no change is missed.
 func (f *front) Changed() <-chan struct{} { return f.changed.next() }
-
-// Freeze keeps all requests from now on from being forwarded, until Thaw. Those
-// that were forwarded go on.
-func (f *front) Freeze() { f.gate.freeze(true) }
-
-// Thaw lets the requests go on.
-func (f *front) Thaw() { f.gate.freeze(false) }
 
 // serve starts serving on l, and stops when the context ends.
 func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
@@ -146,7 +134,7 @@ func (f *front) record(e trace.Entry) {
 	if f.log == nil {
 		return
 	}
-	e.Instance = *f.instance.Load()
+	e.Instance = f.instance
 	f.log.Record(e)
 }
 
@@ -167,7 +155,7 @@ func (f *front) activity() Activity {
 type Activity struct {
 	// InFlight are the requests without an answer. Watches, followed logs and
 	// other connections are not counted. Waiting are those, of any sort, that
-	// Freeze or Answered keeps waiting.
+	// Answered keeps waiting.
 	InFlight int
 	Waiting  int
 	// LastRequest is when the last request that is no event of a watch came or

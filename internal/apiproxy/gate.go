@@ -13,7 +13,6 @@ type gate struct {
 	waiting atomic.Int64
 
 	mu     sync.Mutex
-	frozen bool
 	opened chan struct{} // closed when it opens
 	onWait func()
 }
@@ -32,21 +31,6 @@ func (g *gate) open() {
 	if g.shut.Add(-1) == 0 {
 		close(g.opened)
 		g.opened = make(chan struct{})
-	}
-}
-
-// freeze closes the gate until thaw; a second freeze does nothing.
-func (g *gate) freeze(frozen bool) {
-	g.mu.Lock()
-	change := g.frozen != frozen
-	g.frozen = frozen
-	g.mu.Unlock()
-	switch {
-	case !change:
-	case frozen:
-		g.close()
-	default:
-		g.open()
 	}
 }
 
