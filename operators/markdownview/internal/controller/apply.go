@@ -15,6 +15,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/metrics"
 )
@@ -56,13 +57,18 @@ func (e *childError) Unwrap() error { return e.err }
 // change is an event, and so the next look comes by itself.
 var errRace = errors.New("changed meanwhile")
 
+// errGone is that the MarkdownView has been deleted, which the cache does not know
+// yet. What is made for it now would only be collected, and made anew, for as long.
+var errGone = errors.New("its MarkdownView is gone")
+
 // absentVersion is a resource version no object has. To apply with it makes what
 // does not exist, and conflicts with what does: nothing is adopted by mistake.
 const absentVersion = "1"
 
 // ensure makes one child what it should be, with at most one write, and none when
 // nothing differs. An error is always a *childError.
-func (r *Reconciler) ensure(ctx context.Context, owner client.Object, c child) error {
+func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
+	owner := p.view
 	wrap := func(err error) error { return &childError{kind: c.kind, name: c.name, err: err} }
 	found, err := r.look(ctx, owner, c)
 	if err != nil {
@@ -72,6 +78,9 @@ func (r *Reconciler) ensure(ctx context.Context, owner client.Object, c child) e
 	case !found && c.want == nil:
 		return nil
 	case !found:
+		if err := r.exists(ctx, p); err != nil {
+			return wrap(err)
+		}
 		c.meta.ResourceVersion = new(absentVersion)
 	case !metav1.IsControlledBy(c.live, owner) && c.want == nil:
 		return nil // and so it may stay
@@ -109,6 +118,29 @@ func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (fo
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// exists asks the API server, once in a pass, whether the MarkdownView is still the
+// one that the cache has.
+func (r *Reconciler) exists(ctx context.Context, p *pass) error {
+	switch {
+	case p.exists:
+		return nil
+	case p.gone:
+		return errGone
+	}
+	var live metav1.PartialObjectMetadata
+	live.SetGroupVersionKind(viewv1.GroupVersion.WithKind("MarkdownView"))
+	err := r.reader.Get(ctx, client.ObjectKeyFromObject(p.view), &live)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (live.UID != p.view.UID || live.DeletionTimestamp != nil):
+		p.gone = true
+		return errGone
+	case err != nil:
+		return fmt.Errorf("reading its MarkdownView: %w", err)
+	}
+	p.exists = true
+	return nil
 }
 
 func (r *Reconciler) write(ctx context.Context, c child) error {

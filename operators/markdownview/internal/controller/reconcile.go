@@ -75,6 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.apply(ctx, p)
+	if p.gone {
+		return ctrl.Result{}, nil // the deletion is an event
+	}
 	if err := r.report(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -93,6 +96,9 @@ type pass struct {
 	again time.Duration
 	// retry are errors that may go away by themselves.
 	retry []error
+	// exists and gone are what the API server has said of the MarkdownView, when it
+	// was asked.
+	exists, gone bool
 }
 
 // trouble is something for the condition Degraded.
@@ -118,6 +124,8 @@ func (p *pass) failed(ctx context.Context, err error, blocks bool) bool {
 	}
 	var c *childError
 	switch {
+	case errors.Is(err, errGone):
+		return true
 	case errors.Is(err, errRace):
 		logr.FromContextOrDiscard(ctx).V(1).Info("a child changed meanwhile, looking again", "error", err.Error())
 		p.lookAgain(raceRetry)

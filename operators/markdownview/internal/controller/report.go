@@ -42,8 +42,11 @@ func (r *Reconciler) report(ctx context.Context, p *pass) error {
 		p.lookAgain(raceRetry)
 		return nil
 	}
+	if apierrors.IsNotFound(err) {
+		return nil // deleted meanwhile, which is an event
+	}
 	if err != nil {
-		return fmt.Errorf("writing the status: %w", client.IgnoreNotFound(err))
+		return fmt.Errorf("writing the status: %w", err)
 	}
 	r.announce(before, after)
 	return nil

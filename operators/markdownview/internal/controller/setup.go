@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -136,12 +138,13 @@ func Setup(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// watches say what a site is looked at again for. A status that the controller
-// wrote itself is no such thing.
+// watches say what a site is looked at again for. A status is such a thing, also
+// one that the controller wrote itself: the look that follows may have found, with
+// a cache that was behind, that the status before it was right already.
 func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("markdownview").
-		For(&viewv1.MarkdownView{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&viewv1.MarkdownView{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, statusChanged))).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
@@ -155,6 +158,14 @@ func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 			RateLimiter:             backoff(),
 		})
 }
+
+// statusChanged passes what has another status than before. Labels and annotations
+// are nothing to a site.
+var statusChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*viewv1.MarkdownView)
+	after, same := e.ObjectNew.(*viewv1.MarkdownView)
+	return ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status)
+}}
 
 // backoff is how something that failed is tried again: first soon, then ever
 // more rarely, up to once a minute.

@@ -130,11 +130,11 @@ var _ = Describe("A site", func() {
 		create(ctx, theirs)
 		want := children.Service(view, "c", "t").WithName("theirs")
 		r := &Reconciler{client: blind{api, theirs.Name}, reader: blind{api, theirs.Name}}
-		Expect(r.ensure(ctx, view, service("theirs", want))).To(MatchError(errRace))
+		Expect(r.ensure(ctx, &pass{view: view}, service("theirs", want))).To(MatchError(errRace))
 		// And one that was ours, and is another by now.
 		ours := children.Service(view, "c", "t").WithName("ours")
 		r = &Reconciler{client: api, reader: api}
-		Expect(r.ensure(ctx, view, service("ours", ours))).To(Succeed())
+		Expect(r.ensure(ctx, &pass{view: view}, service("ours", ours))).To(Succeed())
 		stale := children.Service(view, "c", "other").WithName("ours").WithUID(types.UID("00000000-0000-0000-0000-000000000000"))
 		Expect(isRace(api.Apply(ctx, stale, client.FieldOwner(children.Owner), client.ForceOwnership))).To(BeTrue())
 		Expect(current(ctx, theirs).ResourceVersion).To(Equal(theirs.ResourceVersion))

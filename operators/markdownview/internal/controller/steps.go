@@ -38,7 +38,7 @@ func (r *Reconciler) apply(ctx context.Context, p *pass) {
 	r.applyService(ctx, p, s)
 	for _, c := range others(p.view) {
 		c.keepPath = p.behind()
-		p.failed(ctx, r.ensure(ctx, p.view, c), false)
+		p.failed(ctx, r.ensure(ctx, p, c), false)
 	}
 	r.applyRoute(ctx, p)
 	if s.prune && p.wanted != nil {
@@ -50,7 +50,7 @@ func (r *Reconciler) apply(ctx context.Context, p *pass) {
 func (r *Reconciler) applyContent(ctx context.Context, p *pass) bool {
 	ok := true
 	for _, cm := range children.ConfigMaps(p.wanted.site) {
-		if p.failed(ctx, r.ensure(ctx, p.view, contentMap(cm)), true) {
+		if p.failed(ctx, r.ensure(ctx, p, contentMap(cm)), true) {
 			ok = false
 		}
 	}
@@ -73,7 +73,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, p *pass, s step) {
 		}
 		want = children.Deployment(p.view, applied.Spec.Template, s.hold)
 	}
-	p.failed(ctx, r.ensure(ctx, p.view, deployment(children.ViewerName(p.view.Name), want)), true)
+	p.failed(ctx, r.ensure(ctx, p, deployment(children.ViewerName(p.view.Name), want)), true)
 }
 
 func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
@@ -81,7 +81,7 @@ func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
 		return
 	}
 	want := children.Service(p.view, p.contents[s.sel], s.sel)
-	failed := p.failed(ctx, r.ensure(ctx, p.view, service(children.ViewerName(p.view.Name), want)), true)
+	failed := p.failed(ctx, r.ensure(ctx, p, service(children.ViewerName(p.view.Name), want)), true)
 	if !failed && p.rollout.selected != "" && s.sel != p.rollout.selected {
 		r.switched(p, s.sel)
 	}
@@ -102,7 +102,7 @@ func (r *Reconciler) applyRoute(ctx context.Context, p *pass) {
 	case err != nil:
 		p.retry = append(p.retry, err)
 	case known:
-		p.failed(ctx, r.ensure(ctx, p.view, c), false)
+		p.failed(ctx, r.ensure(ctx, p, c), false)
 	case c.want != nil:
 		p.trouble(trouble{viewv1.ReasonGatewayAPIMissing,
 			"the cluster does not know HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress", false})
