@@ -245,6 +245,25 @@ var _ = Describe("Known from others", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
+	It("a deletion that failed once is tried again soon, however seldom the bucket is probed", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		for name, fault := range map[string]faultserver.Rule{
+			"refused": {Method: "DELETE", Fault: faultserver.S3Error(500, "InternalError")},
+			"unsure":  {Method: "HEAD", Skip: 1, Fault: faultserver.S3Error(500, "InternalError")}, // the look afterwards
+		} {
+			b := w.newBucket(name, managedBucket, deletedBucket)
+			create(ctx, b)
+			r := w.run()
+			eventually(ctx, b, ready, "True Available")
+			fault.Path, fault.Times = "/"+b.BucketName(), 1
+			w.server.Script(fault)
+			Expect(api.Delete(ctx, b)).To(Succeed())
+			eventuallyGone(ctx, b)
+			Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
+			r.stop()
+		}
+	})
+
 	It("Rook#6300: a bucket that is gone already holds nothing up", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)

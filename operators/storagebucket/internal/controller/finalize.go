@@ -24,7 +24,8 @@ const (
 	lookAgain = time.Second
 
 	// deleteAgain is the longest time until a deletion that failed is tried
-	// again, should the bucket be probed less often.
+	// again, should the bucket be probed less often. One that a person has to
+	// help is tried at that pace from the start.
 	deleteAgain = time.Minute
 )
 
@@ -123,7 +124,15 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 	if failure.Reason.Connection() && t.site.shared() {
 		r.sites.doubt(client.ObjectKeyFromObject(t), t.site, r.Clock.Now())
 	}
-	return ctrl.Result{RequeueAfter: max(failure.RetryAfter, min(intervalOf(t.Spec.Probe), deleteAgain))}, nil
+	subject := r.subject(t)
+	subject.Interval = min(subject.Interval, deleteAgain)
+	if failure.Reason.Terminal() {
+		return ctrl.Result{RequeueAfter: max(failure.RetryAfter, subject.Interval)}, nil
+	}
+	// An answer that was lost is no reason to leave the object terminating for as
+	// long as the bucket would not be probed.
+	r.plan.Backoff(subject, failure.RetryAfter)
+	return ctrl.Result{}, nil
 }
 
 // deleteBucket takes the deletion one step further and says when the next is
