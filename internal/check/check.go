@@ -132,7 +132,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if c.PlanOnly {
 		return c.result, nil
 	}
-	if err := c.enlarge(ctx, len(queue)); err != nil {
+	if err := c.enlarge(ctx, len(queue)/worthStarting); err != nil {
 		return nil, err
 	}
 	suspicions, err := c.run(ctx, queue)
@@ -172,9 +172,23 @@ func (c *check) withoutDown() error {
 func (c *check) learn(ctx context.Context) error {
 	c.Observer.Phase(fmt.Sprintf("learning what %s comes to without a fault", count(len(c.Scenarios), "scenario")))
 	c.Observer.Total(len(c.Scenarios))
-	return c.fleet.each(ctx, len(c.Scenarios), func(ctx context.Context, w *worker, i int) error {
-		sc, began := c.Scenarios[i], time.Now()
-		if c.Budget > 0 && i > 0 && time.Since(c.began) > c.Budget {
+	first := min(len(c.fleet.workers), len(c.Scenarios))
+	if err := c.learnAll(ctx, c.Scenarios[:first]); err != nil {
+		return err
+	}
+	// Now it is known what a lab costs.
+	rest := c.Scenarios[first:]
+	if err := c.enlarge(ctx, len(rest)); err != nil {
+		return err
+	}
+	return c.learnAll(ctx, rest)
+}
+
+// learnAll learns one scenario at least, and the others while there is time.
+func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
+	return c.fleet.each(ctx, len(scenarios), func(ctx context.Context, w *worker, i int) error {
+		sc, began := scenarios[i], time.Now()
+		if c.Budget > 0 && sc != c.Scenarios[0] && time.Since(c.began) > c.Budget {
 			c.notLearnt(sc)
 			return nil
 		}

@@ -56,13 +56,13 @@ func (c *check) start(ctx context.Context) error {
 }
 
 // enlarge starts as many labs more as the machine has room for, now that it is
-// known what one costs.
-func (c *check) enlarge(ctx context.Context, faults int) error {
+// known what one costs, and as there is work for.
+func (c *check) enlarge(ctx context.Context, work int) error {
 	have := len(c.fleet.workers)
 	if c.Workers > 0 {
 		return nil
 	}
-	n := size(runtime.NumCPU(), c.dearest(), free(), faults)
+	n := size(runtime.NumCPU(), c.dearest(), free(), work)
 	if n <= have {
 		return nil
 	}
@@ -213,14 +213,27 @@ func (w *worker) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 
 func (w *worker) knock(ctx context.Context, l *lesson, f fault.Fault, seed uint64) (*knocked, error) {
 	file := w.traceFile()
-	answer, err := w.ask(ctx, request{Knock: &knockRequest{Lesson: l.file, Fault: f, Seed: seed, Trace: file}})
+	out, err := w.knocked(ctx, request{Knock: &knockRequest{Lesson: l.file, Fault: f, Seed: seed, Trace: file}})
+	if err != nil {
+		return nil, err
+	}
+	out.Trace = readTrace(file)
+	return out, nil
+}
+
+// control is a run without a fault, after which all should be as learnt.
+func (w *worker) control(ctx context.Context, l *lesson, seed uint64) (*knocked, error) {
+	return w.knocked(ctx, request{Control: &knockRequest{Lesson: l.file, Seed: seed}})
+}
+
+func (w *worker) knocked(ctx context.Context, r request) (*knocked, error) {
+	answer, err := w.ask(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if answer.Knocked == nil {
 		return nil, errors.New("a lab answered without a verdict")
 	}
-	answer.Knocked.Trace = readTrace(file)
 	return answer.Knocked, nil
 }
 

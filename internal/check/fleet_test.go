@@ -25,7 +25,7 @@ import (
 func shellLab(t *testing.T, cases string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lab")
-	script := "#!/bin/sh\nwhile read -r line; do case \"$line\" in\n" + cases + "\n*) echo '{}' ;;\nesac; done\n"
+	script := "#!/bin/sh\nwhile read -r line; do case \"$line\" in\n" + cases + "\n*'\"control\"'*) echo '{\"knocked\":{}}' ;;\n*) echo '{}' ;;\nesac; done\n"
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,28 @@ func TestFindingIsConfirmedByTwoMoreRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := result.Report
-	if len(r.Findings) != 1 || r.Confirmations != 2 || r.Runs != 3+2+2 {
+	if len(r.Findings) != 1 || r.Confirmations != 4 || r.Runs != 3+2+4 {
 		t.Fatalf("%d findings after %d runs, %d of them to confirm", len(r.Findings), r.Runs, r.Confirmations)
 	}
 	if f := r.Findings[0]; f.Attempts != 3 || f.Reproduced != 3 || f.AlsoBy != 1 || f.Seed != 5 {
 		t.Errorf("the finding is %+v", f)
+	}
+}
+
+func TestWhatShowsWithoutTheFaultTooIsNoFinding(t *testing.T) {
+	for what, control := range map[string]string{
+		"it showed too":       shows,
+		"step create is late": `echo '{"knocked":{"inconclusive":"step create is late"}}'`,
+	} {
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+shows+" ;;\n*'\"control\"'*) "+control+" ;;")
+		result, err := runIn(t.Context(), t, program, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Report
+		if len(r.Findings) != 0 || len(r.Inconclusive) != 1 || !strings.HasSuffix(r.Inconclusive[0].Why, "without any fault "+what) {
+			t.Errorf("findings %+v, inconclusive %+v", r.Findings, r.Inconclusive)
+		}
 	}
 }
 

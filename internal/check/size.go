@@ -27,13 +27,14 @@ const (
 
 // size is how many labs run at once. A run is mostly waiting, for a controller to
 // start and for a world to stay at rest, and so a processor suffices for several.
-// Memory is what the machine has left in bytes, 0 if that is not known.
-func size(processors int, cost lab.Cost, memory int64, faults int) int {
+// Memory is what the machine has left in bytes, 0 if that is not known, and work
+// how many labs have enough to do.
+func size(processors int, cost lab.Cost, memory int64, work int) int {
 	if cost.Busy <= 0 {
 		return processors
 	}
 	n := int(goal * float64(processors) / (hurry * cost.Busy))
-	n = min(n, mostPerProcessor*processors, faults/worthStarting)
+	n = min(n, mostPerProcessor*processors, work)
 	if memory > 0 && cost.Memory > 0 {
 		n = min(n, int(memory/2/cost.Memory)) // half is left to controllers and all else
 	}

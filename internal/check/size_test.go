@@ -14,21 +14,21 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 		processors int
 		cost       lab.Cost
 		memory     int64
-		faults     int
+		work       int
 		want       int
 	}{
-		"a cheap run":              {2, small, 16 * gigabyte, 200, 8},
-		"one half as cheap":        {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 200, 4},
-		"a dear run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 200, 2},
-		"little memory":            {2, small, gigabyte, 200, 2},
-		"memory for six":           {2, small, 3 * gigabyte, 200, 6},
-		"memory that nobody tells": {2, small, 0, 200, 8},
-		"few faults":               {2, small, 16 * gigabyte, 35, 3},
-		"no fault":                 {2, small, 16 * gigabyte, 0, 2},
-		"a cost that is unknown":   {2, lab.Cost{}, 16 * gigabyte, 200, 2},
-		"many processors":          {16, small, 64 * gigabyte, 2000, 64},
+		"a cheap run":              {2, small, 16 * gigabyte, 20, 8},
+		"one half as cheap":        {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 20, 4},
+		"a dear run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 20, 2},
+		"little memory":            {2, small, gigabyte, 20, 2},
+		"memory for six":           {2, small, 3 * gigabyte, 20, 6},
+		"memory that nobody tells": {2, small, 0, 20, 8},
+		"little to do":             {2, small, 16 * gigabyte, 3, 3},
+		"nothing to do":            {2, small, 16 * gigabyte, 0, 2},
+		"a cost that is unknown":   {2, lab.Cost{}, 16 * gigabyte, 20, 2},
+		"many processors":          {16, small, 64 * gigabyte, 200, 64},
 	} {
-		if got := size(c.processors, c.cost, c.memory, c.faults); got != c.want {
+		if got := size(c.processors, c.cost, c.memory, c.work); got != c.want {
 			t.Errorf("%s: %d labs, want %d", name, got, c.want)
 		}
 	}

@@ -12,8 +12,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// confirmations is how many more runs of the same fault have to show a finding.
-const confirmations = 2
+const (
+	// confirmations is how many more runs of the same fault have to show a finding.
+	confirmations = 2
+	// controls is how many runs without the fault must not.
+	controls = 2
+)
 
 // suspicions are what looks wrong. Each is run again before it is a finding. What
 // looks the same as one that is known, or that is just being confirmed, is not.
@@ -90,12 +94,43 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bo
 			}
 		}
 	}
+	verdict := strings.ToLower(string(f.Verdict))
 	if f.Reproduced < f.Attempts {
-		c.tally.doubtful(p, fmt.Sprintf("%s showed in %d of %d runs", strings.ToLower(string(f.Verdict)), f.Reproduced, f.Attempts))
+		c.tally.doubtful(p, fmt.Sprintf("%s showed in %d of %d runs", verdict, f.Reproduced, f.Attempts))
+		return false, nil
+	}
+	alone, err := s.alone(ctx, w, p.Scenario, f)
+	if err != nil {
+		return false, err
+	}
+	if alone != "" {
+		c.tally.doubtful(p, fmt.Sprintf("%s showed in each run, but without any fault %s", verdict, alone))
 		return false, nil
 	}
 	s.keep(f, like.entries)
 	return true, nil
+}
+
+// alone says what shows also in runs without the fault, if anything does: what
+// three runs happened to have in common may be different in the next.
+func (s *suspicions) alone(ctx context.Context, w *worker, scenario string, f judge.Finding) (string, error) {
+	c := s.check
+	for n := range controls {
+		out, err := w.control(ctx, c.lessons[scenario], c.Seed+uint64(n)+1)
+		if err != nil {
+			return "", err
+		}
+		c.tally.confirmed()
+		if out.Inconclusive != "" {
+			return out.Inconclusive, nil
+		}
+		for _, other := range out.Findings {
+			if likeness(other) == likeness(f) {
+				return "it showed too", nil
+			}
+		}
+	}
+	return "", nil
 }
 
 func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {

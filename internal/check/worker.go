@@ -21,6 +21,8 @@ type request struct {
 	Setup *lab.Config   `json:"setup,omitempty"`
 	Learn *learnRequest `json:"learn,omitempty"`
 	Knock *knockRequest `json:"knock,omitempty"`
+	// Control is a run like that one without its fault.
+	Control *knockRequest `json:"control,omitempty"`
 }
 
 type learnRequest struct {
@@ -157,6 +159,8 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return &reply{Lesson: lesson}, err
 	case r.Knock != nil:
 		return s.knock(ctx, *r.Knock)
+	case r.Control != nil:
+		return s.control(ctx, *r.Control)
 	}
 	return nil, errors.New("an empty request")
 }
@@ -173,9 +177,25 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	if len(v.Findings) > 0 {
 		err = writeTrace(r.Trace, v.Run.Entries)
 	}
-	return &reply{Knocked: &knocked{
+	return &reply{Knocked: outcome(v)}, err
+}
+
+func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
+	lesson, err := s.lesson(r.Lesson)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.lab.Control(ctx, lesson, r.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{Knocked: outcome(v)}, nil
+}
+
+func outcome(v *lab.Verdict) *knocked {
+	return &knocked{
 		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Took: v.Run.Took, Pruned: v.Pruned,
-	}}, err
+	}
 }
 
 // lesson reads what another lab may have learnt.

@@ -268,6 +268,7 @@ func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface)
 	if err != nil {
 		return err
 	}
+	engine.QPS = -1 // client-go's default lets five Pods a second come up, on all nodes together
 	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: kubelet.Port(), Log: log})
 	if err != nil {
 		return p.named(nodesName, err)

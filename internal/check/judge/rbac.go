@@ -175,6 +175,11 @@ func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []stri
 			unused = append(unused, verb)
 		}
 	}
+	if slices.Contains(r.verbs, "watch") && !slices.Contains(unused, "watch") {
+		// Who may watch sees all that he may get and list; and clients list where a
+		// server does not stream lists.
+		unused = slices.DeleteFunc(unused, func(verb string) bool { return verb == "get" || verb == "list" })
+	}
 	return unused
 }
 

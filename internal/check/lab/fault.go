@@ -55,6 +55,24 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	return v, nil
 }
 
+// Control runs a scenario without a fault once more, as slowly as the slowest that
+// it was learnt from, and judges that: what shows then too is not a fault's doing.
+func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
+	r := &run{
+		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
+		jitter: newJitter(seed, references-1), idle: idle, out: &evidence.Run{Seed: seed},
+	}
+	out, err := r.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verdict{Run: out}
+	if out.Inconclusive == "" {
+		v.Findings = judge.Judge(lesson.Reference, out, &l.config.Subject)
+	}
+	return v, nil
+}
+
 // canonical names an object as in every other run.
 func (l *Lesson) canonical(namespace, name, resource string) string {
 	return l.Reference.Mask.Name(namespace, name, resource)

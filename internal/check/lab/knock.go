@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -217,7 +218,7 @@ func (k *knock) strike(ctx context.Context) error {
 	k.happened(nil)
 	if err := momentary[k.fault.Kind](ctx, k); err != nil {
 		k.run.out.Applied = false
-		k.run.out.NotApplied = err.Error()
+		k.run.out.NotApplied = short(err.Error())
 		return errStop
 	}
 	return nil
@@ -266,4 +267,13 @@ func (k *knock) reached() string {
 		return ""
 	}
 	return fmt.Sprintf("the controller did not do %s in this run", k.fault.Point)
+}
+
+// short is the beginning of a text that may hold a whole object.
+func short(text string) string {
+	const most = 300
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

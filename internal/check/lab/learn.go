@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
@@ -19,8 +18,12 @@ import (
 // jitter.
 const references = 3
 
-// carefully is how many windows long nothing may be written in them.
-const carefully = 3
+// carefully is how many windows long nothing may be written in them, mostCareful how
+// long it is at most if one window is not longer.
+const (
+	carefully   = 3
+	mostCareful = time.Second
+)
 
 // Lesson is what is known of a scenario after its runs without a fault. It goes
 // from one lab to the others as JSON.
@@ -93,6 +96,10 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		}
 	}
 	lesson.Runs = len(runs)
+	for _, out := range runs {
+		// What one run had to wait for the machine is no pause of the controller's.
+		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
+	}
 	return lesson, l.conclude(lesson, runs, seed)
 }
 
@@ -133,8 +140,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	if n > 0 {
 		// A moment that is taken for rest too early would teach that what comes later
 		// may be missing.
-		r.window = min(max(carefully*r.window, firstWindow/2), longestWindow)
-		r.random = rand.New(rand.NewPCG(seed, uint64(n)))
+		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, mostCareful))
+		r.jitter = newJitter(seed, n)
 	}
 	return r.do(ctx)
 }

@@ -100,7 +100,7 @@ func deleteChild(ctx context.Context, k *knock) error {
 	})
 }
 
-// editChild changes one field, by what is legal for any field of its type.
+// editChild changes one field, to another value that the API server accepts.
 func editChild(ctx context.Context, k *knock) error {
 	object, resource, err := k.target()
 	if err != nil {
@@ -111,45 +111,57 @@ func editChild(ctx context.Context, k *knock) error {
 	if err != nil || !found {
 		return fmt.Errorf("%s has no field %s in this run", k.fault.Target, k.fault.Field)
 	}
-	other, err := otherValue(value)
-	if err != nil {
-		return fmt.Errorf("field %s: %w", k.fault.Field, err)
+	err = errNoOther
+	others := otherValues(value)
+	for _, other := range others[:min(len(others), mostTries)] {
+		if err = edit(ctx, resource, object.GetName(), path, other); !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+			return err
+		}
 	}
+	return fmt.Errorf("field %s: %w", k.fault.Field, err)
+}
+
+func edit(ctx context.Context, resource dynamic.ResourceInterface, name string, path []string, value any) error {
 	patch := map[string]any{}
-	if err := unstructured.SetNestedField(patch, other, path...); err != nil {
+	if err := unstructured.SetNestedField(patch, value, path...); err != nil {
 		return err
 	}
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: "somebody"})
+	_, err = resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "somebody"})
 	return err
 }
 
+// mostTries is how many other values of a field are tried.
+const mostTries = 8
+
 var errNoOther = errors.New("nobody knows another value for it")
 
-func otherValue(value any) (any, error) {
+// otherValues are values of the same type, some of which may be legal: a number
+// may be at its limit, and of a text with a unit only the beginning can be changed.
+func otherValues(value any) (others []any) {
 	switch v := value.(type) {
 	case bool:
-		return !v, nil
+		return []any{!v}
 	case int64:
-		return v + 1, nil
+		return []any{v + 1, v - 1}
 	case float64:
-		return v + 1, nil
+		return []any{v + 1, v - 1}
 	case string:
 		if strings.HasPrefix(v, "hmac:") {
-			return nil, errNoOther
+			return nil
 		}
-		return v + "x", nil
+		return []any{v + "x", "1" + v}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if other, err := otherValue(v[key]); err == nil {
-				return map[string]any{key: other}, nil
+			for _, other := range otherValues(v[key]) {
+				others = append(others, map[string]any{key: other})
 			}
 		}
 	}
-	return nil, errNoOther
+	return others
 }
 
 // addFinalizer has somebody else hold an object until the step after this one has

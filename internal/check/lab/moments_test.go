@@ -1,7 +1,7 @@
 package lab
 
 import (
-	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,22 +10,21 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-func TestOtherValueIsOfTheSameType(t *testing.T) {
-	for _, test := range []struct{ value, want any }{
-		{true, false},
-		{int64(3), int64(4)},
-		{2.5, 3.5},
-		{"small", "smallx"},
-		{map[string]any{"b": "2", "a": "1"}, map[string]any{"a": "1x"}},
-		{map[string]any{"a": nil, "b": int64(1)}, map[string]any{"b": int64(2)}},
-		{map[string]any{"a": map[string]any{"b": true}}, map[string]any{"a": map[string]any{"b": false}}},
-		{map[string]any{"a": "hmac:0011", "b": "x"}, map[string]any{"b": "xx"}},
+func TestOtherValuesAreOfTheSameType(t *testing.T) {
+	for _, test := range []struct {
+		value any
+		want  []any
+	}{
+		{true, []any{false}},
+		{int64(3), []any{int64(4), int64(2)}},
+		{2.5, []any{3.5, 1.5}},
+		{"10Mi", []any{"10Mix", "110Mi"}},
+		{map[string]any{"b": true, "a": "1"}, []any{map[string]any{"a": "1x"}, map[string]any{"a": "11"}, map[string]any{"b": false}}},
+		{map[string]any{"a": nil, "b": false}, []any{map[string]any{"b": true}}},
+		{map[string]any{"a": map[string]any{"b": true}}, []any{map[string]any{"a": map[string]any{"b": false}}}},
+		{map[string]any{"a": "hmac:0011", "b": true}, []any{map[string]any{"b": false}}},
 	} {
-		got, err := otherValue(test.value)
-		if err != nil {
-			t.Errorf("%v: %v", test.value, err)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, otherValues(test.value)); diff != "" {
 			t.Errorf("%v: %s", test.value, diff)
 		}
 	}
@@ -33,9 +32,18 @@ func TestOtherValueIsOfTheSameType(t *testing.T) {
 
 func TestNobodyKnowsAnotherValueOfWhatIsHidden(t *testing.T) {
 	for _, value := range []any{nil, "hmac:00112233", []any{"a"}, map[string]any{}, map[string]any{"token": "hmac:00112233"}} {
-		if got, err := otherValue(value); !errors.Is(err, errNoOther) {
-			t.Errorf("%v: %v, %v", value, got, err)
+		if got := otherValues(value); len(got) > 0 {
+			t.Errorf("%v: %v", value, got)
 		}
+	}
+}
+
+func TestReasonIsCutToWhatAPersonReads(t *testing.T) {
+	if got := short("is not found"); got != "is not found" {
+		t.Errorf("%q", got)
+	}
+	if got := short(strings.Repeat("é", 1000)); len(got) > 310 || !strings.HasSuffix(got, "é…") {
+		t.Errorf("%d bytes, %q", len(got), got[len(got)-10:])
 	}
 }
 

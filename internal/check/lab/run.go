@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -41,7 +40,7 @@ type run struct {
 	scenario *scenario.Scenario
 	lesson   *Lesson // nil while learning
 	fault    *fault.Fault
-	random   *rand.Rand
+	jitter   *jitter // nil without
 
 	window  time.Duration
 	streams int
@@ -300,7 +299,10 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 // differs ends a run that is not as the others although nothing was done to it:
 // nothing can be said of it.
 func (r *run) differs(m *evidence.Step) error {
-	r.out.Inconclusive = "step " + m.Name + " ended differently before the fault was applied"
+	r.out.Inconclusive = "step " + m.Name + " ended differently"
+	if r.fault != nil {
+		r.out.Inconclusive += " before the fault was applied"
+	}
 	return errStop
 }
 
@@ -412,8 +414,8 @@ func (r *run) decider() apiproxy.Decider {
 	switch {
 	case r.knock.decides():
 		return r.knock
-	case r.random != nil && r.fault == nil:
-		return newJitter(r.random)
+	case r.jitter != nil:
+		return r.jitter
 	}
 	return nil
 }

@@ -239,12 +239,13 @@ func (p *Progress) rate() float64 {
 
 // figures are what is known of the phase: runs, runs per minute, time left,
 // findings.
-func (p *Progress) figures() []string {
-	runs := number(p.done, "run")
-	if p.total > 0 {
-		runs = fmt.Sprintf("%d/%d", p.done, p.total)
+func (p *Progress) figures() (all []string) {
+	switch {
+	case p.total > 0:
+		all = append(all, fmt.Sprintf("%d/%d", p.done, p.total))
+	case p.done > 0:
+		all = append(all, number(p.done, "run"))
 	}
-	all := []string{runs}
 	if rate := p.rate(); p.done > 0 && rate > 0 {
 		all = append(all, fmt.Sprintf("%.0f/min", rate))
 		if left := p.total - p.done; left > 0 {
@@ -259,7 +260,11 @@ func (p *Progress) figures() []string {
 
 // status is the line of a pipe.
 func (p *Progress) status() string {
-	return fmt.Sprintf("%s: %s (%s)", p.phase, strings.Join(p.figures(), ", "), span(time.Since(p.began)))
+	line := p.phase
+	if figures := p.figures(); len(figures) > 0 {
+		line += ": " + strings.Join(figures, ", ")
+	}
+	return fmt.Sprintf("%s (%s)", line, span(time.Since(p.began)))
 }
 
 // bar is the line of a terminal. It leaves the last column free, as some

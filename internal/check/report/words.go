@@ -59,6 +59,9 @@ func (r *Report) outcome() string {
 	if r.Shard != "" {
 		said += ", shard " + inline(r.Shard)
 	}
+	if n := len(r.Inconclusive); n > 0 && r.conclusive() {
+		said += "; " + number(n, "run") + " inconclusive"
+	}
 	if n := len(r.LeftOut); n > 0 {
 		said += "; " + number(n, "planned fault") + " left out"
 	}

@@ -69,9 +69,9 @@ type generator struct {
 //	NAME-again   created, deleted, created once more, deleted
 //	NAME-down    changed and deleted while the controller is down
 //
-// All that the schema says of values is heeded, by the API server's own code; a
-// webhook may still refuse some. The notes say what could not be made. The result
-// depends on the arguments and on nothing else.
+// They come by turns, one of each sample. All that the schema says of values is
+// heeded, by the API server's own code; a webhook may still refuse some. The notes
+// say what could not be made. The result depends on the arguments and on nothing else.
 func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) ([]*Scenario, []string, error) {
 	g := &generator{
 		options: o.defaulted(), crds: crds,
@@ -88,12 +88,15 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 		}
 	}
 	sampledKinds := map[string]bool{}
+	var groups [][]*Scenario
 	for _, s := range g.library {
 		if s.primary {
 			sampledKinds[s.kind()] = true
+			before := len(g.scenarios)
 			if err := g.object(s); err != nil {
 				return nil, g.notes, fmt.Errorf("%s: %s: %w", s.file, refOf(s.object.Object), err)
 			}
+			groups = append(groups, g.scenarios[before:])
 		}
 	}
 	for _, crd := range crds {
@@ -101,7 +104,23 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 			g.note("%s: there is no sample, so no scenario was made; write one, or a scenario", kind)
 		}
 	}
-	return g.scenarios, g.notes, nil
+	return byTurns(groups), g.notes, nil
+}
+
+// byTurns takes the first of each sample, then the second of each: where time is
+// short, each sample is tried.
+func byTurns(groups [][]*Scenario) (all []*Scenario) {
+	for i := 0; ; i++ {
+		before := len(all)
+		for _, group := range groups {
+			if i < len(group) {
+				all = append(all, group[i])
+			}
+		}
+		if len(all) == before {
+			return all
+		}
+	}
 }
 
 func (g *generator) note(format string, args ...any) {

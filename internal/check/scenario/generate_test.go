@@ -283,7 +283,17 @@ func TestASampleDoesNotChangeTheScenariosOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(alone, both[:len(alone)]); diff != "" {
+	var ofFirst []*Scenario
+	for i, s := range both {
+		first := slices.ContainsFunc(alone, func(a *Scenario) bool { return a.Name == s.Name })
+		if first {
+			ofFirst = append(ofFirst, s)
+		}
+		if i < 8 && first != (i%2 == 0) {
+			t.Errorf("%s is number %d: it is not the turn of its sample", s.Name, i)
+		}
+	}
+	if diff := cmp.Diff(alone, ofFirst); diff != "" {
 		t.Error(diff)
 	}
 }
