@@ -116,6 +116,9 @@ func TestWhatOneFaultShowsNowAndThenIsFoundByAnotherThatShowsItEachTime(t *testi
 	if len(r.Findings) != 1 || r.Findings[0].Reproduced != 3 {
 		t.Errorf("findings %+v", r.Findings)
 	}
+	if s := r.Inconclusive[0].Suspicion; s == nil || s.ID != "1" || s.Reproduced != 1 {
+		t.Errorf("what did not show again is kept as %+v", s)
+	}
 	if len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != "diverged showed in 1 of 3 runs" || r.Inconclusive[0].Fault.Kind != fault.Conflict {
 		t.Errorf("inconclusive %+v", r.Inconclusive)
 	}

@@ -104,6 +104,15 @@ func (c *check) kept(f judge.Finding, entries []trace.Entry) {
 	c.Observer.Found(f)
 }
 
+// doubtful keeps what did not stand, with its trace: it may be a race that shows
+// seldom.
+func (c *check) doubtful(like suspicion, f judge.Finding, why string) {
+	c.tally.doubtful(like.planned, f, why)
+	guard.Lock()
+	defer guard.Unlock()
+	c.result.Traces[f.ID] = like.entries
+}
+
 // order makes one queue: what found something before goes first.
 func (c *check) order(plans []plan.Plan) []plan.Planned {
 	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {

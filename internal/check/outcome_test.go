@@ -56,11 +56,11 @@ func TestRunIsInconclusiveOnceNothingOfItShowsAgain(t *testing.T) {
 	c := newTally(&report.Report{})
 	p := at(fault.KillLost, "a")
 	c.ran(p, &knocked{Findings: []judge.Finding{diverged("a"), diverged("b")}})
-	c.doubtful(p, "a did not show again")
+	c.doubtful(p, judge.Finding{}, "a did not show again")
 	if k := c.all()[0]; k.Found != 1 || k.Inconclusive != 0 {
 		t.Errorf("with one of two findings left it is %+v", k)
 	}
-	c.doubtful(p, "nor did b")
+	c.doubtful(p, judge.Finding{}, "nor did b")
 	if k := c.all()[0]; k.Found != 0 || k.Inconclusive != 1 {
 		t.Errorf("with no finding left it is %+v", k)
 	}

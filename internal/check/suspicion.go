@@ -96,7 +96,7 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bo
 	}
 	verdict := strings.ToLower(string(f.Verdict))
 	if f.Reproduced < f.Attempts {
-		c.tally.doubtful(p, fmt.Sprintf("%s showed in %d of %d runs", verdict, f.Reproduced, f.Attempts))
+		c.doubtful(like, f, fmt.Sprintf("%s showed in %d of %d runs", verdict, f.Reproduced, f.Attempts))
 		return false, nil
 	}
 	alone, err := s.alone(ctx, w, p.Scenario, f)
@@ -104,7 +104,7 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bo
 		return false, err
 	}
 	if alone != "" {
-		c.tally.doubtful(p, fmt.Sprintf("%s showed in each run, but without any fault %s", verdict, alone))
+		c.doubtful(like, f, fmt.Sprintf("%s showed in each run, but without any fault %s", verdict, alone))
 		return false, nil
 	}
 	s.keep(f, like.entries)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 )
@@ -93,7 +94,7 @@ func (t *tally) confirmed() {
 
 // doubtful takes back what looked wrong and did not show again. A run of which
 // nothing is left is inconclusive.
-func (t *tally) doubtful(p plan.Planned, why string) {
+func (t *tally) doubtful(p plan.Planned, f judge.Finding, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	run := shown{p.Scenario, p.Fault}
@@ -102,7 +103,9 @@ func (t *tally) doubtful(p plan.Planned, why string) {
 		k.Found--
 		k.Inconclusive++
 	}
-	t.report.Inconclusive = append(t.report.Inconclusive, notRun(p, why))
+	not := notRun(p, why)
+	not.Suspicion = &f
+	t.report.Inconclusive = append(t.report.Inconclusive, not)
 }
 
 func (t *tally) leftOut(p plan.Planned, why string) {

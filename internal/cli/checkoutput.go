@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koboshi-dev/koboshi/internal/check"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -126,10 +127,19 @@ func writePlan(stdio Stdio, result *check.Result) error {
 	return err
 }
 
-// keep writes each finding as a file, and says in the report which.
+// keep writes each finding as a file, and says in the report which. What did not show
+// every time is kept too: it is tried first the next time.
 func (f *checkFlags) keep(result *check.Result) error {
+	var all []*judge.Finding
 	for i := range result.Report.Findings {
-		finding := &result.Report.Findings[i]
+		all = append(all, &result.Report.Findings[i])
+	}
+	for _, not := range result.Report.Inconclusive {
+		if not.Suspicion != nil {
+			all = append(all, not.Suspicion)
+		}
+	}
+	for _, finding := range all {
 		sc := result.Scenarios[finding.Scenario]
 		if sc == nil || finding.Fault == nil && finding.Attempts == 0 {
 			continue

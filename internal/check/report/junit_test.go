@@ -164,7 +164,7 @@ func TestWhatCouldNotBeJudgedIsSkippedInJUnit(t *testing.T) {
 	}
 	want := map[string]string{
 		"scale stale-restart":           "not applied: 2 because the client does not list with resourceVersion=0",
-		"life kill-after, inconclusive": "nothing can be said of 1 run: 1 because writes went on until the timeout of 20 s",
+		"life kill-after, inconclusive": "nothing can be said of 1 run: 1 because diverged showed in 1 of 3 runs",
 	}
 	for name, message := range want {
 		if skipped[name] != message {

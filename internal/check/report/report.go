@@ -107,6 +107,9 @@ type NotRun struct {
 	Scenario string      `json:"scenario"`
 	Fault    fault.Fault `json:"fault"`
 	Why      string      `json:"why"`
+	// Suspicion is what looked wrong and did not show every time, or not only with
+	// the fault; nil if nothing did.
+	Suspicion *judge.Finding `json:"suspicion,omitempty"`
 }
 
 // Sort puts the most serious findings first and leaves those of one verdict in

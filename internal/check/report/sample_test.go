@@ -101,17 +101,20 @@ func sample() *Report {
 		},
 		Notes: []string{"The controller never read the Lease, so nothing was said of leadership."},
 	}
-	r.Inconclusive = []NotRun{{"life", *kill, "writes went on until the timeout of 20 s"}}
+	r.Inconclusive = []NotRun{{
+		Scenario: "life", Fault: *kill, Why: "diverged showed in 1 of 3 runs",
+		Suspicion: &judge.Finding{ID: "5e1d0b", Replay: "koboshi check replay .koboshi/findings/diverged-5e1d0b.json"},
+	}}
 	conflict := fault.Fault{Kind: fault.Conflict, Point: at("create", "patch", "deployments.apps", "default/viewer-a")}
 	restart := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Step: "scale", Resource: "pods"}}
 	for range 3 {
-		r.NotApplied = append(r.NotApplied, NotRun{"life", conflict, "the object was not there yet, so nobody else could write it"})
+		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "life", Fault: conflict, Why: "the object was not there yet, so nobody else could write it"})
 	}
 	for range 2 {
-		r.NotApplied = append(r.NotApplied, NotRun{"scale", restart, "the client does not list with resourceVersion=0"})
+		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "scale", Fault: restart, Why: "the client does not list with resourceVersion=0"})
 	}
 	for range 10 {
-		r.LeftOut = append(r.LeftOut, NotRun{"life", conflict, "the budget of 5m was used up"})
+		r.LeftOut = append(r.LeftOut, NotRun{Scenario: "life", Fault: conflict, Why: "the budget of 5m was used up"})
 	}
 	r.Sort()
 	return r

@@ -269,6 +269,9 @@ func (t *text) reasons(title string, all []NotRun) {
 	for _, g := range shown {
 		t.para(none, fmt.Sprintf("  %4d  ", g.count), g.why)
 		t.para(dim, "        ", strings.Join(g.kinds, ", "))
+		if s := g.all[0].Suspicion; s != nil && s.Replay != "" {
+			t.command(none, "        ", s.Replay)
+		}
 		if t.verbose {
 			for _, n := range g.all {
 				t.para(dim, "          ", inline(n.Scenario)+", "+inline(n.Fault.Point.Step)+": "+faultText(&n.Fault))
