@@ -65,7 +65,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 ##@ Prove
 
 .PHONY: test
-test: compiler test-unit test-bench test-bugs test-conformance test-dropin test-guide test-operator test-sites ## Run the whole test suite
+test: compiler test-unit test-bench test-bugs test-conformance test-dropin test-guide test-operator test-sites test-check ## Run the whole test suite
 
 .PHONY: compiler
 compiler:
@@ -108,6 +108,15 @@ test-operator: build ## Test the StorageBucket operator against the built binary
 test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
 	$(MAKE) -C $(SITES) test KOBOSHI="$(CURDIR)/bin/koboshi"
+
+.PHONY: check-operators
+check-operators: build ## Knock both operators over at every write (ten to twenty minutes)
+	$(MAKE) -C $(OPERATOR) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
+	$(MAKE) -C $(SITES) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
+
+.PHONY: test-check
+test-check: ## The same with a budget, in CI's size
+	$(MAKE) check-operators BUDGET=60s
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (ten to twenty minutes)
