@@ -39,7 +39,7 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 	file := filepath.Join(dir, "report.json")
 	cmd := exec.CommandContext(ctx, o.koboshi, "check", "--profile", "gc",
 		"--crds", filepath.Join(o.bug, "crd.yaml"), "--scenario", filepath.Join(o.bug, "scenario.yaml"),
-		"--seed", strconv.FormatUint(seed, 10), "--budget", o.budget.String(), "--workers", strconv.Itoa(o.workers),
+		"--seed", strconv.FormatUint(seed, 10), "--budget", o.budget.String(),
 		"--findings", filepath.Join(dir, "findings"), "-o", "json="+file, "--", o.bugs, "b1", "--repaired")
 	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

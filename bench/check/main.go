@@ -57,7 +57,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.sample, "sample", 4, "runs of the obvious way in a round")
 	f.DurationVar(&o.budget, "budget", time.Minute, "how long koboshi check may run faults in a round")
 	f.IntVar(&o.reconciles, "reconciles", 4000, "reconciles on each way, for the cost of recording; 0 leaves it out")
-	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at once, of koboshi check and of the obvious way")
+	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at once of the obvious way; koboshi check chooses itself")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.koboshi, "koboshi", "", "the koboshi program (default: bin/koboshi of the root module)")
 	f.StringVar(&o.bugs, "bugs", "", "the program with the controllers (default: built into bin/bugs)")

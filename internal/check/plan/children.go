@@ -183,6 +183,67 @@ func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	return fields
 }
 
+// said is what the controller said of a field when it made the object, or patched
+// it; nil if it is not known.
+func (r *reading) said(ref state.Ref, field string) (said any) {
+	for _, q := range r.requests {
+		if !q.write || q.change < 0 || q.call.Target.Subresource != "" {
+			continue
+		}
+		c := r.run.History.Changes[q.change]
+		if c.Ref != ref || c.Op != state.Created && q.call.Verb != "patch" {
+			continue
+		}
+		if body, err := q.call.RequestObject(); err == nil && saysSomething(valueAt(body, field)) {
+			said = valueAt(body, field)
+		}
+	}
+	return said
+}
+
+// changeableBelow is the path below a field to what can be changed, if anything can:
+// something that the controller has said, where that is known.
+func (r *reading) changeableBelow(ref state.Ref, object state.Object, field string) (path []string, ok bool) {
+	if said := r.said(ref, field); said != nil {
+		return within(said, valueAt(object, field))
+	}
+	return nil, changeable(valueAt(object, field))
+}
+
+// within ends where the controller has said all that is there, as in the data of a
+// ConfigMap: any of it will do. The labels of what it describes come last, since
+// most are fixed by a selector.
+func within(said, has any) (path []string, ok bool) {
+	say, isMap := said.(map[string]any)
+	have, _ := has.(map[string]any)
+	if !isMap || flat(say) && len(say) == len(have) {
+		return nil, saysSomething(said) && changeable(has)
+	}
+	keys := slices.Sorted(maps.Keys(say))
+	if i := slices.Index(keys, "metadata"); i >= 0 {
+		keys = append(slices.Delete(keys, i, i+1), "metadata")
+	}
+	for _, key := range keys {
+		if strings.Contains(key, ".") { // no path can say it
+			continue
+		}
+		if below, ok := within(say[key], have[key]); ok {
+			return append([]string{key}, below...), true
+		}
+	}
+	return nil, false
+}
+
+// flat says that there are no maps in a map.
+func flat(m map[string]any) bool {
+	for _, v := range m {
+		if _, deeper := v.(map[string]any); deeper {
+			return false
+		}
+	}
+	return true
+}
+
 // saysSomething says that a value is more than what an encoder writes of nothing.
 func saysSomething(v any) bool {
 	switch v := v.(type) {

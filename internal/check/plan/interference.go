@@ -45,11 +45,12 @@ func (m *maker) meddleWith(ref state.Ref, s step) {
 	m.propose(fault.Fault{Kind: fault.DeleteChild, Point: point, Target: target}, interference, 0)
 	object := m.read.at(ref, s)
 	for _, field := range m.read.ownedFields(ref, object) {
-		f := fault.Fault{Kind: fault.EditChild, Point: point, Target: target, Field: field}
+		below, known := m.read.changeableBelow(ref, object, field)
+		f := fault.Fault{Kind: fault.EditChild, Point: point, Target: target, Field: strings.Join(append([]string{field}, below...), ".")}
 		switch {
 		case isFixed(m.read.typeOf(ref.GroupKind), field):
 			m.skip(f, "the API server lets nobody change this field")
-		case !changeable(valueAt(object, field)):
+		case !known:
 			m.skip(f, "nobody knows another value for it: it is a list, empty, or secret")
 		default:
 			m.propose(f, interference, 2)
