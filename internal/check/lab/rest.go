@@ -22,10 +22,10 @@ const (
 	// upTimeout is how long a controller may take until it watches something. One
 	// that only asks from time to time never does.
 	upTimeout = 3 * time.Second
-	// waking is how long one that was started anew may take until it writes:
-	// client-go asks every 100 ms only whether its caches are full, one after the
-	// other.
-	waking = 400 * time.Millisecond
+	// waking is how long after its last request, a watch most often, one that was
+	// started anew may take until it writes: client-go asks every 100 ms only whether
+	// its caches are full, one after the other.
+	waking = 300 * time.Millisecond
 )
 
 // rest waits until all has come to rest, and says whether it did. Nothing is
@@ -91,7 +91,7 @@ func (r *run) unrest(began time.Time) (time.Duration, error) {
 	if asking := silence - now.Sub(a.lastRequest); asking > left && still < mostAsking*r.window {
 		left = asking
 	}
-	if asleep := waking - now.Sub(a.begun); asleep > left && a.writes == 0 && r.knock.applied() {
+	if asleep := waking - min(now.Sub(a.lastRequest), now.Sub(a.begun)); asleep > left && a.writes == 0 && r.knock.applied() && now.Sub(a.begun) < upTimeout {
 		left = asleep
 	}
 	return max(left, 0), nil
