@@ -170,14 +170,15 @@ func (c *check) withoutDown() error {
 
 // learn has each scenario run without a fault.
 func (c *check) learn(ctx context.Context) error {
-	c.Observer.Phase(fmt.Sprintf("learning what %s comes to without a fault", count(len(c.Scenarios), "scenario")))
-	c.Observer.Total(len(c.Scenarios))
 	first := min(len(c.fleet.workers), len(c.Scenarios))
 	if err := c.learnAll(ctx, c.Scenarios[:first]); err != nil {
 		return err
 	}
-	// Now it is known what a lab costs.
 	rest := c.Scenarios[first:]
+	if len(rest) == 0 {
+		return nil
+	}
+	// Now it is known what a lab costs.
 	if err := c.enlarge(ctx, len(rest)); err != nil {
 		return err
 	}
@@ -186,6 +187,8 @@ func (c *check) learn(ctx context.Context) error {
 
 // learnAll learns one scenario at least, and the others while there is time.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
+	c.Observer.Phase(fmt.Sprintf("learning what %s comes to without a fault", count(len(scenarios), "scenario")))
+	c.Observer.Total(len(scenarios))
 	return c.fleet.each(ctx, len(scenarios), func(ctx context.Context, w *worker, i int) error {
 		sc, began := scenarios[i], time.Now()
 		if c.Budget > 0 && sc != c.Scenarios[0] && time.Since(c.began) > c.Budget {

@@ -45,7 +45,7 @@ type worker struct {
 func (c *check) start(ctx context.Context) error {
 	n := c.Workers
 	if n == 0 {
-		n = runtime.NumCPU()
+		n = size(runtime.NumCPU(), lab.Cost{}, 0, 0)
 	}
 	c.Observer.Phase("starting " + count(n, "plane"))
 	c.fleet.config = lab.Config{Subject: c.Subject, Profile: c.Profile, OldServer: c.OldServer, Key: make([]byte, 32)}

@@ -83,6 +83,20 @@ func TestFindingIsConfirmedByTwoMoreRuns(t *testing.T) {
 	}
 }
 
+func TestWhatDoesNotShowOnceIsTriedMoreOften(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "missed")
+	shown := filepath.Join(t.TempDir(), "shown") // in all but the second run
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+
+		"\n*'\"knock\"'*) if [ -e "+shown+" ] && [ ! -e "+flag+" ]; then : > "+flag+"; echo '{\"knocked\":{}}'; else : > "+shown+"; "+shows+"; fi ;;")
+	result, err := runIn(t.Context(), t, program, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; len(r.Findings) != 1 || r.Findings[0].Reproduced != 3 || r.Findings[0].Attempts != 4 {
+		t.Errorf("findings %+v, inconclusive %+v", r.Findings, r.Inconclusive)
+	}
+}
+
 func TestWhatShowsWithoutTheFaultTooIsNoFinding(t *testing.T) {
 	for what, control := range map[string]string{
 		"it showed too":       shows,
@@ -119,7 +133,7 @@ func TestWhatOneFaultShowsNowAndThenIsFoundByAnotherThatShowsItEachTime(t *testi
 	if s := r.Inconclusive[0].Suspicion; s == nil || s.ID != "1" || s.Reproduced != 1 {
 		t.Errorf("what did not show again is kept as %+v", s)
 	}
-	if len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != "diverged showed in 1 of 3 runs" || r.Inconclusive[0].Fault.Kind != fault.Conflict {
+	if len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != "diverged showed in 1 of 4 runs" || r.Inconclusive[0].Fault.Kind != fault.Conflict {
 		t.Errorf("inconclusive %+v", r.Inconclusive)
 	}
 }

@@ -20,6 +20,9 @@ const (
 	// mostPerProcessor is how many labs a processor has at most. Beyond it they gain
 	// little: starting them takes longer than they save.
 	mostPerProcessor = 4
+	// mostLabs is how many there are at most, as --workers has it: each has loopback
+	// addresses of its own, and there are 200 of those on a machine.
+	mostLabs = 64
 	// worthStarting is how many faults there have to be for a lab more to save more
 	// time than its start takes.
 	worthStarting = 10
@@ -30,11 +33,12 @@ const (
 // Memory is what the machine has left in bytes, 0 if that is not known, and work
 // how many labs have enough to do.
 func size(processors int, cost lab.Cost, memory int64, work int) int {
+	processors = min(processors, mostLabs)
 	if cost.Busy <= 0 {
 		return processors
 	}
 	n := int(goal * float64(processors) / (hurry * cost.Busy))
-	n = min(n, mostPerProcessor*processors, work)
+	n = min(n, mostPerProcessor*processors, mostLabs, work)
 	if memory > 0 && cost.Memory > 0 {
 		n = min(n, int(memory/2/cost.Memory)) // half is left to controllers and all else
 	}

@@ -26,7 +26,8 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 		"little to do":             {2, small, 16 * gigabyte, 3, 3},
 		"nothing to do":            {2, small, 16 * gigabyte, 0, 2},
 		"a cost that is unknown":   {2, lab.Cost{}, 16 * gigabyte, 20, 2},
-		"many processors":          {16, small, 64 * gigabyte, 200, 64},
+		"many processors":          {128, small, 640 * gigabyte, 200, 64},
+		"before anything is known": {128, lab.Cost{}, 0, 0, 64},
 	} {
 		if got := size(c.processors, c.cost, c.memory, c.work); got != c.want {
 			t.Errorf("%s: %d labs, want %d", name, got, c.want)
