@@ -14,17 +14,17 @@ import (
 type stage struct {
 	name   evidence.Stage
 	do     func(*run, context.Context) error
-	within time.Duration
+	halves time.Duration // of the patience that it takes
 }
 
-// stages go from the mildest to the strongest. Whoever needs more than time has
-// not got up by himself.
+// stages go from the mildest to the strongest; a slow controller gets more time.
+// Whoever needs more than time has not got up by himself.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
-	{evidence.Wait, nil, patience},
-	{evidence.Relist, (*run).relist, patience / 2},
-	{evidence.Restart, (*run).restart, patience},
-	{evidence.Poke, (*run).poke, patience / 2},
+	{evidence.Wait, nil, 2},
+	{evidence.Relist, (*run).relist, 1},
+	{evidence.Restart, (*run).restart, 2},
+	{evidence.Poke, (*run).poke, 1},
 }
 
 // heal says what was needed until the world was that of the reference.
@@ -41,7 +41,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		right := r.right
 		if s.name != evidence.AtOnce {
 			right = func(ctx context.Context, name string, step *scenario.Step) (bool, error) {
-				return r.becomes(ctx, name, step, s.within)
+				return r.becomes(ctx, name, step, s.halves*r.lesson.Patience/2)
 			}
 		}
 		ok, err := right(ctx, m.Name, step)

@@ -210,6 +210,12 @@ func (l *Lab) file(name string, data []byte) (string, error) {
 
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// patience is how long a stage of healing may take. A client waits up to a
-// second where it is told to, and back-off after a few failures is shorter.
-const patience = 4 * time.Second
+const (
+	// patience is how long a stage of healing may take, at least. A client waits up
+	// to a second where it is told to, and back-off after a few failures is shorter.
+	patience = 4 * time.Second
+	// tries is how often a controller has to try if a request fails three times, and
+	// mostPatience what a stage may take at most.
+	tries        = 4
+	mostPatience = 20 * time.Second
+)

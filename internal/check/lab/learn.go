@@ -40,6 +40,8 @@ type Lesson struct {
 	// Streams how many watches a controller at rest has at least.
 	Window  time.Duration `json:"window"`
 	Streams int           `json:"streams"`
+	// Patience is how long a stage of healing may take.
+	Patience time.Duration `json:"patience"`
 	// Writes is how many effective writes the controller did, Took how long one
 	// run takes, without the time that the world is watched at rest.
 	Writes int           `json:"writes"`
@@ -95,7 +97,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			break
 		}
 	}
-	lesson.Runs = len(runs)
+	lesson.Runs, lesson.Patience = len(runs), patienceFor(runs)
 	for _, out := range runs {
 		// What one run had to wait for the machine is no pause of the controller's.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
@@ -166,6 +168,22 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		}
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
+}
+
+// patienceFor is long enough for a slow controller to try as often as the longest
+// fault has it fail, and once more.
+func patienceFor(runs []*evidence.Run) time.Duration {
+	longest := time.Duration(0)
+	for _, out := range runs {
+		for _, step := range out.Steps[min(1, len(out.Steps)):] { // the first is the start of a process
+			for _, change := range out.History.Changes {
+				if change.Revision > step.Began && change.Revision <= step.Rested && counts(change.Ref) && !follows(change.Ref) {
+					longest = max(longest, change.At-step.BeganAt)
+				}
+			}
+		}
+	}
+	return min(max(patience, tries*longest), mostPatience)
 }
 
 // follows says that upstream's own controllers write the object, at their leisure,

@@ -44,6 +44,16 @@ func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
 	}
 }
 
+func TestPatienceIsThatOfAControllerThatHasToTryFourTimes(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: patience, time.Second: 4 * time.Second, 3 * time.Second: 12 * time.Second, time.Minute: mostPatience,
+	} {
+		if got := patienceFor([]*evidence.Run{paused(time.Millisecond), paused(took)}); got != want {
+			t.Errorf("of one that takes %v: %v, want %v", took, got, want)
+		}
+	}
+}
+
 func TestWindowIsWhatTheScenarioSays(t *testing.T) {
 	sc := &scenario.Scenario{Rest: scenario.Rest{Quiet: scenario.Duration(5 * time.Second)}}
 	if got := window(paused(time.Millisecond), sc); got != 5*time.Second {

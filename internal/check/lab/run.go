@@ -283,7 +283,7 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 // strike applies a fault that belongs to a moment of rest, once the world is as it
 // should be then.
 func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step) (rested bool, err error) {
-	right, err := r.becomes(ctx, m.Name, step, patience)
+	right, err := r.becomes(ctx, m.Name, step, r.lesson.Patience)
 	if err != nil {
 		return false, err
 	}
