@@ -119,7 +119,7 @@ test-check: ## The same with a budget, in CI's size
 	$(MAKE) check-operators BUDGET=60s
 
 .PHONY: bugs
-bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (ten to twenty minutes)
+bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (twenty minutes)
 	cd bugs && go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
 
 .PHONY: bugs-ready

@@ -33,12 +33,8 @@ func (l *Log) Record(e Entry) {
 }
 
 // Entries returns what was recorded so far.
-func (l *Log) Entries() []Entry { return l.Since(0) }
-
-// Since returns what was recorded after the entry of number seq.
-func (l *Log) Since(seq int64) []Entry {
+func (l *Log) Entries() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from := min(max(seq, 0), int64(len(l.entries)))
-	return append([]Entry(nil), l.entries[from:]...)
+	return append([]Entry(nil), l.entries...)
 }
