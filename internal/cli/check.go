@@ -102,6 +102,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder of CustomResourceDefinitions")
 	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder of the service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder of webhook configurations")
+	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port at which the controller serves webhooks (default: found, or 9443)")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder of samples (default: config/samples)")
 	fs.StringArrayVar(&f.args, "args", nil, "argument to add to the manager's; may be repeated")
 	fs.StringArrayVar(&f.env, "env", nil, "NAME=VALUE to add to its environment; may be repeated")
@@ -185,6 +186,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	if f.workers < 0 || f.workers > 64 {
 		return o, fmt.Errorf("--workers is %d; it may be 1 to 64, or 0 for as many as the machine has room for", f.workers)
 	}
+	if port := f.project.WebhookPort; port < 0 || port > 65535 {
+		return o, fmt.Errorf("--webhook-port is %d; it may be 1 to 65535, or 0 for the one that is found", port)
+	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {
 		if flag := fs.Lookup(name); flag.Changed {
@@ -265,7 +269,7 @@ func valuesOf(flag *pflag.Flag) []string {
 // subjectFlags are those of the flags that say what is checked and in which
 // world, for a finding's file.
 var subjectFlags = []string{
-	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "samples", "args", "env", "election", "profile", "old-server",
+	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server",
 }
 
 // check does it, with progress.
@@ -307,15 +311,10 @@ func (f *checkFlags) findSubject(ctx context.Context, o *check.Options, stdio St
 		if err := p.Build(ctx, filepath.Join(o.Dir, "manager"), stdio.Err); err != nil {
 			return err
 		}
-	} else if p.Subject.Command, err = absolute(f.command); err != nil {
-		return err
 	}
 	o.Subject = p.Subject
 	o.Subject.Name = p.Name
 	o.Sources = sourcesOf(p)
-	if len(f.command) > 0 && f.project.CRDs != "" {
-		o.Subject.Env = append(o.Subject.Env, f.env...)
-	}
 	if len(f.election) > 0 {
 		o.Subject.Election = f.election
 	}
@@ -331,18 +330,17 @@ func (f *checkFlags) findSubject(ctx context.Context, o *check.Options, stdio St
 }
 
 func (f *checkFlags) readProject(ctx context.Context) (*project.Project, error) {
-	if len(f.command) > 0 && f.project.CRDs != "" {
-		if f.project.Webhooks != "" {
-			return nil, errors.New("--webhooks: where a command after -- serves them is not known; leave it out, or check the project that the command is built from")
-		}
-		paths := slices.DeleteFunc([]string{f.project.CRDs, f.project.RBAC}, func(path string) bool { return path == "" })
-		p, err := project.FromManifests(paths...)
-		if err == nil {
-			p.Name = filepath.Base(f.command[0])
-		}
-		return p, err
-	}
 	options := f.project
-	options.Dir, options.Args, options.Env, options.Command = f.dir, f.args, f.env, f.command
+	options.Dir, options.Args, options.Env = f.dir, f.args, f.env
+	if len(f.command) == 0 {
+		return project.Load(ctx, options)
+	}
+	var err error
+	if options.Command, err = absolute(f.command); err != nil {
+		return nil, err
+	}
+	if options.CRDs != "" {
+		return project.FromManifests(options)
+	}
 	return project.Load(ctx, options)
 }

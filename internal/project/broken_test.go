@@ -165,7 +165,8 @@ items:
   subjects: [{kind: ServiceAccount, name: pilot}]
 `,
 	})
-	p, err := project.FromManifests(filepath.Join(dir, "crds"), filepath.Join(dir, "rbac"))
+	command := []string{"sh"}
+	p, err := project.FromManifests(project.Options{Dir: dir, CRDs: "crds", RBAC: "rbac", Command: command})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ items:
 		t.Errorf("roles: %v", p.Subject.Roles)
 	}
 	for _, path := range []string{filepath.Join(dir, "absent"), t.TempDir()} {
-		if _, err := project.FromManifests(path); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := project.FromManifests(project.Options{CRDs: path, Command: command}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("of %s: %v", path, err)
 		}
 	}

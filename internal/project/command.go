@@ -60,7 +60,7 @@ func (p *Project) compose(program string, flags map[string]flagInfo) {
 }
 
 // useCommand takes what a person wants started as it is. Where it listens for
-// webhooks and where it looks for certificates, only conventions tell.
+// webhooks only its flags, --webhook-port and conventions tell.
 func (p *Project) useCommand() error {
 	program := p.options.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
@@ -73,16 +73,40 @@ func (p *Project) useCommand() error {
 	if program, err = filepath.Abs(program); err != nil {
 		return fmt.Errorf("the command %s: %w", p.options.Command[0], err)
 	}
-	c := &composer{p: p, given: parseArguments(p.options.Command[1:], nil)}
+	args := slices.Concat(p.options.Command[1:], p.options.Args)
+	c := &composer{p: p, given: parseArguments(args, nil)}
 	if p.manager != nil {
 		c.env = slices.Clone(p.manager.env)
 	}
 	s := &p.Subject
-	s.Webhook = c.webhook()
-	s.Webhook.Args = nil
-	s.Command = append(append([]string{program}, p.options.Command[1:]...), p.options.Args...)
+	if s.Webhook, err = c.webhookOfCommand(args); err != nil {
+		return err
+	}
+	s.Command = append([]string{program}, args...)
 	s.Env = slices.Concat(c.env, p.options.Env)
 	return nil
+}
+
+// webhookOfCommand is webhook for a command, to which nothing is added: it looks
+// for its certificate where it says $(CERTS), or else where controller-runtime
+// does.
+func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
+	const certs = "$(" + subject.Certs + ")"
+	says := func(text string) bool { return strings.Contains(text, certs) }
+	folder := c.value(certFlags)
+	if folder == "" && (slices.ContainsFunc(args, says) || slices.ContainsFunc(c.p.options.Env, says)) {
+		folder = certs
+	}
+	w := c.webhook()
+	w.Args = nil
+	switch {
+	case w.Port == 0 || folder == "":
+		return w, nil
+	case !says(folder):
+		return w, fmt.Errorf("the command looks for the certificate of its webhooks in %s: write '%s' there, for a folder with tls.crt and tls.key that is made for each run", folder, certs)
+	}
+	w.CertDir = folder
+	return w, nil
 }
 
 // has returns the flag of these names that the program knows, or was given.
@@ -186,6 +210,9 @@ func (c *composer) webhook() subject.Webhook {
 }
 
 func (c *composer) webhookPort() int {
+	if port := c.p.options.WebhookPort; port > 0 {
+		return port
+	}
 	flag := c.has(portFlags)
 	for _, text := range []string{c.value(portFlags), c.known[flag].Default} {
 		if port, err := strconv.Atoi(text); err == nil && port > 0 {

@@ -45,6 +45,9 @@ type Options struct {
 	// Command is started as it is instead of a manager that is built; then no
 	// main package is looked for, and Build does nothing.
 	Command []string
+	// WebhookPort is where it serves its webhooks, --webhook-port; 0 means that
+	// its flags, its Pod or controller-runtime's default say it.
+	WebhookPort int
 }
 
 // The flags that say what was not found.
@@ -53,6 +56,7 @@ const (
 	flagCRDs          = "--crds"
 	flagRBAC          = "--rbac"
 	flagWebhooks      = "--webhooks"
+	flagWebhookPort   = "--webhook-port"
 	flagSamples       = "--samples"
 	flagKustomization = "--kustomization"
 	flagArgs          = "--args"
@@ -120,28 +124,33 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	return p, nil
 }
 
-// FromManifests describes a controller by its manifests alone: files, folders of
-// YAML, or kustomizations. Who starts it sets Subject.Command.
-func FromManifests(paths ...string) (*Project, error) {
-	p := &Project{Name: "controller"}
-	dir, err := filepath.Abs("")
+// FromManifests describes a command by manifests alone: CRDs, RBAC and Webhooks
+// of the options, which are files, folders of YAML, or kustomizations.
+func FromManifests(o Options) (*Project, error) {
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
-	p.Dir = dir
+	p := &Project{Dir: dir, Name: filepath.Base(o.Command[0]), options: o}
 	var docs []document
-	for _, path := range paths {
-		more, err := p.read(path)
+	for _, given := range []struct{ flag, path string }{{flagCRDs, o.CRDs}, {flagRBAC, o.RBAC}, {flagWebhooks, o.Webhooks}} {
+		if given.path == "" {
+			continue
+		}
+		more, err := p.read(given.path)
 		if err != nil {
-			return nil, fmt.Errorf("reading manifests: %w", err)
+			return nil, fmt.Errorf("%s %s: %w", given.flag, given.path, err)
 		}
 		if len(more) == 0 {
-			return nil, fmt.Errorf("reading manifests: there is no object in %s", path)
+			return nil, fmt.Errorf("%s %s: there is no object in it", given.flag, given.path)
 		}
 		docs = append(docs, more...)
 	}
 	if err := p.describe(docs, layout{}); err != nil {
 		return nil, err
+	}
+	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {
+		return nil, fmt.Errorf("%s %s: there is no webhook behind a service in it", flagWebhooks, o.Webhooks)
 	}
 	return p, nil
 }

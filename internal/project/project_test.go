@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -277,5 +278,68 @@ func TestACommandIsStartedAsItIs(t *testing.T) {
 	}
 	if _, err := project.Load(t.Context(), project.Options{Dir: dir, Command: []string{"./absent"}}); err == nil || !strings.Contains(err.Error(), "./absent") {
 		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+const hook = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: ships}
+webhooks:
+- name: ships.sea.example.com
+  clientConfig: {service: {name: ships, namespace: sea, path: /mutate}}
+`
+
+func TestACommandSaysWhereItServesWebhooks(t *testing.T) {
+	const conventional = "$(CERTS)/k8s-webhook-server/serving-certs"
+	for _, c := range []struct {
+		name string
+		args []string
+		env  []string
+		port int
+		want subject.Webhook
+	}{
+		{"as controller-runtime does", nil, nil, 0, subject.Webhook{Port: 9443, CertDir: conventional}},
+		{"by its own flags", []string{"--webhook-port=7443", "--cert-dir", "$(CERTS)/tls"}, nil, 0, subject.Webhook{Port: 7443, CertDir: "$(CERTS)/tls"}},
+		{"by words of its own", []string{"serve", "$(CERTS)/tls.crt"}, nil, 8443, subject.Webhook{Port: 8443, CertDir: "$(CERTS)"}},
+		{"by its environment", nil, []string{"TLS=$(CERTS)"}, 0, subject.Webhook{Port: 9443, CertDir: "$(CERTS)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := project.FromManifests(project.Options{
+				Dir:  tree(t, map[string]string{"crd.yaml": otherCRD, "hook.yaml": hook}),
+				CRDs: "crd.yaml", Webhooks: "hook.yaml", WebhookPort: c.port, Command: append([]string{"sh"}, c.args...), Env: c.env,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, p.Subject.Webhook); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.args, p.Subject.Command[1:], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("its arguments were changed, -want +got:\n%s", diff)
+			}
+			if tmp := slices.Contains(p.Subject.Env, "TMPDIR=$(CERTS)"); c.want.CertDir == conventional && !tmp {
+				t.Errorf("controller-runtime does not find the certificate: %q", p.Subject.Env)
+			}
+		})
+	}
+}
+
+func TestACertificateIsPutIntoNoFolderOfAPerson(t *testing.T) {
+	_, err := project.FromManifests(project.Options{
+		Dir:  tree(t, map[string]string{"crd.yaml": otherCRD, "hook.yaml": hook}),
+		CRDs: "crd.yaml", Webhooks: "hook.yaml", Command: []string{"sh", "--cert-dir=/home/me/tls"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "/home/me/tls") || !strings.Contains(err.Error(), "'$(CERTS)'") {
+		t.Errorf("the error is: %v", err)
+	}
+}
+
+func TestWebhooksOfACommandWithoutAnyAreRefused(t *testing.T) {
+	_, err := project.FromManifests(project.Options{
+		Dir:  tree(t, map[string]string{"crd.yaml": otherCRD}),
+		CRDs: "crd.yaml", Webhooks: "crd.yaml", Command: []string{"sh"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "--webhooks crd.yaml") {
+		t.Errorf("the error is: %v", err)
 	}
 }

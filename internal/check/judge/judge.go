@@ -11,6 +11,7 @@
 package judge
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -209,6 +210,11 @@ func isWrite(e *trace.Entry) bool {
 // got to know.
 func succeeded(e *trace.Entry) bool {
 	return e.Call.Code >= 200 && e.Call.Code < 300 && !e.Call.Injected
+}
+
+// conflicted says that the server had something newer than the client knew.
+func conflicted(e *trace.Entry) bool {
+	return e.Call.Code == http.StatusConflict && !e.Call.Injected
 }
 
 // world is the canonical state at a revision.

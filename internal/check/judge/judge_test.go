@@ -133,10 +133,19 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 			s.puts(driver, `Widget.x default/w {"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}},"spec":{"n":1}}`).puts(one, widget)
 		}, "DIVERGED", "check.koboshi.dev/touched"},
 		"an old leader that writes": {do(fault.LoseLease, "create", ""), func(s *story) {
-			s.step("create").puts(driver, widget).puts(one, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"a"}}`)
-			s.puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(two, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"b"}}`)
+			leads(leads(right(s), one), two)
 			s.at += time.Second
 			s.puts(one, owned("child", `"labels":{"x":"y"},`)).puts(two, owned("child", ""))
+		}, "SPLIT BRAIN", "the old leader still writes PUT configmaps default/child"},
+		"an old leader that writes what the new one has written already": {do(fault.LoseLease, "create", ""), func(s *story) {
+			leads(leads(right(s), one), two).puts(two, owned("child", ""))
+			s.at += time.Second
+			s.call(one, "patch", cm("child"), 200, s.rev)
+		}, "SPLIT BRAIN", "the old leader still writes PATCH configmaps default/child"},
+		"an old leader that meets a conflict": {do(fault.LoseLease, "create", ""), func(s *story) {
+			leads(leads(right(s), one), two).puts(two, owned("child", ""))
+			s.at += time.Second
+			s.call(one, "update", cm("child"), 409, 0)
 		}, "SPLIT BRAIN", "the old leader still writes PUT configmaps default/child"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +175,11 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 // right is the first step as it should be.
 func right(s *story) *story {
 	return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+}
+
+// leads has an instance take the Lease.
+func leads(s *story, who string) *story {
+	return s.puts(who, fmt.Sprintf(`Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":%q}}`, who))
 }
 
 func TestWhatIsLegalIsNoFinding(t *testing.T) {
@@ -215,8 +229,16 @@ func TestWhatIsLegalIsNoFinding(t *testing.T) {
 		}},
 		"the exit of an old leader": {do(fault.LoseLease, "create", ""), func(s *story) { right(s).exits(one, 1, "leader election lost") }},
 		"a new leader that writes": {do(fault.LoseLease, "create", ""), func(s *story) {
-			right(s).puts(one, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"a"}}`).puts(two, `Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":"b"}}`)
+			leads(leads(right(s), one), two)
 			s.puts(two, owned("child", `"labels":{"x":"y"},`)).puts(two, owned("child", ""))
+		}},
+		"an old leader that writes what a standby writes, too": {do(fault.LoseLease, "create", ""), func(s *story) {
+			leads(right(s), one)
+			s.call(two, "patch", cm("certificates"), 200, s.rev)
+			s.at += time.Second
+			leads(s, two)
+			s.at += time.Second
+			s.call(one, "patch", cm("certificates"), 200, s.rev)
 		}},
 		"it catches up with a few applies": {killedAt("create"), func(s *story) {
 			right(s)

@@ -16,7 +16,8 @@ import (
 const atOnce = 100 * time.Millisecond
 
 // splitBrain finds writes of an instance that had held a Lease, after another one
-// had taken it.
+// had taken it. That the new leader was faster, so that nothing was left to change
+// or the write met a conflict, is luck.
 func splitBrain(in *input) []Finding {
 	if in.run.Fault == nil || in.run.Fault.Kind != fault.LoseLease {
 		return nil
@@ -25,13 +26,19 @@ func splitBrain(in *input) []Finding {
 	if fresh == "" {
 		return nil
 	}
+	standby := map[trace.Target]bool{} // what is written without leading
 	var writes []trace.Entry
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
-		if e.Instance != old || !isWrite(e) || !succeeded(e) || e.At-e.Call.Took <= at+atOnce || !in.changed(e) {
+		if !isWrite(e) || !succeeded(e) && !conflicted(e) {
 			continue
 		}
-		writes = append(writes, *e)
+		switch began := e.At - e.Call.Took; {
+		case e.Instance == fresh && began < at:
+			standby[e.Call.Target] = true
+		case e.Instance == old && began > at+atOnce && !standby[e.Call.Target]:
+			writes = append(writes, *e)
+		}
 	}
 	if len(writes) == 0 {
 		return nil

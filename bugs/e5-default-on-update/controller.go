@@ -1,0 +1,136 @@
+// Package e5 is class E5: what the webhook of a kind fills in turns an apply of
+// the same configuration into a change.
+package e5
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/koboshi-dev/koboshi/bugs/internal/object"
+)
+
+// TrainingSpec is what a person wants.
+type TrainingSpec struct {
+	Workers int64 `json:"workers,omitempty"`
+}
+
+// TrainingStatus is what there is.
+type TrainingStatus struct {
+	Workers int64 `json:"workers,omitempty"`
+}
+
+// Training is work for a Gang.
+type Training = object.Object[TrainingSpec, TrainingStatus]
+
+// GangSpec is a number of equal workers.
+type GangSpec struct {
+	Workers  int64    `json:"workers,omitempty"`
+	Retries  int64    `json:"retries,omitempty"`
+	Template Template `json:"template"`
+}
+
+// Template is one worker.
+type Template struct {
+	// Metadata has a field that is written when it is empty, too, as the one of
+	// every Kubernetes type had until 1.34. The definition of Gang does not know it.
+	Metadata struct {
+		CreationTimestamp *metav1.Time `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Image string `json:"image,omitempty"`
+}
+
+// Gang is made of each Training.
+type Gang = object.Object[GangSpec, struct{}]
+
+type reconciler struct {
+	client.Client
+	live client.Reader
+}
+
+// Setup adds the controller and its webhook to a manager.
+func Setup(mgr ctrl.Manager, repaired bool) error {
+	object.Register[TrainingSpec, TrainingStatus]("Training")
+	object.Register[GangSpec, struct{}]("Gang")
+	needed := always
+	if repaired {
+		needed = whenMade
+	}
+	handler := &defaulter{admission.NewDecoder(mgr.GetScheme()), needed}
+	mgr.GetWebhookServer().Register("/default-gang", &admission.Webhook{Handler: handler})
+	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	return ctrl.NewControllerManagedBy(mgr).Named("e5").For(&Training{}).Owns(&Gang{}).Complete(r)
+}
+
+// defaulter is the webhook of Gang.
+type defaulter struct {
+	admission.Decoder
+	needed func(admissionv1.Operation) bool
+}
+
+// Handle fills in what was left open, and answers with the difference.
+func (d *defaulter) Handle(_ context.Context, req admission.Request) admission.Response {
+	if !d.needed(req.Operation) {
+		return admission.Allowed("")
+	}
+	var g Gang
+	if err := d.Decode(req, &g); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if g.Spec.Retries == 0 {
+		g.Spec.Retries = 3
+	}
+	defaulted, err := json.Marshal(&g)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, defaulted)
+}
+
+// Reconcile applies the Gang. To apply what is there already is no change, and no
+// event comes of it.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var t Training
+	if err := r.live.Get(ctx, req.NamespacedName, &t); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !t.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // the garbage collector has the rest
+	}
+	gang := client.ApplyConfigurationFromUnstructured(gang(&t))
+	if err := r.Apply(ctx, gang, client.FieldOwner("training"), client.ForceOwnership); err != nil {
+		return ctrl.Result{}, err
+	}
+	if t.Status.Workers == t.Spec.Workers {
+		return ctrl.Result{}, nil
+	}
+	t.Status.Workers = t.Spec.Workers
+	return ctrl.Result{}, r.Status().Update(ctx, &t)
+}
+
+func gang(t *Training) *unstructured.Unstructured {
+	owner := metav1.NewControllerRef(t, object.Version.WithKind("Training"))
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": object.Version.String(),
+		"kind":       "Gang",
+		"metadata": map[string]any{
+			"namespace": t.Namespace,
+			"name":      t.Name,
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": owner.APIVersion, "kind": owner.Kind, "name": owner.Name, "uid": string(owner.UID),
+				"controller": true, "blockOwnerDeletion": true,
+			}},
+		},
+		"spec": map[string]any{
+			"workers":  t.Spec.Workers,
+			"template": map[string]any{"image": "trainer:v1"},
+		},
+	}}
+}
