@@ -14,6 +14,7 @@ import (
 	e1 "github.com/koboshi-dev/koboshi/bugs/e1-normalised"
 	e2 "github.com/koboshi-dev/koboshi/bugs/e2-map-order"
 	e3 "github.com/koboshi-dev/koboshi/bugs/e3-own-status"
+	e4 "github.com/koboshi-dev/koboshi/bugs/e4-pending-handler"
 	e5 "github.com/koboshi-dev/koboshi/bugs/e5-default-on-update"
 	f1 "github.com/koboshi-dev/koboshi/bugs/f1-all-finalizers"
 	f2 "github.com/koboshi-dev/koboshi/bugs/f2-cleanup-ignored"
@@ -37,6 +38,7 @@ var controllersB = map[string]setup{
 	"e1": e1.Setup,
 	"e2": e2.Setup,
 	"e3": e3.Setup,
+	"e4": e4.Setup,
 	"e5": e5.Setup,
 	"f1": f1.Setup,
 	"f2": f2.Setup,

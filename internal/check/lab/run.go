@@ -178,7 +178,7 @@ func (r *run) do1(ctx context.Context, step *scenario.Step) error {
 				return gone // that is why
 			}
 			if r.lesson == nil {
-				return &StepError{r.scenario.Name, step.Name, err}
+				return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err, late: true}
 			}
 			r.out.Steps[len(r.out.Steps)-1].Failed = append(r.out.Steps[len(r.out.Steps)-1].Failed, err.Error())
 		}
@@ -211,6 +211,8 @@ func (e *GoneError) Error() string {
 type StepError struct {
 	Scenario, Step string
 	Err            error
+
+	late bool // it was done, and what it waits for has not come
 }
 
 func (e *StepError) Error() string {
@@ -232,13 +234,19 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	limited, cancel := context.WithTimeout(ctx, r.timeout())
 	err := do(limited)
 	cancel()
-	if err != nil {
+	var late *StepError
+	if err != nil && (!errors.As(err, &late) || !late.late) {
 		return err
 	}
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	if step != nil && !r.knock.holding() {
+	// Of a controller that never comes to rest that is the thing to say.
+	loops := m.Restless && r.lesson == nil
+	if late != nil && !loops {
+		return late
+	}
+	if step != nil && !r.knock.holding() && !loops {
 		if err := r.expectations(ctx, m, step); err != nil {
 			return err
 		}
@@ -329,7 +337,7 @@ func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario
 			m.Failed = append(m.Failed, failed...)
 			return nil
 		case time.Now().After(deadline):
-			return &StepError{r.scenario.Name, step.Name, fmt.Errorf("without any fault, what is expected does not hold: %s", failed[0])}
+			return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: fmt.Errorf("without any fault, what is expected does not hold: %s", failed[0])}
 		}
 		select {
 		case <-store:
