@@ -187,7 +187,7 @@ func (c *check) learn(ctx context.Context) error {
 
 // learnAll learns one scenario at least, and the others while there is time.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
-	c.Observer.Phase(fmt.Sprintf("learning what %s comes to without a fault", count(len(scenarios), "scenario")))
+	c.Observer.Phase(fmt.Sprintf("learning %s without a fault", count(len(scenarios), "scenario")))
 	c.Observer.Total(len(scenarios))
 	return c.fleet.each(ctx, len(scenarios), func(ctx context.Context, w *worker, i int) error {
 		sc, began := scenarios[i], time.Now()

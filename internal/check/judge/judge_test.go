@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -469,5 +470,30 @@ func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
 	}
 	if missing, unused := Permissions(&subject.Subject{}, nil); missing != nil || unused != nil {
 		t.Error("an administrator has verdicts about RBAC")
+	}
+}
+
+func TestWhoWatchesNeedsNoGetAndListToBeSeen(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		watches bool
+		want    []string
+	}{
+		{"it watches", true, nil},
+		{"it asks for nothing", false, []string{"manager: get, list, watch on configmaps was never used"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := right(tell(t))
+			if c.watches {
+				s.call(one, "watch", cm(""), 200, 0)
+			}
+			role := subject.Role{Name: "manager", Object: unstructured.Unstructured{Object: map[string]any{"rules": []any{
+				map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get", "list", "watch"}},
+			}}}}
+			who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
+			if _, unused := Permissions(who, []*evidence.Run{s.end()}); !slices.Equal(unused, c.want) {
+				t.Errorf("unused: %q", unused)
+			}
+		})
 	}
 }
