@@ -473,6 +473,21 @@ func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
 	}
 }
 
+func TestAnApplyThatCreatesUsesThePermissionToCreate(t *testing.T) {
+	s := tell(t)
+	s.step("create").puts(driver, widget)
+	s.call(one, "patch", cm("applied"), 201, 0)
+	s.call(one, "patch", state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "p"}, 200, 0)
+	role := subject.Role{Name: "manager", Object: unstructured.Unstructured{Object: map[string]any{"rules": []any{
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "pods"}, "verbs": []any{"create", "patch"}},
+	}}}}
+	who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
+	_, unused := Permissions(who, []*evidence.Run{s.end()})
+	if want := []string{"manager: create on pods was never used"}; !slices.Equal(unused, want) {
+		t.Errorf("unused: %q", unused)
+	}
+}
+
 func TestWhoWatchesNeedsNoGetAndListToBeSeen(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"sort"
@@ -49,6 +50,12 @@ type asked struct {
 	call *trace.Call
 	step string
 	run  *evidence.Run
+}
+
+// creates says that the API server asked for the permission to create, too: it
+// does of an apply, and of an update that may create, if the object was not there.
+func (a asked) creates() bool {
+	return (a.verb == "patch" || a.verb == "update") && a.call.Code == http.StatusCreated
 }
 
 // allRequests goes through all requests of the controller in all runs.
@@ -167,7 +174,7 @@ func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []stri
 	var unused []string
 	for _, verb := range r.verbs {
 		used := slices.ContainsFunc(all, func(a asked) bool {
-			return matches(verb, a.verb) && matches(group, a.group) && matchesResource(resource, a) &&
+			return (matches(verb, a.verb) || verb == "create" && a.creates()) && matches(group, a.group) && matchesResource(resource, a) &&
 				(namespace == "" || a.call.Target.Namespace == namespace) &&
 				(len(r.names) == 0 || a.call.Target.Name == "" || slices.Contains(r.names, a.call.Target.Name))
 		})
