@@ -38,10 +38,14 @@ type front struct {
 	requests atomic.Int64
 	writes   atomic.Int64
 	last     atomic.Int64 // nanoseconds since 1970
+
+	reading sync.Mutex
+	reads   map[string]time.Time // when each was asked for last
+	again   time.Time
 }
 
 func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *front {
-	f := &front{log: l, decider: d, instance: instance, changed: &signal{}}
+	f := &front{log: l, decider: d, instance: instance, changed: &signal{}, reads: map[string]time.Time{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.gate = newGate(f.changed.fire)
 	return f
@@ -98,6 +102,9 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	if !a.endless() {
 		f.inFlight.Add(1)
 	}
+	if a.verb == "get" || a.verb == "list" {
+		f.read(r, a)
+	}
 	f.touch()
 	return &trace.Call{
 		ID:          f.calls.Add(1),
@@ -109,6 +116,21 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 		UserAgent:   r.UserAgent(),
 		RequestSize: max(r.ContentLength, 0),
 	}
+}
+
+// read notes that the same is asked again. Leases are read for ever, and the next
+// page of a list is not the same.
+func (f *front) read(r *http.Request, a asked) {
+	if a.target.Resource == "" || a.target.Resource == "leases" || r.URL.Query().Get("continue") != "" {
+		return
+	}
+	key := a.verb + " " + r.URL.Path
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	if before := f.reads[key]; before.After(f.again) {
+		f.again = before
+	}
+	f.reads[key] = time.Now()
 }
 
 func (f *front) end(a asked) {
@@ -148,6 +170,9 @@ func (f *front) activity() Activity {
 	if last := f.last.Load(); last > 0 {
 		a.LastRequest = time.Unix(0, last)
 	}
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	a.AskedAgain = f.again
 	return a
 }
 
@@ -161,6 +186,10 @@ type Activity struct {
 	// LastRequest is when the last request that is no event of a watch came or
 	// was answered; zero if there was none.
 	LastRequest time.Time
+	// AskedAgain is the latest time since which something was read twice. Of a
+	// client that only asks from time to time it tells that it has been through
+	// all that it does since then; zero if nothing was read twice.
+	AskedAgain time.Time
 	// Streams are the watches that are open.
 	Streams []Stream
 	// Requests and Writes count all that ever came.

@@ -301,16 +301,19 @@ func (f *checkFlags) findSubject(ctx context.Context, o *check.Options, stdio St
 	if err != nil {
 		return err
 	}
-	if len(f.command) == 0 || f.verbose {
-		for _, note := range p.Notes {
-			progress.Note(note)
+	told := 0
+	tell := func() {
+		for ; told < len(p.Notes) && (len(f.command) == 0 || f.verbose); told++ {
+			progress.Note(p.Notes[told])
 		}
 	}
+	tell()
 	if len(f.command) == 0 {
 		progress.Phase("building " + p.Name)
 		if err := p.Build(ctx, filepath.Join(o.Dir, "manager"), stdio.Err); err != nil {
 			return err
 		}
+		tell() // what its flags have shown
 	}
 	o.Subject = p.Subject
 	o.Subject.Name = p.Name

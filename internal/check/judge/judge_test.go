@@ -413,6 +413,11 @@ func TestWithoutAFault(t *testing.T) {
 			s.step("b").puts(driver, `Widget.x default/w {"spec":{"n":2},"status":{"syncs":2}}`)
 			s.step("back").puts(driver, `Widget.x default/w {"spec":{"n":1},"status":{"syncs":3}}`)
 		}, ""},
+		"a value that the controller's client spells otherwise": {again, func(s *story) {
+			s.step("a").puts(driver, `Widget.x default/w {"spec":{"every":"60s"}}`).puts(one, `Widget.x default/w {"metadata":{"finalizers":["x/y"]},"spec":{"every":"1m0s"}}`)
+			s.step("b").puts(driver, `Widget.x default/w {"metadata":{"finalizers":["x/y"]},"spec":{"every":"90s"}}`)
+			s.step("back").puts(driver, `Widget.x default/w {"metadata":{"finalizers":["x/y"]},"spec":{"every":"60s"}}`)
+		}, ""},
 		"an owner in another namespace": {again, func(s *story) {
 			s.step("a").puts(driver, widget).puts(one, `ConfigMap other/child {"metadata":{"owner:Widget.x default/w"}}`)
 		}, "DIVERGED"},

@@ -134,6 +134,9 @@ func unusedRules(s *subject.Subject, runs []*evidence.Run) []string {
 		for _, r := range rulesOf(role) {
 			for _, group := range r.groups {
 				for _, resource := range r.resources {
+					if role.Idle[strings.TrimSuffix(resource+"."+group, ".")] != "" {
+						continue
+					}
 					if verbs := r.unusedVerbs(group, resource, role.Namespace, all); len(verbs) > 0 {
 						unused = append(unused, unusedLine(role, group, resource, verbs))
 					}

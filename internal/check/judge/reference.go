@@ -106,8 +106,11 @@ func usable(runs []*evidence.Run) error {
 func (r *Reference) unsteady() string {
 	for _, step := range r.Scenario.Steps {
 		for _, m := range step.Apply {
-			if name := objectName(m.Object); name != "" && slices.Contains(r.Mask.Objects, name) {
-				return name
+			name := objectName(m.Object)
+			for _, name := range []string{name, inDefault(name)} {
+				if name != "" && slices.Contains(r.Mask.Objects, name) {
+					return name
+				}
 			}
 		}
 	}
@@ -130,6 +133,9 @@ func objectName(object map[string]any) string {
 	}
 	return kind + " " + name
 }
+
+// inDefault is the name of an object whose manifest names no namespace.
+func inDefault(name string) string { return strings.Replace(name, " ", " default/", 1) }
 
 func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]state.Snapshot) StepReference {
 	name := runs[0].Steps[i].Name

@@ -249,6 +249,7 @@ type activity struct {
 	starting    bool
 	inFlight    int
 	lastRequest time.Time
+	askedAgain  time.Time
 	requests    int64
 	writes      int64
 	streams     int // of the instance that has the fewest
@@ -266,6 +267,9 @@ func (c *controller) activity() (activity, error) {
 		a.writes += p.Writes
 		if p.LastRequest.After(a.lastRequest) {
 			a.lastRequest = p.LastRequest
+		}
+		if p.AskedAgain.After(a.askedAgain) {
+			a.askedAgain = p.AskedAgain
 		}
 		if streams := len(p.Streams); n == 0 || streams < a.streams {
 			a.streams = streams

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
@@ -144,28 +145,36 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 		// may be missing.
 		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, mostCareful))
 		r.jitter = newJitter(seed, n)
+		r.polls = lesson.Streams == 0
 	}
 	return r.do(ctx)
 }
 
 // window learns how long a pause within an activity may be: twice the longest
-// that was seen.
+// that was seen, but for those that rest waits for anyway.
 func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if quiet := time.Duration(sc.Rest.Quiet); quiet > 0 {
 		return quiet
 	}
 	longest := time.Duration(0)
 	for _, step := range out.Steps {
-		last := step.BeganAt
+		last, waits := step.BeganAt, map[state.Ref]bool{}
 		for _, change := range out.History.Changes {
 			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(change.Ref) || follows(change.Ref) {
 				continue
 			}
-			if step.Name != Started {
+			if step.Name != Started && len(waits) == 0 {
 				longest = max(longest, change.At-last)
 			}
 			last = change.At
+			if delete(waits, change.Ref); unfinished(change.Ref, change.After) {
+				waits[change.Ref] = true
+			}
 		}
+	}
+	if streamsOf(out) == 0 {
+		// Its pauses are those between two rounds of asking, which rest waits for.
+		longest = min(longest, firstWindow/2)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
@@ -228,6 +237,9 @@ func lastWrite(out *evidence.Run) string {
 		if c := out.Entries[i].Call; c != nil && writes(c.Verb) && counted(c.Target) {
 			return fmt.Sprintf("%s %s %s/%s again and again", c.Verb, c.Target.Resource, c.Target.Namespace, c.Target.Name)
 		}
+	}
+	if !slices.ContainsFunc(out.Entries, func(e trace.Entry) bool { return e.Call != nil }) {
+		return "the controller made no request; see whether it reads KUBECONFIG"
 	}
 	return "somebody writes again and again"
 }

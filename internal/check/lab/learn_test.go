@@ -1,8 +1,12 @@
 package lab
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -16,7 +20,7 @@ func paused(moments ...time.Duration) *evidence.Run {
 	out := &evidence.Run{Steps: []evidence.Step{
 		{Name: Started, Rested: 10},
 		{Name: "create", Began: 10, Rested: 100, BeganAt: began},
-	}}
+	}, Entries: []trace.Entry{{Call: &trace.Call{Verb: "watch", Code: 200}}}}
 	// Whatever was before the first step is about the start of a process.
 	out.History.Changes = append(out.History.Changes, state.Change{Revision: 5, At: time.Minute})
 	for i, at := range moments {
@@ -40,6 +44,41 @@ func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
 	} {
 		if got := window(test.out, &scenario.Scenario{}); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestOfAControllerThatWatchesNothingItsRoundsAreNoPauses(t *testing.T) {
+	out := paused(900*time.Millisecond, 1900*time.Millisecond)
+	out.Entries = nil
+	if got := window(out, &scenario.Scenario{}); got != firstWindow {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAJobIsUnfinishedUntilUpstreamHasSaidSo(t *testing.T) {
+	job := state.Ref{GroupKind: schema.GroupKind{Group: "batch", Kind: "Job"}, Namespace: "default", Name: "j"}
+	pod := state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "p"}
+	for _, c := range []struct {
+		name   string
+		ref    state.Ref
+		object string
+		want   bool
+	}{
+		{"a running Pod", pod, `{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]},"status":{"phase":"Running"}}`, false},
+		{"a Pod that has ended and is not counted", pod, `{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]},"status":{"phase":"Succeeded"}}`, true},
+		{"a Pod that is counted", pod, `{"metadata":{},"status":{"phase":"Failed"}}`, false},
+		{"a Job that counts", job, `{"status":{"uncountedTerminatedPods":{"succeeded":["x"]}}}`, true},
+		{"a Job that is decided", job, `{"status":{"uncountedTerminatedPods":{},"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, true},
+		{"a Job that is complete", job, `{"status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`, false},
+		{"a Job that waits for its Pods", job, `{"status":{"active":1}}`, false},
+	} {
+		var object state.Object
+		if err := json.Unmarshal([]byte(c.object), &object); err != nil {
+			t.Fatal(err)
+		}
+		if got := unfinished(c.ref, object); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 }
@@ -115,7 +154,11 @@ func TestRestlessRunSaysWhatIsWrittenLast(t *testing.T) {
 	if got := lastWrite(out); got != "patch widgets default/demo again and again" {
 		t.Errorf("%q", got)
 	}
-	if got := lastWrite(&evidence.Run{}); got != "somebody writes again and again" {
-		t.Errorf("of nothing: %q", got)
+	out.Entries = out.Entries[1:]
+	if got := lastWrite(out); got != "somebody writes again and again" {
+		t.Errorf("of others: %q", got)
+	}
+	if got := lastWrite(&evidence.Run{}); !strings.Contains(got, "made no request") {
+		t.Errorf("of one that asks nobody: %q", got)
 	}
 }

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -12,7 +14,7 @@ const (
 	// shortestWindow is the least time without a change after which a world is
 	// taken to be at rest, longestWindow the most that is learnt.
 	shortestWindow = 100 * time.Millisecond
-	longestWindow  = 3 * time.Second
+	longestWindow  = 4 * time.Second
 	// firstWindow is that of the first run, from which the window is learnt.
 	firstWindow = 700 * time.Millisecond
 	// silence is how long a controller may not ask for anything either; who asks
@@ -22,6 +24,12 @@ const (
 	// upTimeout is how long a controller may take until it watches something. One
 	// that only asks from time to time never does.
 	upTimeout = 3 * time.Second
+	// longestRound is how long a controller that watches nothing may take until it
+	// asks again. One that does so more rarely is not waited for.
+	longestRound = 10 * time.Second
+	// lingering is how long the first run waits for a controller that has not written
+	// anything in a step yet: what it has still to do, no pause before has told.
+	lingering = 4 * time.Second
 	// waking is how long after its last request, a watch most often, one that was
 	// started anew may take until it writes: client-go asks every 100 ms only whether
 	// its caches are full, one after the other.
@@ -76,10 +84,10 @@ func (r *run) unrest(began time.Time) (time.Duration, error) {
 		return 0, err
 	}
 	now := time.Now()
-	if a.starting || a.inFlight > 0 {
+	if a.starting || a.inFlight > 0 || len(r.lab.store.find(unfinished)) > 0 {
 		return r.window, nil
 	}
-	if up := now.Sub(a.begun); !r.down && a.streams < r.streams && (up < upTimeout || a.requests == 0) {
+	if up := now.Sub(a.begun); !r.down && !r.polls && a.streams < r.streams && (up < upTimeout || a.requests == 0) {
 		return r.window, nil
 	}
 	_, moved := r.lab.store.seen()
@@ -88,6 +96,12 @@ func (r *run) unrest(began time.Time) (time.Duration, error) {
 	}
 	still := now.Sub(moved)
 	left := r.window - still
+	if round := longestRound - still; round > left && !r.down && r.asksOnly(&a) && !a.askedAgain.After(moved) {
+		left = round
+	}
+	if linger := lingering - still; linger > left && r.learnsPauses() && a.writes == r.written {
+		left = linger
+	}
 	if asking := silence - now.Sub(a.lastRequest); asking > left && still < mostAsking*r.window {
 		left = asking
 	}
@@ -95,6 +109,44 @@ func (r *run) unrest(began time.Time) (time.Duration, error) {
 		left = asleep
 	}
 	return max(left, 0), nil
+}
+
+// learnsPauses says that this is a step of the first run of a scenario.
+func (r *run) learnsPauses() bool {
+	return r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down
+}
+
+// unfinished are Jobs, and Pods of them, of which upstream's controller still has
+// to say what became of them: it looks once a second.
+func unfinished(ref state.Ref, object state.Object) bool {
+	status, _ := object["status"].(map[string]any)
+	if ref.Kind == "Pod" && ref.Group == "" && (status["phase"] == "Succeeded" || status["phase"] == "Failed") {
+		metadata, _ := object["metadata"].(map[string]any)
+		finalizers, _ := metadata["finalizers"].([]any)
+		return slices.Contains(finalizers, any("batch.kubernetes.io/job-tracking"))
+	}
+	if ref.Kind != "Job" || ref.Group != "batch" {
+		return false
+	}
+	counting, _ := status["uncountedTerminatedPods"].(map[string]any)
+	reached := map[string]bool{}
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["status"] == "True" {
+			reached[fmt.Sprint(c["type"])] = true
+		}
+	}
+	decided := reached["SuccessCriteriaMet"] || reached["FailureTarget"]
+	return len(counting) > 0 || decided && !reached["Complete"] && !reached["Failed"]
+}
+
+// asksOnly says that the controller watches nothing. It is at rest when it has
+// asked the same twice since the last change, and so has done nothing in between.
+func (r *run) asksOnly(a *activity) bool {
+	if r.lesson != nil {
+		return r.lesson.Streams == 0
+	}
+	return r.polls || r.jitter == nil && a.streams == 0
 }
 
 // becomes waits until the world at rest is as in the reference, and says whether

@@ -26,7 +26,7 @@ const (
 	// stepTimeout is how long a step may take if the scenario does not say.
 	stepTimeout = 20 * time.Second
 	// faultyTimeout is how long all may take to come to rest in a run with a fault,
-	// before the stages of healing begin.
+	// before the stages of healing begin: at least, as a slow controller has longer.
 	faultyTimeout = 8 * time.Second
 	// idle is how long a world at rest is watched after a step, and catchingUp how
 	// long before that a controller may still read what it has written.
@@ -44,6 +44,8 @@ type run struct {
 
 	window  time.Duration
 	streams int
+	polls   bool  // while learning: it was seen to watch nothing
+	written int64 // how many writes there were when the step began
 	idle    time.Duration
 
 	began      time.Time
@@ -231,6 +233,9 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	r.step.enter(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
 	r.knock.stepBegins(name)
+	if now, err := r.controller.activity(); err == nil {
+		r.written = now.writes
+	}
 	limited, cancel := context.WithTimeout(ctx, r.timeout())
 	err := do(limited)
 	cancel()
@@ -269,7 +274,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	timeout := r.timeout()
 	if r.lesson != nil {
-		timeout = faultyTimeout
+		timeout = r.faultyTimeout()
 	}
 	rested, err := r.calm(ctx, m.Name, timeout)
 	if err != nil {
@@ -301,7 +306,7 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	if err := r.knock.strike(ctx); err != nil {
 		return false, err
 	}
-	return r.calm(ctx, m.Name, faultyTimeout)
+	return r.calm(ctx, m.Name, r.faultyTimeout())
 }
 
 // differs ends a run that is not as the others although nothing was done to it:
@@ -414,6 +419,8 @@ func (r *run) timeout() time.Duration {
 	}
 	return stepTimeout
 }
+
+func (r *run) faultyTimeout() time.Duration { return max(faultyTimeout, tries*r.window) }
 
 func (r *run) since() time.Duration { return time.Since(r.lab.store.since()) }
 

@@ -115,7 +115,7 @@ func changeable(v any) bool {
 func (m *maker) hold(i int) {
 	s := m.read.steps[i]
 	d := s.say.Delete
-	primary := state.Ref{GroupKind: kindOf(d.ObjectRef), Namespace: d.Namespace, Name: d.Name}
+	primary := m.read.named(kindOf(d.ObjectRef), d.Namespace, d.Name)
 	if i == 0 {
 		m.skip(fault.Fault{Kind: fault.AddFinalizer, Target: m.targetOf(primary)}, "there is no rest before the first step")
 		return
@@ -130,6 +130,16 @@ func (m *maker) hold(i int) {
 		}
 		m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(m.pick(going))}, interference, 1)
 	}
+}
+
+// named is the object that a step speaks of. It need not say the namespace.
+func (r *reading) named(kind schema.GroupKind, namespace, name string) state.Ref {
+	for _, c := range r.run.History.Changes {
+		if c.Ref.GroupKind == kind && c.Ref.Name == name && (namespace == "" || c.Ref.Namespace == namespace) {
+			return c.Ref
+		}
+	}
+	return state.Ref{GroupKind: kind, Namespace: namespace, Name: name}
 }
 
 func kindOf(ref scenario.ObjectRef) schema.GroupKind {

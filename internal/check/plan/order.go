@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -14,9 +15,13 @@ import (
 // what has been tried before.
 const known = 20
 
-// Order makes one queue of the plans of all scenarios: the phases one after the
-// other; within a phase the likely first, scenario by turns; within a scenario the
-// cheap first. Only what is equal in all that is shuffled, by the seed.
+// turn is how many faults of the first phase, which finds most, there are for each
+// one of the others: a budget has to reach them all.
+const turn = 3
+
+// Order makes one queue of the plans of all scenarios: the phases by turns; within
+// a phase the likely first, scenario by turns; within a scenario the cheap first.
+// Only what is equal in all that is shuffled, by the seed.
 func Order(plans []Plan, seed uint64) []Planned {
 	groups := map[[2]int]map[string][]Planned{} // by phase and rank, then scenario
 	var turns []string
@@ -38,9 +43,28 @@ func Order(plans []Plan, seed uint64) []Planned {
 			groups[key][p.Scenario] = append(groups[key][p.Scenario], p)
 		}
 	}
-	var queue []Planned
+	phases := map[int][]Planned{}
 	for _, key := range sortedKeys(groups) {
-		queue = append(queue, byTurns(groups[key], turns, seed)...)
+		phases[key[0]] = append(phases[key[0]], byTurns(groups[key], turns, seed)...)
+	}
+	return interleave(phases)
+}
+
+// interleave takes of each phase by turns, and most of the first.
+func interleave(phases map[int][]Planned) (queue []Planned) {
+	order := slices.Sorted(maps.Keys(phases))
+	for len(phases) > 0 {
+		for i, phase := range order {
+			n := 1
+			if i == 0 {
+				n = turn
+			}
+			n = min(n, len(phases[phase]))
+			queue = append(queue, phases[phase][:n]...)
+			if phases[phase] = phases[phase][n:]; len(phases[phase]) == 0 {
+				delete(phases, phase)
+			}
+		}
 	}
 	return queue
 }

@@ -104,7 +104,7 @@ func TestMakeIsDeterministicForAnyStory(t *testing.T) {
 	}
 }
 
-func TestOrderKeepsAllAndHasThePhasesInOrder(t *testing.T) {
+func TestOrderKeepsAllAndReachesEachPhaseSoon(t *testing.T) {
 	for from := range int64(10) {
 		all := plans(from*10, 5)
 		var want []string
@@ -112,8 +112,16 @@ func TestOrderKeepsAllAndHasThePhasesInOrder(t *testing.T) {
 			want = append(want, ids(p.Faults)...)
 		}
 		queue := Order(all, uint64(from))
-		if !slices.IsSortedFunc(queue, func(a, b Planned) int { return cmp.Compare(a.Phase, b.Phase) }) {
-			t.Errorf("from %d: a phase begins before the one before it ends", from)
+		seen := map[int]int{}
+		for i, p := range queue {
+			if _, ok := seen[p.Phase]; !ok {
+				seen[p.Phase] = i
+			}
+		}
+		for phase, first := range seen {
+			if first >= 3+len(seen) {
+				t.Errorf("from %d: phase %d begins after %d faults", from, phase, first)
+			}
 		}
 		got := ids(queue)
 		slices.Sort(want)

@@ -301,7 +301,13 @@ func (t *text) masked() {
 	}
 	t.heading("Not compared")
 	if !t.verbose {
-		t.para(none, "  ", number(len(fields), "field")+" that differ from run to run without a fault, -v names them")
+		objects := t.report.uncompared()
+		for _, object := range objects {
+			t.para(yellow, "  ", object+": it is there at rest in some runs without a fault only. Either two runs make different ones, or rest came too early: rest.quiet has to be above the longest pause of the controller")
+		}
+		if n := len(fields) - len(objects); n > 0 {
+			t.para(none, "  ", number(n, "field")+" that differ from run to run without a fault, -v names them")
+		}
 		return
 	}
 	for _, field := range fields {

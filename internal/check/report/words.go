@@ -8,6 +8,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // number is "1 run" or "3 runs".
@@ -64,6 +65,9 @@ func (r *Report) outcome() string {
 	}
 	if n := len(r.LeftOut); n > 0 {
 		said += "; " + number(n, "planned fault") + " left out"
+	}
+	if n := len(r.uncompared()); n > 0 {
+		said += "; " + number(n, "object") + " not compared"
 	}
 	return said
 }
@@ -162,6 +166,12 @@ func kindCounts(all []NotRun) []string {
 		texts[i] = fmt.Sprintf("%d %s", counts[kind], inline(string(kind)))
 	}
 	return texts
+}
+
+// uncompared are the objects that are there at rest in some runs without a fault
+// only, each once.
+func (r *Report) uncompared() []string {
+	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }
 
 // masked are the fields that are not compared in any scenario, each once.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,12 +21,22 @@ func (st *Step) Await(ctx context.Context, c Cluster) error {
 			return fmt.Errorf("step %q: %w", st.Name, err)
 		}
 	}
-	for i := range st.Wait {
-		if err := st.Wait[i].await(ctx, c); err != nil {
-			return fmt.Errorf("step %q: %w", st.Name, err)
+	for {
+		for i := range st.Wait {
+			if err := st.Wait[i].await(ctx, c); err != nil {
+				return fmt.Errorf("step %q: %w", st.Name, err)
+			}
+		}
+		// The first may hold no longer once the last does.
+		if st.holds(ctx, c) {
+			return nil
 		}
 	}
-	return nil
+}
+
+// holds looks once whether all is as the step waits for.
+func (st *Step) holds(ctx context.Context, c Cluster) bool {
+	return len(st.Wait) < 2 || !slices.ContainsFunc(st.Wait, func(cond Condition) bool { return cond.look(ctx, c) != "" })
 }
 
 // Check looks once, and says in a line each which expectations do not hold.

@@ -74,7 +74,7 @@ func sameObject(a, b *sampled) bool {
 func (l library) needed(by, other *sampled) bool {
 	switch {
 	case other.kind() == "Namespace":
-		return other.object.GetName() == by.object.GetNamespace()
+		return other.object.GetName() == by.object.GetNamespace() || other.file == by.file && by.primary
 	case other.file == by.file && !other.primary && by.primary:
 		return true
 	}

@@ -131,6 +131,10 @@ func (m *Mask) set(kind, field string, rule Rule) bool {
 	return true
 }
 
+// WholeObject is how the name of an object ends in Fields that is not compared at
+// all.
+const WholeObject = " (the whole object)"
+
 // Fields are what is masked because it was not the same in all runs without a
 // fault, in words.
 func (m *Mask) Fields() []string {
@@ -144,7 +148,7 @@ func (m *Mask) Fields() []string {
 		}
 	}
 	for _, object := range m.Objects {
-		fields = append(fields, object+" (the whole object)")
+		fields = append(fields, object+WholeObject)
 	}
 	for kind, patterns := range m.Names {
 		for _, p := range patterns {
