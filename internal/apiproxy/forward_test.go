@@ -239,3 +239,32 @@ func TestEndpointSpeaksS3ToWhoSignsForS3(t *testing.T) {
 		t.Errorf("the answer is %d %q", resp.StatusCode, body)
 	}
 }
+
+func TestAskedAgainIsSinceWhenSomethingWasReadTwice(t *testing.T) {
+	a := newAPI(t)
+	a.put("one", "1")
+	p, c := through(t, a, nil)
+	maps := clientset(t, c, true).CoreV1().ConfigMaps("default")
+	list := func(o metav1.ListOptions) {
+		t.Helper()
+		if _, err := maps.List(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(metav1.ListOptions{})
+	if _, err := maps.Get(t.Context(), "one", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if at := p.Activity().AskedAgain; !at.IsZero() {
+		t.Errorf("nothing was read twice, and it says %v", at)
+	}
+	changed := time.Now()
+	list(metav1.ListOptions{})
+	if at := p.Activity().AskedAgain; at.IsZero() || at.After(changed) {
+		t.Errorf("the first list was before the change, and it says %v after it", at.Sub(changed))
+	}
+	list(metav1.ListOptions{})
+	if at := p.Activity().AskedAgain; !at.After(changed) {
+		t.Errorf("both lists were after the change, and it says %v before it", changed.Sub(at))
+	}
+}

@@ -462,8 +462,8 @@ func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
 	s.call(one, "create", cm("injected"), 403, 0).Injected = true
 	role := subject.Role{Name: "manager", File: "config/rbac/role.yaml", Object: unstructured.Unstructured{Object: map[string]any{"rules": []any{
 		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "events", "pods"}, "verbs": []any{"create", "delete"}},
-		map[string]any{"apiGroups": []any{"x"}, "resources": []any{"widgets/finalizers"}, "verbs": []any{"update"}},
-	}}}}
+		map[string]any{"apiGroups": []any{"x"}, "resources": []any{"widgets/finalizers", "metrics"}, "verbs": []any{"update"}},
+	}}}, Idle: map[string]string{"metrics.x": "they are off"}}
 	who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
 	missing, unused := Permissions(who, []*evidence.Run{s.end()})
 	if verdicts(missing) != "RBAC MISSING" || !strings.Contains(missing[0].Sentence, "list secrets") {

@@ -176,6 +176,19 @@ func TestOneObjectOfEachKindIsMeddledWith(t *testing.T) {
 	})
 }
 
+func TestADeletionThatNamesNoNamespaceIsOfTheObjectOfTheRun(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	s.commit(ref("widgets", "a"), widget(1, nil))
+	going := remove("delete")
+	going.Delete.Namespace = ""
+	s.step(going)
+	s.commit(ref("widgets", "a"), nil)
+	expect(t, find(Make(s.input()), fault.AddFinalizer), []string{
+		"somebody put a finalizer on Widget.example.com default/a at rest after step create, and took it off later",
+	})
+}
+
 func TestWhatOthersMadeIsLeftAloneUnlessThePrimaryControlsIt(t *testing.T) {
 	s := newStory("s")
 	s.step(apply("create"))
