@@ -96,10 +96,12 @@ func (r *run) unrest(began time.Time) (time.Duration, error) {
 	}
 	still := now.Sub(moved)
 	left := r.window - still
-	if round := longestRound - still; round > left && !r.down && r.asksOnly(&a) && !a.askedAgain.After(moved) {
+	// Neither may take all the time that there is to come to rest.
+	half := r.timeout() / 2
+	if round := min(longestRound, half) - still; round > left && !r.down && r.asksOnly(&a) && !a.askedAgain.After(moved) {
 		left = round
 	}
-	if linger := lingering - still; linger > left && r.learnsPauses() && a.writes == r.written {
+	if linger := min(lingering, half) - still; linger > left && r.learnsPauses() && a.writes == r.written {
 		left = linger
 	}
 	if asking := silence - now.Sub(a.lastRequest); asking > left && still < mostAsking*r.window {

@@ -420,7 +420,12 @@ func (r *run) timeout() time.Duration {
 	return stepTimeout
 }
 
-func (r *run) faultyTimeout() time.Duration { return max(faultyTimeout, tries*r.window) }
+func (r *run) faultyTimeout() time.Duration {
+	if r.lesson.Streams == 0 {
+		return max(faultyTimeout, 2*longestRound) // it has to ask twice
+	}
+	return max(faultyTimeout, tries*r.window)
+}
 
 func (r *run) since() time.Duration { return time.Since(r.lab.store.since()) }
 
