@@ -56,7 +56,6 @@ const (
 	flagCRDs          = "--crds"
 	flagRBAC          = "--rbac"
 	flagWebhooks      = "--webhooks"
-	flagWebhookPort   = "--webhook-port"
 	flagSamples       = "--samples"
 	flagKustomization = "--kustomization"
 	flagArgs          = "--args"

@@ -155,3 +155,18 @@ func TestUnusedPermissionsAloneAreNoFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestAnObjectThatIsNotComparedIsToldInTheFirstLine(t *testing.T) {
+	r := &Report{Runs: 5, References: 3, Scenarios: []Scenario{{Name: "life", Masked: []string{"ConfigMap default/page" + state.WholeObject, "Site.x status.at"}}}}
+	var out bytes.Buffer
+	if err := r.WriteText(&out, TextOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	first, rest, _ := strings.Cut(out.String(), "\n")
+	if !strings.HasSuffix(first, "; 1 object not compared") {
+		t.Errorf("the first line is %q", first)
+	}
+	if !strings.Contains(rest, "ConfigMap default/page") || !strings.Contains(rest, "1 field that") {
+		t.Errorf("it is not named:\n%s", rest)
+	}
+}

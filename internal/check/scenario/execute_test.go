@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 var podRef = ObjectRef{APIVersion: "v1", Kind: "Pod", Name: "a"}
@@ -95,6 +96,27 @@ func TestAwaitSaysWhatItWaitedForAndWhatIsThere(t *testing.T) {
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v is not about time", err)
+	}
+}
+
+func TestAwaitWaitsForAllAtOnce(t *testing.T) {
+	// The first holds of the old status, the second of the new one.
+	seen := []map[string]any{{"phase": "Done", "ran": "old"}, {"phase": "Running", "ran": "new"}, {"phase": "Running", "ran": "new"}, {"phase": "Done", "ran": "new"}}
+	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	looks := 0
+	client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		now := seen[min(looks, len(seen)-1)]
+		looks++
+		return true, pod(map[string]any{"status": now}), nil
+	})
+	c := pretend()
+	c.Client = client
+	step := Step{Name: "run", Wait: []Condition{
+		{ObjectRef: podRef, Field: "status.phase", Equals: []byte(`"Done"`)},
+		{ObjectRef: podRef, Field: "status.ran", Equals: []byte(`"new"`)},
+	}}
+	if err := step.Await(t.Context(), c); err != nil || looks <= len(seen) {
+		t.Errorf("it waited no longer after %d looks, before both held: %v", looks, err)
 	}
 }
 

@@ -337,6 +337,18 @@ func TestTheNamespaceOfASampleIsGiven(t *testing.T) {
 	}
 }
 
+func TestANamespaceBesideASampleIsGiven(t *testing.T) {
+	registry := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "registry"}}}
+	sample := Sample{File: "sample.yaml", Objects: append(objectsOf(t, "testdata/sample.yaml"), registry)}
+	all, _, err := Generate([]Sample{sample}, readCRDs(t, "testdata/widgets.yaml")[:1], GenerateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := givenOf(all[0]); !slices.Contains(got, "Namespace registry") {
+		t.Errorf("given are %q", got)
+	}
+}
+
 func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 	all, _, err := Generate(readSamples(t, "storagebucket"), operatorCRDs(t, "storagebucket"), GenerateOptions{Primary: []string{"ObjectStore.storage.koboshi.dev"}})
 	if err != nil {
