@@ -192,6 +192,56 @@ func wantCause(t *testing.T, err error, field, message string) {
 	t.Errorf("no cause with field %q and message %q in: %v", field, message, err)
 }
 
+// The finalizer of definitions loses a race with the news of its own write that
+// upstream's servers mostly win (internal/controlplane/apiserver/ownwrites.go).
+func TestDefinitionThatIsDeletedAsSoonAsItIsEstablishedIsGone(t *testing.T) {
+	t.Parallel()
+	p := startPlane(t, "--profile=api", "--ephemeral")
+	client := p.dynamic.Resource(definitions)
+	for range 8 {
+		var names []string
+		for range 5 {
+			o := object(t, manifest(t, "things.yaml", values{"GROUP": "g" + rand.String(8) + ".example.com"}))
+			if _, err := client.Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, o.GetName())
+		}
+		for _, name := range names {
+			eventually(t, name+" is established", func(ctx context.Context) error { return established(ctx, client, name) })
+			if err := client.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range names {
+			eventually(t, name+" is gone", func(ctx context.Context) error {
+				o, err := client.Get(ctx, name, metav1.GetOptions{})
+				if err == nil {
+					return fmt.Errorf("status: %v", o.Object["status"])
+				}
+				if apierrors.IsNotFound(err) {
+					return nil
+				}
+				return err
+			})
+		}
+	}
+}
+
+func established(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+	o, err := client.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
+			return nil
+		}
+	}
+	return fmt.Errorf("conditions: %v", conditions)
+}
+
 func TestDefaultIsStoredWithCustomResource(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)

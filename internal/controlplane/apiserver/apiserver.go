@@ -209,6 +209,8 @@ func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, 
 	cfg.Aggregator.GenericConfig.BuildHandlerChainFunc = func(h http.Handler, c *genericapiserver.Config) http.Handler {
 		return buildChain(lazy.keepPromises(h), c)
 	}
+	var writes ownWrites
+	cfg.ApiExtensions.GenericConfig.LoopbackClientConfig = writes.client(g.LoopbackClientConfig)
 	completed, err := cfg.Complete()
 	if err != nil {
 		return nil, err
@@ -223,6 +225,7 @@ func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, 
 	if err := informer.Informer().SetTransform(longEstablished); err != nil {
 		return nil, err
 	}
+	writes.from(informer.Informer())
 	kube, err := completed.KubeAPIs.New(crds.GenericAPIServer)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +13,15 @@ import (
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
 // Check looks at a store that once held data before etcd opens it: where etcd
 // finds no write-ahead log it would begin a new, empty store; a log that it
-// cannot read from the start it would cut to nothing and then crash; and a
+// cannot read from the start it would cut to nothing and then crash; one that it
+// can read less far than the database has come leaves it waiting for ever; and a
 // truncated database would crash it too. damaged makes the error.
 func Check(dir string, damaged func(what string) error) error {
 	files, err := logFiles(filepath.Join(dir, "member", "wal"))
@@ -28,9 +31,11 @@ func Check(dir string, damaged func(what string) error) error {
 	if len(files) == 0 {
 		return damaged("etcd/member/wal is missing or empty")
 	}
-	if err := readLog(files); circumstantial(err) {
+	last, err := readLog(files)
+	if circumstantial(err) {
 		return fmt.Errorf("reading etcd's log: %w", err)
-	} else if err != nil {
+	}
+	if err != nil {
 		return damaged(fmt.Sprintf("etcd/member/wal cannot be read: %v", err))
 	}
 	path := filepath.Join(dir, "member", "snap", "db")
@@ -57,8 +62,25 @@ func Check(dir string, damaged func(what string) error) error {
 		if tx.Size() > info.Size() {
 			return damaged(fmt.Sprintf("etcd/member/snap/db is cut off: %d of %d bytes", info.Size(), tx.Size()))
 		}
+		if applied := consistentIndex(tx); applied > last {
+			return damaged(fmt.Sprintf("etcd/member/wal can be read up to entry %d, and the database has entry %d", last, applied))
+		}
 		return nil
 	})
+}
+
+// consistentIndex is that of the last entry of the log that is in the database;
+// 0 if there is none. An entry is in the log, and synced, before it is applied.
+func consistentIndex(tx *bolt.Tx) uint64 {
+	bucket := tx.Bucket(schema.Meta.Name())
+	if bucket == nil {
+		return 0
+	}
+	index := bucket.Get(schema.MetaConsistentIndexKeyName)
+	if len(index) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(index)
 }
 
 // circumstantial tells an error of the system, such as a missing permission or
@@ -83,15 +105,16 @@ func logFiles(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// readLog reads etcd's log as etcd's own Verify does, without writing. A log
-// may end in the middle of a record, for then the process was killed while it
-// wrote it; etcd drops that record, which nobody was told of.
-func readLog(files []string) error {
+// readLog reads etcd's log as etcd's own Verify does, without writing, and returns
+// the index of its last entry. A log may end in the middle of a record, for then
+// the process was killed while it wrote it; etcd drops that record, which nobody
+// was told of. Garbage in place of a record's length looks the same.
+func readLog(files []string) (last uint64, err error) {
 	readers := make([]fileutil.FileReader, 0, len(files))
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer func() { _ = f.Close() }()
 		readers = append(readers, fileutil.NewFileReader(f))
@@ -101,16 +124,20 @@ func readLog(files []string) error {
 	for records := 0; ; records++ {
 		switch err := decoder.Decode(&record); {
 		case records == 0 && err != nil:
-			return fmt.Errorf("it has no beginning: %w", err)
+			return 0, fmt.Errorf("it has no beginning: %w", err)
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
+			return last, nil
 		case err != nil:
-			return err
+			return 0, err
+		}
+		if record.GetType() == wal.EntryType {
+			entry := wal.MustUnmarshalEntry(record.Data) // its checksum was right
+			last = entry.GetIndex()
 		}
 		// Each file begins with the checksum of those before it.
 		if record.GetType() == wal.CrcType {
 			if sum := decoder.LastCRC(); sum != 0 && record.Validate(sum) != nil {
-				return wal.ErrCRCMismatch
+				return 0, wal.ErrCRCMismatch
 			}
 			decoder.UpdateCRC(record.GetCrc())
 		}

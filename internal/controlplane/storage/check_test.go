@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -36,6 +37,14 @@ func TestCheckTellsDamageFromAWholeStore(t *testing.T) {
 				}
 			},
 			"etcd/member/wal is missing or empty",
+		},
+		"wal ends before the database": {
+			func(t *testing.T, dir string) { truncate(t, only(t, dir, "member", "wal", "*.wal"), 1<<15) },
+			"etcd/member/wal can be read up to entry",
+		},
+		"wal with garbage for a length": {
+			func(t *testing.T, dir string) { breakLength(t, only(t, dir, "member", "wal", "*.wal"), 1<<15) },
+			"etcd/member/wal can be read up to entry",
 		},
 		"db missing": {
 			func(t *testing.T, dir string) { removeAll(t, database(dir)) },
@@ -121,6 +130,39 @@ func filledStore(t *testing.T) string {
 		}
 	})
 	return dir
+}
+
+// breakLength puts garbage in the place of the length of a record of etcd's log,
+// of the first that begins after offset.
+func breakLength(t *testing.T, path string, offset int64) {
+	t.Helper()
+	log, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := int64(0)
+	for at <= offset {
+		// Its low 56 bits are the bytes of the record, the high ones those of its
+		// padding to a multiple of eight (storage/wal/decoder.go).
+		size := int64(binary.LittleEndian.Uint64(log[at:]) & (1<<56 - 1))
+		if size == 0 {
+			t.Fatalf("%s ends at %d", path, at)
+		}
+		at += 8 + (size+7)/8*8
+	}
+	copy(log[at:], "garbage ")
+	if err := os.WriteFile(path, log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func only(t *testing.T, pattern ...string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(pattern...))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v: %v, %v", pattern, found, err)
+	}
+	return found[0]
 }
 
 func database(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
