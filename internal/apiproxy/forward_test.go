@@ -240,6 +240,19 @@ func TestEndpointSpeaksS3ToWhoSignsForS3(t *testing.T) {
 	}
 }
 
+func TestWhoAsksForALeaseIsElectingAndDoesNotWriteByThat(t *testing.T) {
+	p, c := through(t, newAPI(t), nil)
+	clients := clientset(t, c, true)
+	_ = clients.CoreV1().ConfigMaps("default").Delete(t.Context(), "one", metav1.DeleteOptions{})
+	if a := p.Activity(); a.Electing || a.Writes != 1 {
+		t.Errorf("after the write of a ConfigMap it is %+v", a)
+	}
+	_ = clients.CoordinationV1().Leases("default").Delete(t.Context(), "leader", metav1.DeleteOptions{})
+	if a := p.Activity(); !a.Electing || a.Writes != 1 || a.Requests != 2 {
+		t.Errorf("after the write of a Lease it is %+v", a)
+	}
+}
+
 func TestAskedAgainIsSinceWhenSomethingWasReadTwice(t *testing.T) {
 	a := newAPI(t)
 	a.put("one", "1")

@@ -38,6 +38,7 @@ type front struct {
 	requests atomic.Int64
 	writes   atomic.Int64
 	last     atomic.Int64 // nanoseconds since 1970
+	electing atomic.Bool
 
 	reading sync.Mutex
 	reads   map[string]time.Time // when each was asked for last
@@ -96,7 +97,9 @@ func (f *front) Stop() {
 // begin gives a request its number.
 func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	f.requests.Add(1)
-	if changes := a.writes(); changes || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if a.target.Resource == "leases" {
+		f.electing.Store(true)
+	} else if changes := a.writes(); changes || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		f.writes.Add(1)
 	}
 	if !a.endless() {
@@ -166,6 +169,7 @@ func (f *front) activity() Activity {
 		Waiting:  int(f.gate.waiting.Load()),
 		Requests: f.requests.Load(),
 		Writes:   f.writes.Load(),
+		Electing: f.electing.Load(),
 	}
 	if last := f.last.Load(); last > 0 {
 		a.LastRequest = time.Unix(0, last)
@@ -192,8 +196,11 @@ type Activity struct {
 	AskedAgain time.Time
 	// Streams are the watches that are open.
 	Streams []Stream
-	// Requests and Writes count all that ever came.
+	// Requests and Writes count all that ever came; of the writes those of Leases
+	// are left out.
 	Requests, Writes int64
+	// Electing says that the client has ever asked for a Lease.
+	Electing bool
 }
 
 // Stream is an open watch.

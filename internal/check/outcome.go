@@ -59,6 +59,9 @@ func (c *check) learnt(l *lab.Lesson) error {
 	for _, text := range l.Dropped {
 		r.Notes = append(r.Notes, "left out: "+text)
 	}
+	if note := electing(l.Lease); l.Lease > 0 && !slices.Contains(r.Notes, note) {
+		r.Notes = append(r.Notes, note)
+	}
 	guard.Unlock()
 	c.tally.learnt(l.Runs)
 	for _, f := range l.Findings {
@@ -70,6 +73,12 @@ func (c *check) learnt(l *lab.Lesson) error {
 		c.kept(f, l.Trace)
 	}
 	return nil
+}
+
+// electing is what there is to say of a controller that always elects a leader.
+func electing(lease time.Duration) string {
+	return fmt.Sprintf("the controller elects a leader in each run, so who follows one that was killed waits until its Lease of %s has run out; "+
+		"a run takes less if only an argument that --election says makes it elect", lease)
 }
 
 // notLearnt notes a scenario for which the budget was not enough.

@@ -246,25 +246,28 @@ func (c *controller) instances() []*instance {
 
 // activity is what all instances do together.
 type activity struct {
+	instances   int
 	starting    bool
+	electing    bool // one of them has asked for a Lease
 	inFlight    int
 	lastRequest time.Time
 	askedAgain  time.Time
 	requests    int64
 	writes      int64
-	streams     int // of the instance that has the fewest
-	begun       time.Time
+	streams     int       // of the instance that has the fewest
+	begun       time.Time // of the last start
 }
 
 func (c *controller) activity() (activity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := activity{starting: c.starting > 0, begun: c.begun}
+	a := activity{instances: len(c.up), starting: c.starting > 0, begun: c.begun}
 	for n, i := range c.up {
 		p := i.proxy.Activity()
 		a.inFlight += p.InFlight
 		a.requests += p.Requests
 		a.writes += p.Writes
+		a.electing = a.electing || p.Electing
 		if p.LastRequest.After(a.lastRequest) {
 			a.lastRequest = p.LastRequest
 		}

@@ -49,6 +49,9 @@ type Lesson struct {
 	Took   time.Duration `json:"took"`
 	Runs   int           `json:"runs"`
 	Cost   Cost          `json:"cost"`
+	// Lease is how long a process that was killed goes on holding a Lease; 0 if the
+	// controller elects no leader.
+	Lease time.Duration `json:"lease,omitempty"`
 	// Dropped are generated steps that the cluster refuses, with why.
 	Dropped []string `json:"dropped,omitempty"`
 	// Trace is that of the first run with a finding.
@@ -109,7 +112,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 // conclude makes of the runs what faults are judged by, and which are worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
-	lesson.Took, lesson.Writes = last.Took, effectiveWrites(last)
+	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)

@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -72,17 +71,87 @@ func loseLease(ctx context.Context, k *knock) error {
 // holders are the Leases of this run with who holds them.
 func (r *run) holders() map[state.Ref]string {
 	holders := map[state.Ref]string{}
+	for ref, lease := range r.leases() {
+		holders[ref] = lease.holder
+	}
+	return holders
+}
+
+// leases are those of this run that somebody holds.
+func (r *run) leases() map[state.Ref]lease {
+	held := map[state.Ref]lease{}
 	baseline := r.lab.store.history().Baseline
 	for ref, object := range r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return ref.Kind == "Lease" }) {
 		if _, old := baseline[ref]; old {
 			continue // the plane's own
 		}
-		holder, _, _ := unstructured.NestedString(object, "spec", "holderIdentity")
-		if holder != "" {
-			holders[ref] = holder
+		if l := readLease(object); l.holder != "" {
+			held[ref] = l
 		}
 	}
-	return holders
+	return held
+}
+
+// lease is what a Lease says.
+type lease struct {
+	holder            string
+	acquired, renewed time.Time
+	duration          time.Duration
+}
+
+// usualDuration is client-go's of a Lease, for one that says none.
+const usualDuration = 15 * time.Second
+
+func readLease(object state.Object) lease {
+	spec, _ := object["spec"].(map[string]any)
+	text := func(field string) string { s, _ := spec[field].(string); return s }
+	at := func(field string) time.Time { t, _ := time.Parse(time.RFC3339Nano, text(field)); return t }
+	l := lease{holder: text("holderIdentity"), acquired: at("acquireTime"), renewed: at("renewTime"), duration: usualDuration}
+	if seconds, ok := spec["leaseDurationSeconds"].(int64); ok {
+		l.duration = time.Duration(seconds) * time.Second
+	}
+	return l
+}
+
+// succession is how long the controller may still have to wait until it leads: one
+// that is started anew finds the Lease of the one that was killed, and client-go
+// takes it when it has seen it unchanged for as long as it says. It asks now and
+// then only; half as long again is enough for that.
+//
+// What leads since then has begun then: a is told so.
+func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
+	started := a.begun
+	for _, l := range r.leases() {
+		if l.acquired.After(a.begun) && l.acquired.Before(now) {
+			a.begun = l.acquired
+		}
+		candidate := a.electing || now.Sub(started) < upTimeout
+		if candidate && a.instances == 1 && !l.renewed.IsZero() && l.renewed.Before(started) {
+			left = max(left, l.duration*3/2+upTimeout-now.Sub(started))
+		}
+	}
+	return left
+}
+
+// handover is how long a step may take the longer as Leases have to run out in it.
+func (r *run) handover() (longest time.Duration) {
+	for _, l := range r.leases() {
+		longest = max(longest, l.duration*3/2+upTimeout)
+	}
+	return longest
+}
+
+// longestLease is of those that were held in a run.
+func longestLease(out *evidence.Run) (longest time.Duration) {
+	for _, c := range out.History.Changes {
+		if _, old := out.History.Baseline[c.Ref]; old || c.Ref.Kind != "Lease" || c.After == nil {
+			continue
+		}
+		if l := readLease(c.After); l.holder != "" {
+			longest = max(longest, l.duration)
+		}
+	}
+	return longest
 }
 
 func passed(before, now map[state.Ref]string) bool {

@@ -18,7 +18,8 @@ const (
 	// firstWindow is that of the first run, from which the window is learnt.
 	firstWindow = 700 * time.Millisecond
 	// silence is how long a controller may not ask for anything either; who asks
-	// all the time is not waited for longer than this many windows.
+	// all the time is not waited for longer than this many windows, or until it has
+	// been up for upTimeout.
 	silence    = 40 * time.Millisecond
 	mostAsking = 6
 	// upTimeout is how long a controller may take until it watches something. One
@@ -43,7 +44,11 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	deadline := began.Add(timeout)
 	for {
 		store, api := r.lab.store.touched.next(), r.controller.touched.next()
-		left, err := r.unrest(began)
+		left, heir, err := r.unrest(began)
+		if heir > 0 { // the time is for who leads
+			r.heir = time.Now()
+			deadline = r.heir.Add(heir + timeout)
+		}
 		switch {
 		case err != nil:
 			return false, err
@@ -51,7 +56,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 			if err := r.lab.caughtUp(ctx); err != nil {
 				return false, err
 			}
-			if left, err = r.unrest(began); err != nil || left <= 0 {
+			if left, _, err = r.unrest(began); err != nil || left <= 0 {
 				return err == nil, err
 			}
 		case time.Now().After(deadline):
@@ -77,25 +82,31 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 }
 
 // unrest is how long nothing may happen any more for the world to be at rest; 0
-// means that it is. Nothing that happened before began counts.
-func (r *run) unrest(began time.Time) (time.Duration, error) {
+// means that it is. Nothing that happened before began counts. heir is how much of
+// it the controller may wait for a Lease.
+func (r *run) unrest(began time.Time) (left, heir time.Duration, err error) {
 	a, err := r.controller.activity()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	now := time.Now()
+	if heir = r.succession(&a, now); heir > 0 {
+		return heir, heir, nil
+	}
 	if a.starting || a.inFlight > 0 || len(r.lab.store.find(unfinished)) > 0 {
-		return r.window, nil
+		return r.window, 0, nil
 	}
 	if up := now.Sub(a.begun); !r.down && !r.polls && a.streams < r.streams && (up < upTimeout || a.requests == 0) {
-		return r.window, nil
+		return r.window, 0, nil
 	}
 	_, moved := r.lab.store.seen()
-	if moved.Before(began) {
-		moved = began
+	for _, from := range []time.Time{began, a.begun} {
+		if moved.Before(from) {
+			moved = from
+		}
 	}
 	still := now.Sub(moved)
-	left := r.window - still
+	left = r.window - still
 	// Neither may take all the time that there is to come to rest.
 	half := r.timeout() / 2
 	if round := min(longestRound, half) - still; round > left && !r.down && r.asksOnly(&a) && !a.askedAgain.After(moved) {
@@ -104,13 +115,13 @@ func (r *run) unrest(began time.Time) (time.Duration, error) {
 	if linger := min(lingering, half) - still; linger > left && r.learnsPauses() && a.writes == r.written {
 		left = linger
 	}
-	if asking := silence - now.Sub(a.lastRequest); asking > left && still < mostAsking*r.window {
+	if asking := silence - now.Sub(a.lastRequest); asking > left && (still < mostAsking*r.window || now.Sub(a.begun) < upTimeout) {
 		left = asking
 	}
 	if asleep := waking - min(now.Sub(a.lastRequest), now.Sub(a.begun)); asleep > left && a.writes == 0 && r.knock.applied() && now.Sub(a.begun) < upTimeout {
 		left = asleep
 	}
-	return max(left, 0), nil
+	return max(left, 0), 0, nil
 }
 
 // learnsPauses says that this is a step of the first run of a scenario.
@@ -163,6 +174,9 @@ func (r *run) becomes(ctx context.Context, name string, step *scenario.Step, wit
 		}
 		if right, err := r.right(ctx, name, step); right || err != nil {
 			return right, err
+		}
+		if late := r.heir.Add(within); late.After(deadline) {
+			deadline = late
 		}
 		left := time.Until(deadline)
 		if left <= 0 {

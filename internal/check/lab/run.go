@@ -47,6 +47,7 @@ type run struct {
 	polls   bool  // while learning: it was seen to watch nothing
 	written int64 // how many writes there were when the step began
 	idle    time.Duration
+	heir    time.Time // when the controller last waited for the Lease of one that is gone
 
 	began      time.Time
 	log        *trace.Log
@@ -236,7 +237,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if now, err := r.controller.activity(); err == nil {
 		r.written = now.writes
 	}
-	limited, cancel := context.WithTimeout(ctx, r.timeout())
+	limited, cancel := context.WithTimeout(ctx, r.timeout()+r.handover())
 	err := do(limited)
 	cancel()
 	var late *StepError
