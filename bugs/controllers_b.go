@@ -26,6 +26,7 @@ import (
 	i2 "github.com/koboshi-dev/koboshi/bugs/i2-error-is-final"
 	j1 "github.com/koboshi-dev/koboshi/bugs/j1-id-not-kept"
 	k1 "github.com/koboshi-dev/koboshi/bugs/k1-goes-on-leading"
+	k2 "github.com/koboshi-dev/koboshi/bugs/k2-leader-for-life"
 	l1 "github.com/koboshi-dev/koboshi/bugs/l1-timeout-is-failure"
 	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
 )
@@ -58,6 +59,7 @@ var standaloneB = map[string]standalone{
 	"k1": func(ctx context.Context, cfg *rest.Config, repaired bool) error {
 		return k1.Run(ctx, cfg, repaired, slices.Contains(os.Args, "--leader-elect"))
 	},
+	"k2": k2.Run,
 }
 
 // commandsB are no controllers but what controllers here talk to.
