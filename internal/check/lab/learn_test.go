@@ -162,3 +162,11 @@ func TestRestlessRunSaysWhatIsWrittenLast(t *testing.T) {
 		t.Errorf("of one that asks nobody: %q", got)
 	}
 }
+
+func TestAControllerThatEndsWithoutAWordIsSaidToHavePrintedNothing(t *testing.T) {
+	for said, want := range map[string]string{"": "with code 1: it printed nothing; start", "no such flag": "with code 1: no such flag; start"} {
+		if got := (&GoneError{Times: 6, Code: 1, Said: said}).Error(); !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+}

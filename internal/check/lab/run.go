@@ -206,8 +206,12 @@ type GoneError struct {
 }
 
 func (e *GoneError) Error() string {
+	said := e.Said
+	if said == "" {
+		said = "it printed nothing"
+	}
 	return fmt.Sprintf("the controller ended by itself %d times, the last time with code %d: %s; start it by hand with the same arguments to see why",
-		e.Times, e.Code, e.Said)
+		e.Times, e.Code, said)
 }
 
 // A StepError is a step that the cluster refuses also without a fault.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,6 +110,9 @@ func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	children := childrenOf(t, p.cmd.Process.Pid)
+	if len(children) != 1 {
+		t.Fatalf("children: %v", children)
+	}
 	// As the kernel does when this process is killed.
 	if err := p.lifeline.Close(); err != nil {
 		t.Fatal(err)
@@ -123,18 +127,29 @@ func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
 	}
 }
 
+// childrenOf reads what each thread of the process has started: which of them runs
+// the goroutine that starts a program is chance.
 func childrenOf(t *testing.T, pid int) (children []int) {
 	t.Helper()
-	file, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range strings.Fields(string(file)) {
-		child, err := strconv.Atoi(field)
+	for _, name := range files {
+		file, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the thread has ended
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		children = append(children, child)
+		for _, field := range strings.Fields(string(file)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			children = append(children, child)
+		}
 	}
 	return children
 }
