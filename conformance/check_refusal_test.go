@@ -60,6 +60,9 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 	invalid := edited(t, dir, "widgets.yaml", "size: {type: string}", "size: {type: text}")
 	refused := edited(t, dir, "create.yaml", "size: small", "size: longer-than-twenty-letters")
 	impatient := edited(t, dir, "life.yaml", "steps:", "rest: {timeout: 2s}\nsteps:")
+	const elsewhere = "elsewhere.yaml"
+	writeFile(t, filepath.Join(dir, elsewhere), "apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: elsewhere\nsteps:\n- name: create\n"+
+		"  apply:\n  - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: other}}\n")
 	hopeless := edited(t, dir, "secret.yaml", "equals: small", "equals: tiny")
 	for _, test := range []struct {
 		name string
@@ -70,6 +73,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 		{"definition", []string{"--crds=" + invalid, "--scenario=create.yaml", "--workers=1", "--", checked(t)}, "CustomResourceDefinition widgets.example.com: "},
 		{"step", ofWidgets(t, refused), "scenario create, step create: "},
 		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: without any fault, what is expected does not hold: Widget.example.com default/demo: status.size is "small", and not "tiny"`},
+		{"nothing to do", ofWidgets(t, elsewhere), "the controller wrote nothing in any scenario: "},
 		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: it never comes to rest without any fault: patch widgets default/demo again and again"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

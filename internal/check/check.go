@@ -128,6 +128,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := c.learn(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.idle(); err != nil {
+		return nil, err
+	}
 	queue := c.plan()
 	if c.PlanOnly {
 		return c.result, nil
@@ -202,6 +205,31 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 		c.Observer.Done("", time.Since(began))
 		return c.learnt(l)
 	})
+}
+
+// An IdleError is a controller that wrote nothing in any scenario: there is nothing
+// to knock it over at, and nothing that it could be found to do wrong.
+type IdleError struct{ Said string }
+
+func (e *IdleError) Error() string {
+	said := ""
+	if e.Said != "" {
+		said = fmt.Sprintf("; the last line it printed: %s", e.Said)
+	}
+	return "the controller wrote nothing in any scenario: see whether it reconciles what they apply, and in which namespace" + said
+}
+
+// idle is an IdleError if it is one. Who writes outside, to an endpoint, is not.
+func (c *check) idle() error {
+	said := ""
+	for _, sc := range c.Scenarios {
+		l := c.lessons[sc.Name]
+		if l == nil || l.Writes > 0 || len(l.Findings) > 0 || len(sc.Endpoints) > 0 {
+			return nil
+		}
+		said = l.Said
+	}
+	return &IdleError{said}
 }
 
 // plan orders the faults of all scenarios into one queue.

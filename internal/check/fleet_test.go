@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -36,7 +37,7 @@ func shellLab(t *testing.T, cases string) []string {
 func learns(t *testing.T, faults ...plan.Planned) string {
 	t.Helper()
 	data, err := json.Marshal(reply{Lesson: &lab.Lesson{
-		Scenario: &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, Plan: plan.Plan{Faults: faults}, Runs: 3,
+		Scenario: &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, Plan: plan.Plan{Faults: faults}, Runs: 3, Writes: 1,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -266,5 +267,31 @@ func TestLabRefusesAnUnknownProfileAsSetup(t *testing.T) {
 	var r reply
 	if err := json.NewDecoder(answers).Decode(&r); err != nil || !r.Setup || !strings.Contains(r.Error, "most") {
 		t.Errorf("it says %+v, %v", r, err)
+	}
+}
+
+func TestAControllerThatWritesNothingIsNotCalledClean(t *testing.T) {
+	one, two := &scenario.Scenario{Name: "one"}, &scenario.Scenario{Name: "two"}
+	quiet := &lesson{Lesson: &lab.Lesson{Said: "no kind is registered"}}
+	for name, test := range map[string]struct {
+		lessons map[string]*lesson
+		outside bool
+		idle    bool
+	}{
+		"in both scenarios":     {map[string]*lesson{"one": quiet, "two": quiet}, false, true},
+		"in one of them":        {map[string]*lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Writes: 1}}}, false, false},
+		"and has a finding":     {map[string]*lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Findings: []judge.Finding{{}}}}}, false, false},
+		"and one is not learnt": {map[string]*lesson{"one": quiet}, false, false},
+		"but perhaps elsewhere": {map[string]*lesson{"one": quiet, "two": quiet}, true, false},
+	} {
+		one.Endpoints = nil
+		if test.outside {
+			one.Endpoints = make([]scenario.Endpoint, 1)
+		}
+		c := &check{Options: Options{Scenarios: []*scenario.Scenario{one, two}}, lessons: test.lessons}
+		err := c.idle()
+		if (err != nil) != test.idle || err != nil && !strings.Contains(err.Error(), "no kind is registered") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -52,6 +53,8 @@ type Lesson struct {
 	// Lease is how long a process that was killed goes on holding a Lease; 0 if the
 	// controller elects no leader.
 	Lease time.Duration `json:"lease,omitempty"`
+	// Said is the last line that the controller printed.
+	Said string `json:"said,omitempty"`
 	// Dropped are generated steps that the cluster refuses, with why.
 	Dropped []string `json:"dropped,omitempty"`
 	// Trace is that of the first run with a finding.
@@ -113,6 +116,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
+	lesson.Said = output.LastLine(last.Logs)
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
