@@ -99,8 +99,13 @@ type lease struct {
 	duration          time.Duration
 }
 
-// usualDuration is client-go's of a Lease, for one that says none.
-const usualDuration = 15 * time.Second
+const (
+	// usualDuration is client-go's of a Lease, for one that says none.
+	usualDuration = 15 * time.Second
+	// longestTerm is how long a Lease is waited for at most: more than the 137 s that
+	// OpenShift's operators take, less than those that elect nobody may say.
+	longestTerm = 4 * time.Minute
+)
 
 func readLease(object state.Object) lease {
 	spec, _ := object["spec"].(map[string]any)
@@ -112,6 +117,11 @@ func readLease(object state.Object) lease {
 	}
 	return l
 }
+
+// term is how long the Lease may be held by who is gone. client-go takes it when it
+// has seen it unchanged for as long as it says, and asks now and then only: half as
+// long again is enough for that.
+func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
 
 // succession is how long the controller may still have to wait until it leads: one
 // that is started anew finds the Lease of the one that was killed, and client-go
@@ -127,7 +137,7 @@ func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 		}
 		candidate := a.electing || now.Sub(started) < upTimeout
 		if candidate && a.instances == 1 && !l.renewed.IsZero() && l.renewed.Before(started) {
-			left = max(left, l.duration*3/2+upTimeout-now.Sub(started))
+			left = max(left, l.term()-now.Sub(started))
 		}
 	}
 	return left
@@ -136,7 +146,7 @@ func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 // handover is how long a step may take the longer as Leases have to run out in it.
 func (r *run) handover() (longest time.Duration) {
 	for _, l := range r.leases() {
-		longest = max(longest, l.duration*3/2+upTimeout)
+		longest = max(longest, l.term())
 	}
 	return longest
 }

@@ -65,6 +65,16 @@ func TestWhoHasTakenALeaseHasBegunThen(t *testing.T) {
 	}
 }
 
+func TestALeaseForADayIsNotWaitedForThatLong(t *testing.T) {
+	now := time.Now()
+	held := spec(now, "gone", time.Hour, time.Minute)
+	held.LeaseDurationSeconds = new(int32(86400))
+	a := activity{instances: 1, electing: true, begun: now}
+	if got := leased(t, held).succession(&a, now); got != longestTerm {
+		t.Errorf("%v, not %v", got, longestTerm)
+	}
+}
+
 func TestALeaseWithoutATermIsOfTheUsualOne(t *testing.T) {
 	r := leased(t, coordinationv1.LeaseSpec{HolderIdentity: new("a")})
 	if got, want := r.handover(), usualDuration*3/2+upTimeout; got != want {
