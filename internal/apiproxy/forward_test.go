@@ -240,6 +240,21 @@ func TestEndpointSpeaksS3ToWhoSignsForS3(t *testing.T) {
 	}
 }
 
+func TestFirstRequestIsWhenTheFirstOneCame(t *testing.T) {
+	p, c := through(t, newAPI(t), nil)
+	if at := p.Activity().FirstRequest; !at.IsZero() {
+		t.Errorf("nobody asked, and it says %v", at)
+	}
+	maps := clientset(t, c, true).CoreV1().ConfigMaps("default")
+	before := time.Now()
+	_, _ = maps.List(t.Context(), metav1.ListOptions{})
+	between := time.Now()
+	_, _ = maps.List(t.Context(), metav1.ListOptions{})
+	if a := p.Activity(); a.FirstRequest.Before(before) || a.FirstRequest.After(between) || !a.LastRequest.After(between) {
+		t.Errorf("it is %+v after requests at %v and %v", a, before, between)
+	}
+}
+
 func TestWhoAsksForALeaseIsElectingAndDoesNotWriteByThat(t *testing.T) {
 	p, c := through(t, newAPI(t), nil)
 	clients := clientset(t, c, true)

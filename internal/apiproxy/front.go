@@ -37,7 +37,8 @@ type front struct {
 	inFlight atomic.Int64
 	requests atomic.Int64
 	writes   atomic.Int64
-	last     atomic.Int64 // nanoseconds since 1970
+	first    atomic.Int64 // nanoseconds since 1970
+	last     atomic.Int64 // the same
 	electing atomic.Bool
 
 	reading sync.Mutex
@@ -96,7 +97,9 @@ func (f *front) Stop() {
 
 // begin gives a request its number.
 func (f *front) begin(r *http.Request, a asked) *trace.Call {
-	f.requests.Add(1)
+	if f.requests.Add(1) == 1 {
+		f.first.Store(time.Now().UnixNano())
+	}
 	if a.target.Resource == "leases" {
 		f.electing.Store(true)
 	} else if changes := a.writes(); changes || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -171,6 +174,9 @@ func (f *front) activity() Activity {
 		Writes:   f.writes.Load(),
 		Electing: f.electing.Load(),
 	}
+	if first := f.first.Load(); first > 0 {
+		a.FirstRequest = time.Unix(0, first)
+	}
 	if last := f.last.Load(); last > 0 {
 		a.LastRequest = time.Unix(0, last)
 	}
@@ -187,9 +193,9 @@ type Activity struct {
 	// Answered keeps waiting.
 	InFlight int
 	Waiting  int
-	// LastRequest is when the last request that is no event of a watch came or
-	// was answered; zero if there was none.
-	LastRequest time.Time
+	// FirstRequest is when the first request came, LastRequest when the last one that
+	// is no event of a watch came or was answered; zero if there was none.
+	FirstRequest, LastRequest time.Time
 	// AskedAgain is the latest time since which something was read twice. Of a
 	// client that only asks from time to time it tells that it has been through
 	// all that it does since then; zero if nothing was read twice.

@@ -254,8 +254,10 @@ type activity struct {
 	askedAgain  time.Time
 	requests    int64
 	writes      int64
-	streams     int       // of the instance that has the fewest
-	begun       time.Time // of the last start
+	streams     int // of the instance that has the fewest
+	// begun is when the last one was started, or when it first asked: how long an
+	// interpreter takes to load is nothing that the world shows.
+	begun time.Time
 }
 
 func (c *controller) activity() (activity, error) {
@@ -268,6 +270,9 @@ func (c *controller) activity() (activity, error) {
 		a.requests += p.Requests
 		a.writes += p.Writes
 		a.electing = a.electing || p.Electing
+		if p.FirstRequest.After(a.begun) {
+			a.begun = p.FirstRequest
+		}
 		if p.LastRequest.After(a.lastRequest) {
 			a.lastRequest = p.LastRequest
 		}
