@@ -88,6 +88,13 @@ func (r *reader) contents() []string {
 	return r.served
 }
 
+// eventuallyOneContent waits for what is no part of being Ready: content is deleted
+// when no viewer of it is left, and how long a viewer takes to end is its own affair.
+func eventuallyOneContent(ctx context.Context, v *viewv1.MarkdownView) {
+	GinkgoHelper()
+	Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
+}
+
 var _ = Describe("A rollout", func() {
 	It("ends at the newest content whichever write the controller is stopped after, and readers always have one", func(ctx SpecContext) {
 		for limit := 1; ; limit++ {
@@ -142,7 +149,7 @@ var _ = Describe("A rollout", func() {
 		settle(ctx, w, v)
 		Expect(r.contents()).To(HaveLen(2))
 		Expect(*childOf(ctx, v, &appsv1.Deployment{}).Spec.Replicas).To(BeEquivalentTo(3))
-		Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1)) // its view of what it made may be late
+		eventuallyOneContent(ctx, v)
 	})
 
 	It("back to the content that is served ends it", func(ctx SpecContext) {
@@ -165,7 +172,7 @@ var _ = Describe("A rollout", func() {
 		settle(ctx, w, v)
 		Expect(r.contents()).To(HaveLen(1))
 		Expect(current(ctx, v).Status.ContentHash).To(Equal(first))
-		Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1)) // its view of what it made may be late
+		eventuallyOneContent(ctx, v)
 	})
 
 	It("of ten edits in a row, one upon the other, never leaves readers with nothing", func(ctx SpecContext) {
@@ -184,7 +191,7 @@ var _ = Describe("A rollout", func() {
 		}
 		settle(ctx, w, v)
 		r.contents()
-		Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1)) // its view of what it made may be late
+		eventuallyOneContent(ctx, v)
 	}, SpecTimeout(time.Minute))
 })
 
