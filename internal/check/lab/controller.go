@@ -247,6 +247,7 @@ func (c *controller) instances() []*instance {
 // activity is what all instances do together.
 type activity struct {
 	instances   int
+	unheard     int // of them have not asked for anything yet
 	starting    bool
 	electing    bool // one of them has asked for a Lease
 	inFlight    int
@@ -270,7 +271,10 @@ func (c *controller) activity() (activity, error) {
 		a.requests += p.Requests
 		a.writes += p.Writes
 		a.electing = a.electing || p.Electing
-		if p.FirstRequest.After(a.begun) {
+		switch {
+		case p.FirstRequest.IsZero():
+			a.unheard++
+		case p.FirstRequest.After(a.begun):
 			a.begun = p.FirstRequest
 		}
 		if p.LastRequest.After(a.lastRequest) {

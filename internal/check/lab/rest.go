@@ -44,10 +44,10 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	deadline := began.Add(timeout)
 	for {
 		store, api := r.lab.store.touched.next(), r.controller.touched.next()
-		left, heir, err := r.unrest(began)
-		if heir > 0 { // the time is for who leads
-			r.heir = time.Now()
-			deadline = r.heir.Add(heir + timeout)
+		left, excused, err := r.unrest(began)
+		if excused > 0 { // the time is for who leads, and for who has loaded
+			r.excused = time.Now()
+			deadline = r.excused.Add(excused + timeout)
 		}
 		switch {
 		case err != nil:
@@ -82,16 +82,19 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 }
 
 // unrest is how long nothing may happen any more for the world to be at rest; 0
-// means that it is. Nothing that happened before began counts. heir is how much of
-// it the controller may wait for a Lease.
-func (r *run) unrest(began time.Time) (left, heir time.Duration, err error) {
+// means that it is. Nothing that happened before began counts. excused is how much of
+// it is not the controller's: it may wait for a Lease, or is being loaded.
+func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	a, err := r.controller.activity()
 	if err != nil {
 		return 0, 0, err
 	}
 	now := time.Now()
-	if heir = r.succession(&a, now); heir > 0 {
-		return heir, heir, nil
+	if excused = r.succession(&a, now); excused > 0 {
+		return excused, excused, nil
+	}
+	if r.loading(&a, now) {
+		return r.window, r.window, nil
 	}
 	if a.starting || a.inFlight > 0 || len(r.lab.store.find(unfinished)) > 0 {
 		return r.window, 0, nil
@@ -127,6 +130,13 @@ func (r *run) unrest(began time.Time) (left, heir time.Duration, err error) {
 // learnsPauses says that this is a step of the first run of a scenario.
 func (r *run) learnsPauses() bool {
 	return r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down
+}
+
+// loading says that a process was started and has not asked for anything yet. How
+// long an interpreter takes for that depends on the machine's other work most of all,
+// and nobody has told it of the world yet.
+func (r *run) loading(a *activity, now time.Time) bool {
+	return a.unheard > 0 && now.Sub(a.begun) < max(r.timeout(), stepTimeout)
 }
 
 // unfinished are Jobs, and Pods of them, of which upstream's controller still has
@@ -175,7 +185,7 @@ func (r *run) becomes(ctx context.Context, name string, step *scenario.Step, wit
 		if right, err := r.right(ctx, name, step); right || err != nil {
 			return right, err
 		}
-		if late := r.heir.Add(within); late.After(deadline) {
+		if late := r.excused.Add(within); late.After(deadline) {
 			deadline = late
 		}
 		left := time.Until(deadline)

@@ -47,7 +47,7 @@ type run struct {
 	polls   bool  // while learning: it was seen to watch nothing
 	written int64 // how many writes there were when the step began
 	idle    time.Duration
-	heir    time.Time // when the controller last waited for the Lease of one that is gone
+	excused time.Time // when the controller last waited for the Lease of one that is gone, or was being loaded
 
 	began      time.Time
 	log        *trace.Log
