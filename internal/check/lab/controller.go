@@ -253,7 +253,6 @@ type activity struct {
 	inFlight    int
 	lastRequest time.Time
 	askedAgain  time.Time
-	requests    int64
 	writes      int64
 	streams     int // of the instance that has the fewest
 	// begun is when the last one was started, or when it first asked: how long an
@@ -268,7 +267,6 @@ func (c *controller) activity() (activity, error) {
 	for n, i := range c.up {
 		p := i.proxy.Activity()
 		a.inFlight += p.InFlight
-		a.requests += p.Requests
 		a.writes += p.Writes
 		a.electing = a.electing || p.Electing
 		switch {

@@ -99,7 +99,7 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	if a.starting || a.inFlight > 0 || len(r.lab.store.find(unfinished)) > 0 {
 		return r.window, 0, nil
 	}
-	if up := now.Sub(a.begun); !r.down && !r.polls && a.streams < r.streams && (up < upTimeout || a.requests == 0) {
+	if up := now.Sub(a.begun); !r.down && !r.polls && a.streams < r.streams && (up < upTimeout || a.unheard > 0) {
 		return r.window, 0, nil
 	}
 	_, moved := r.lab.store.seen()
