@@ -135,7 +135,10 @@ func TestExecGivesATerminal(t *testing.T) {
 	p.applyIn(t, ns, shell("host", ":"+forever))
 	p.waitForPrograms(t, ns, 1)
 	// kubectl asks for a terminal only if it has one itself.
-	command := strings.Join([]string{koboshi, "kubectl", "exec", "-it", "-n", ns, "host", "--", "/bin/sh", "-c", `'stty size; test -t 0 && echo a terminal; exit 3'`}, " ")
+	// The window's size is sent beside the command, not with it, so that with
+	// every runtime the command may be the first: it waits for up to 20 s.
+	ask := `n=0; while [ "$(stty size)" = "0 0" ] && [ $n -lt 200 ]; do n=$((n+1)); sleep 0.1; done; stty size; test -t 0 && echo a terminal; exit 3`
+	command := strings.Join([]string{koboshi, "kubectl", "exec", "-it", "-n", ns, "host", "--", "/bin/sh", "-c", "'" + ask + "'"}, " ")
 	cmd := exec.CommandContext(t.Context(), "script", "-qec", "stty cols 93 rows 41; "+command, filepath.Join(t.TempDir(), "typescript"))
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "KUBECACHEDIR="+filepath.Join(p.dir, "cache"))
 	// Its input stays open, or it would end before the answer.
