@@ -72,7 +72,9 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 // Reconcile makes a run of the version that is wanted, and deletes those of others.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rollout Rollout
-	if err := r.Get(ctx, req.NamespacedName, &rollout); err != nil {
+	// From the server: a child's event may be sooner than that of the status written
+	// last, and it replaces the look that was to come after a pause.
+	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	runs, err := r.runs(ctx, &rollout)

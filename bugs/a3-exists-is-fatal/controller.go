@@ -75,7 +75,9 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 // Reconcile makes the ReplicaSet, and says in the status what came of it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var experiment Experiment
-	if err := r.Get(ctx, req.NamespacedName, &experiment); err != nil {
+	// From the server: a child's event may be sooner than that of the status written
+	// last, and it replaces the look that was to come after a pause.
+	if err := r.Live.Get(ctx, req.NamespacedName, &experiment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if experiment.Status == (Status{Image: experiment.Spec.Image, Phase: "Error"}) {

@@ -50,6 +50,8 @@ type row struct {
 	Class string `json:"class"`
 	Seed  uint64 `json:"seed"`
 
+	// Found tells whether the verdict is one that the bug has, and not another's.
+	Found      bool    `json:"found"`
 	Verdict    string  `json:"verdict,omitempty"`
 	Fault      string  `json:"fault,omitempty"`
 	Sentence   string  `json:"sentence,omitempty"`
@@ -94,7 +96,8 @@ func (o *options) checkBug(ctx context.Context, b *bug, r *row) {
 	r.Verdict, r.Fault, r.Sentence = f.Verdict, f.kind(), f.Sentence
 	r.Runs, r.Seconds = f.FoundAfterRuns, f.FoundAfterSeconds
 	r.Reproduced, r.Attempts = f.Reproduced, f.Attempts
-	if !slices.Contains(b.Verdicts, f.Verdict) {
+	r.Found = slices.Contains(b.Verdicts, f.Verdict)
+	if !r.Found {
 		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is none of %s: %s", f.Verdict, strings.Join(b.Verdicts, ", "), f.Sentence))
 	}
 	if f.Reproduced < f.Attempts {

@@ -48,7 +48,7 @@ func (r *row) twin() string {
 func (t *table) footer(rows []row) error {
 	found, clean, runs, wrong := 0, 0, 0, 0
 	for _, r := range rows {
-		if r.Verdict != "" {
+		if r.Found {
 			found++
 		}
 		if r.TwinRuns > 0 && r.TwinBlamed == 0 {

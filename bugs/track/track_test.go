@@ -55,7 +55,7 @@ func TestShardsTogetherAreAll(t *testing.T) {
 }
 
 func TestABugThatIsMissedOrATwinThatIsBlamedIsAnError(t *testing.T) {
-	good := row{Verdict: "LEAK", TwinRuns: 3}
+	good := row{Found: true, Verdict: "LEAK", TwinRuns: 3}
 	bad := row{TwinRuns: 3, Wrong: []string{"missed in 3 runs"}}
 	var out strings.Builder
 	if err := newTable(&out).footer([]row{good}); err != nil {
@@ -63,6 +63,11 @@ func TestABugThatIsMissedOrATwinThatIsBlamedIsAnError(t *testing.T) {
 	}
 	if newTable(&out).footer([]row{good, bad}) == nil || newTable(&out).footer(nil) == nil {
 		t.Error("it was accepted")
+	}
+	out.Reset()
+	other := row{Verdict: "HOT LOOP", TwinRuns: 3, Wrong: []string{"HOT LOOP is none of LEAK"}}
+	if newTable(&out).footer([]row{good, other}) == nil || !strings.Contains(out.String(), "1 of 2 bugs found") {
+		t.Errorf("another bug's verdict counts as found: %q", out.String())
 	}
 }
 
