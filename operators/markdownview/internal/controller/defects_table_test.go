@@ -36,7 +36,7 @@ func TestEveryDefectOfTheTableHasATest(t *testing.T) {
 	}
 }
 
-// hasTest tells whether a folder has a test function of a name.
+// hasTest reports whether a folder has a test function of this name.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -12,6 +12,8 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
+  // The texts of the site's language, see words.go.
+  const texts = JSON.parse(one('.mdv-search').dataset.mdvWords);
 
   // ---- theme
   const theme = one('.mdv-theme');
@@ -99,16 +101,16 @@
   if (navigator.clipboard) {
     for (const pre of all('.mdv-text pre')) {
       const box = make('div', 'mdv-code');
-      const button = make('button', 'mdv-copy', 'Copy');
+      const button = make('button', 'mdv-copy', texts.copy);
       button.type = 'button';
       button.addEventListener('click', async () => {
         try {
           await navigator.clipboard.writeText(pre.textContent);
-          button.textContent = 'Copied';
+          button.textContent = texts.copied;
         } catch {
-          button.textContent = 'Not allowed';
+          button.textContent = texts.notAllowed;
         }
-        setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+        setTimeout(() => { button.textContent = texts.copy; }, 1500);
       });
       pre.replaceWith(box);
       box.append(pre, button);
@@ -121,7 +123,7 @@
   const list = make('div', 'mdv-results');
   list.id = 'mdv:results';
   list.setAttribute('role', 'listbox');
-  list.setAttribute('aria-label', 'Results');
+  list.setAttribute('aria-label', texts.results);
   list.hidden = true;
   form.append(list);
   const status = make('p', 'mdv-unseen');
@@ -253,8 +255,8 @@
       line.append(snippet(hit, words));
       return line;
     }));
-    if (results.length === 0) list.append(make('p', 'mdv-none', 'Nothing found.'));
-    status.textContent = results.length === 1 ? '1 result' : `${results.length} results`;
+    if (results.length === 0) list.append(make('p', 'mdv-none', texts.none));
+    status.textContent = results.length === 1 ? texts.one : texts.many.replace('%d', results.length);
     active = -1;
     input.removeAttribute('aria-activedescendant');
     showList(true);
