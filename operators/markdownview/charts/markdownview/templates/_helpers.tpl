@@ -44,6 +44,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
+{{/* The namespaces to watch, as a list. watchNamespaces is the old name. */}}
+{{- define "markdownview.namespaces" -}}
+{{- if and .Values.namespaces .Values.watchNamespaces -}}
+{{- fail "set namespaces only: watchNamespaces is its old name" -}}
+{{- end -}}
+{{- .Values.namespaces | default .Values.watchNamespaces | default list | toYaml -}}
+{{- end -}}
+
 {{- define "markdownview.podSecurityContext" -}}
 runAsNonRoot: true
 seccompProfile:
