@@ -1,7 +1,6 @@
 #!/bin/sh
 # Copies into the Helm chart what it shares with config/, because a chart cannot
-# refer to files outside its folder. hack/verify-generated.sh says when the copies
-# are out of date.
+# refer to files outside its folder. hack/verify-generated.sh reports outdated copies.
 #
 #   hack/chart-files.sh            into the chart
 #   hack/chart-files.sh FOLDER     into a folder, to compare

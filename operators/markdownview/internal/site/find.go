@@ -75,7 +75,7 @@ func (s *Site) Search(query string) (*Resource, error) {
 		query = query[:longestQuery]
 	}
 	query = strings.TrimSpace(strings.ToValidUTF8(query, ""))
-	l := &leaf{Title: "Search", Query: query, Searched: true, Results: s.index.search(terms(query))}
+	l := &leaf{Title: s.frame.Words.Search, Query: query, Searched: true, Results: s.index.search(terms(query))}
 	k := kind{status: http.StatusOK, contentType: pageKind.contentType, policy: pagePolicy, cache: revalidate}
 	r, err := s.leaf(newPlainComposer(), k, l)
 	if err != nil {

@@ -27,6 +27,13 @@ func TestASiteIsInTheLanguageOfItsOptions(t *testing.T) {
 				t.Errorf("%q: the page has no %s", tc.language, want)
 			}
 		}
+		found, err := s.Search("二")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heading := "<h1>" + wordsOf(tc.language).Search + "</h1>"; !strings.Contains(string(plainOf(found)), heading) {
+			t.Errorf("%q: the search page has no %s", tc.language, heading)
+		}
 		if missing := string(plainOf(s.notFound)); !strings.Contains(missing, tc.notFound) {
 			t.Errorf("%q: the page for missing addresses has no %q", tc.language, tc.notFound)
 		}

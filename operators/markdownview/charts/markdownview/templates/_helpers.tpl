@@ -1,4 +1,4 @@
-{{/* What all names begin with. */}}
+{{/* The prefix of all names. */}}
 {{- define "markdownview.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -67,7 +67,7 @@ capabilities:
 {{- end -}}
 
 {{/* The name of the Secret with a certificate. cert-manager and the chart do not
-     share one: neither would let go of it for the other. */}}
+     share one: neither would hand it over. */}}
 {{- define "markdownview.certSecret" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}
 {{ include "markdownview.fullname" $root }}-{{ $what }}-{{ ternary "server-cert" "self-signed" $root.Values.certManager.enabled }}

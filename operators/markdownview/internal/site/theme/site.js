@@ -1,6 +1,5 @@
-// What the pages can do beyond being read: choosing a theme, searching while
-// typing, turning pages with the arrow keys. All of it is an addition; without
-// this file the site has the same pages, links and search.
+// Optional features of pages: choosing a theme, searching while typing, turning pages
+// with the arrow keys. Without this file the site has the same pages, links and search.
 (() => {
   'use strict';
   const root = document.documentElement;
@@ -22,7 +21,7 @@
   const shown = () => root.dataset.theme || unchosen();
   const tellTheme = () => theme.setAttribute('aria-pressed', String(shown() === 'dark'));
   const choose = (name) => {
-    // A choice that is what one would see anyway is none: who goes back to it
+    // Choosing what the reader would see anyway removes the choice: the page then
     // follows the system again.
     const choice = name === unchosen() ? null : name;
     if (choice || root.dataset.default) root.dataset.theme = name;
@@ -31,7 +30,7 @@
       if (choice) localStorage.setItem('mdv-theme', choice);
       else localStorage.removeItem('mdv-theme');
     } catch {
-      // The choice then lasts as long as the page.
+      // Then the choice lasts until the page is left.
     }
     tellTheme();
   };
@@ -324,7 +323,7 @@
       input.focus();
       input.select();
     }
-    // In a box that scrolls sideways the arrows scroll it.
+    // In a box that scrolls sideways the arrow keys scroll.
     if (event.shiftKey || target.closest('pre, .table')) return;
     const turn = { ArrowLeft: '.mdv-prev', ArrowRight: '.mdv-next' }[event.key];
     const page = turn && one(turn);
