@@ -2,6 +2,8 @@ package main
 
 import (
 	"flag"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +64,19 @@ func TestResourcesOfViewersAreRead(t *testing.T) {
 
 // A manager that is killed keeps its lease until it expires.
 func TestTheManagerStopsWithinTheTimeThatItsPodIsGiven(t *testing.T) {
-	if shutdownTimeout >= 15*time.Second {
-		t.Errorf("%s is not less than terminationGracePeriodSeconds in config/manager", shutdownTimeout)
+	for _, file := range []string{"../config/manager/manager.yaml", "../charts/markdownview/templates/deployment.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("%s sets no terminationGracePeriodSeconds", file)
+		}
+		grace, err := time.ParseDuration(string(m[1]) + "s")
+		if err != nil || shutdownTimeout >= grace {
+			t.Errorf("%s is not less than the %s in %s (%v)", shutdownTimeout, grace, file, err)
+		}
 	}
 }
 

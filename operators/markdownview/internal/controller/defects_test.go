@@ -34,7 +34,7 @@ import (
 //	16  script in pages: TestNothingAnAuthorWritesBecomesScript in internal/render
 //	19  rules that hold without the webhooks: here; and the webhooks' own in internal/webhook/v1
 //	23  deprecated interfaces: the linter (staticcheck SA1019), and here the rights
-//	24  a page is rendered: test/e2e
+//	24  a page is rendered: TestPagesAreRenderedFromOneResource in test/e2e
 var _ = Describe("Defects of the tutorial's operator", func() {
 	It("1: a page that was removed is not served any more", func(ctx SpecContext) {
 		w := newWorld(ctx)
