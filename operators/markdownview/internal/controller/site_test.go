@@ -263,6 +263,7 @@ var _ = Describe("A site", func() {
 		Expect(route.Spec.Rules[0].BackendRefs[0].Name).To(BeEquivalentTo("viewer-site"))
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
+		eventuallyOneContent(ctx, v)
 		// From now on it is watched, costs no write, is repaired, and is deleted when
 		// no longer asked for.
 		writes := w.journal.writes()
