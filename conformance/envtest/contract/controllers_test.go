@@ -91,7 +91,7 @@ func TestAWrongControllerIsRefusedWithTheNearestRightOne(t *testing.T) {
 	}
 }
 
-// populate makes what controllers would act on.
+// populate creates objects that controllers would act on.
 func populate(t *testing.T, c kubernetes.Interface) {
 	t.Helper()
 	ctx := t.Context()

@@ -82,7 +82,7 @@ func TestServersThatASuiteHasLeftAreKilled(t *testing.T) {
 	left, other := exec.CommandContext(ctx, "cat"), exec.CommandContext(ctx, "cat")
 	left.Env, other.Env = []string{mark}, []string{mark + "0"}
 	for _, cmd := range []*exec.Cmd{left, other} {
-		in, err := cmd.StdinPipe() // which keeps it running
+		in, err := cmd.StdinPipe() // keeps it running
 		if err != nil {
 			t.Fatal(err)
 		}
