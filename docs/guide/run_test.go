@@ -114,7 +114,7 @@ func built(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("what the book tells to type needs the program: %v; run make build", err)
+		t.Skipf("the commands of the book need the program: %v; run make build", err)
 	}
 	return path
 }
@@ -189,7 +189,7 @@ func endGroup(t *testing.T, group int) {
 		select {
 		case <-look.C:
 		case <-deadline:
-			t.Error("what the script started did not end when told to")
+			t.Error("a process of the script did not end on SIGTERM")
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 			return
 		}

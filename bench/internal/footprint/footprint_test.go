@@ -62,8 +62,8 @@ func TestAFileInMemoryIsCountedOnceAndWhole(t *testing.T) {
 }
 
 func TestOnlyNewOrHeldFilesAreCharged(t *testing.T) {
-	now := Files{"/dev/shm/mine": 1, "/dev/shm/older-mine": 2, "/dev/shm/somebody": 4}
-	before := Files{"/dev/shm/older-mine": 2, "/dev/shm/somebody": 1, "/dev/shm/gone": 8}
+	now := Files{"/dev/shm/mine": 1, "/dev/shm/older-mine": 2, "/dev/shm/foreign": 4}
+	before := Files{"/dev/shm/older-mine": 2, "/dev/shm/foreign": 1, "/dev/shm/gone": 8}
 	got := now.charged(before, map[string]bool{"/dev/shm/older-mine": true, "/home/x": true})
 	if diff := cmp.Diff(Files{"/dev/shm/mine": 1, "/dev/shm/older-mine": 2}, got); diff != "" {
 		t.Error(diff)
@@ -184,6 +184,6 @@ func kernelRSS(t *testing.T, pid int) int64 {
 			return kb * 1024
 		}
 	}
-	t.Fatal("the kernel tells no VmRSS")
+	t.Fatal("the kernel reports no VmRSS")
 	return 0
 }

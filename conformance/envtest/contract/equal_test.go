@@ -33,7 +33,7 @@ var varies = map[string]string{
 	"/version":                 "tells when and from what the program was built",
 	"/openid/v1/jwks":          "has the keys of the environment",
 	"/logs":                    "lists the logs of the machine",
-	"/flagz":                   "has a separator that is drawn anew, so that nobody parses it",
+	"/flagz":                   "has a random separator, so that clients do not parse it",
 	"/debug/pprof":             "profiles the process",
 	"/debug/flags/v":           "changes the verbosity",
 	"/debug/controllers/leaks": "looks into the process",

@@ -110,7 +110,7 @@ func run(t *testing.T, program string, args ...string) {
 		select {
 		case <-done:
 		case <-time.After(within):
-			t.Errorf("%s was killed, and something still holds its output open; who reads it waits for ever", program)
+			t.Errorf("%s was killed, and a process still holds its output open; its reader waits for ever", program)
 		}
 		_ = reader.Close()
 		if t.Failed() {

@@ -68,7 +68,7 @@ func TestASuiteIsChosenByNameOrRefused(t *testing.T) {
 		}
 	}
 	if _, err := choose(all, []string{"pkg/log"}); err == nil || !strings.Contains(err.Error(), "pkg/cache,pkg/client") {
-		t.Errorf("choosing what is not there: %v, want an error that names what is", err)
+		t.Errorf("choosing an unknown name: %v, want an error that names the known ones", err)
 	}
 }
 
