@@ -133,7 +133,7 @@ func TestReplayedFindingShowsAgain(t *testing.T) {
 	}
 }
 
-func TestReplayOfAMendedControllerIsClean(t *testing.T) {
+func TestReplayOfARepairedControllerIsClean(t *testing.T) {
 	t.Parallel()
 	c := foundBug(t)
 	was := onlyFinding(t, filepath.Join(c.dir, "report.json"))
