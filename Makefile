@@ -64,8 +64,22 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 
 ##@ Prove
 
+# The parts of the suite, the longest first; each is a target and runs alone by
+# its name. They run JOBS at a time, since many wait more than they compute.
+PARTS     := test-conformance test-sites test-operator test-dropin test-heavy test-unit test-check test-bugs test-guide test-bench
+JOBS      := 2
+# More targets to run beside the parts.
+EXTRA     :=
+
 .PHONY: test
-test: compiler test-unit test-bench test-bugs test-conformance test-dropin test-guide test-operator test-sites test-check ## Run the whole test suite
+test: compiler build stock bugs-ready ## Run the whole test suite, and report on each part
+	@go build -o bin/suite ./hack/suite
+	@bin/suite -jobs $(JOBS) -built "build stock bugs-ready" $(PARTS) $(EXTRA)
+
+.PHONY: test-quick
+test-quick: compiler ## What to run before each commit: packages, small modules, no control plane
+	@go build -o bin/suite ./hack/suite
+	@bin/suite -jobs $(JOBS) test-unit test-bench test-operators-unit test-comments
 
 .PHONY: compiler
 compiler:
@@ -74,8 +88,17 @@ compiler:
 .PHONY: test-unit
 test-unit: ## Test the packages
 	$(STATIC) go vet ./...
-	go test -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
-	$(STATIC) go test $(HEAVY)
+	go test $(TESTFLAGS) -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
+
+# Without debug symbols linking Kubernetes takes half the time.
+.PHONY: test-heavy
+test-heavy: ## Test the packages that compile all of Kubernetes into their tests
+	$(STATIC) go test $(TESTFLAGS) -ldflags="$(LDFLAGS)" $(HEAVY)
+
+.PHONY: test-operators-unit
+test-operators-unit: ## Test those packages of the operators that need no API server
+	$(MAKE) -C $(OPERATOR) test-unit
+	$(MAKE) -C $(SITES) test-unit
 
 .PHONY: test-race
 test-race: ## Test the heavy packages under the race detector too: compiles Kubernetes again
@@ -83,16 +106,16 @@ test-race: ## Test the heavy packages under the race detector too: compiles Kube
 
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box
-	go test -race -timeout 20m ./conformance
+	go test $(TESTFLAGS) -race -timeout 20m ./conformance
 
 .PHONY: test-guide
 test-guide: build ## Test that the handbook is whole, and that what it says to type works
-	go test ./docs/guide
+	go test $(TESTFLAGS) ./docs/guide
 
 .PHONY: test-dropin
 test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest, in CI's size
-	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test -race -short -timeout 20m ./...
-	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test -race -short -timeout 20m ./contract
+	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short -timeout 20m ./...
+	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short -timeout 20m ./contract
 	cd conformance/envtest && $(STATIC) go run . -short -stock ../../bin/stock
 
 .PHONY: suites
@@ -127,13 +150,13 @@ bugs-ready:
 	cd bugs/g2-no-owner && npm ci --silent --no-audit --no-fund
 
 .PHONY: test-bugs
-test-bugs: build ## Test some of them, in CI's size
-	cd bugs && $(STATIC) go vet ./... && go test -race ./...
+test-bugs: build bugs-ready ## Test some of them, in CI's size
+	cd bugs && $(STATIC) go vet ./... && go test $(TESTFLAGS) -race ./...
 	cd bugs && go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
-	cd bench && $(STATIC) go vet ./... && go test -race ./...
+	cd bench && $(STATIC) go vet ./... && go test $(TESTFLAGS) -race ./...
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
@@ -146,8 +169,8 @@ lint: $(LINT) ## Lint all modules
 	  (cd $$module && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
 	done
 
-$(LINT): tools/go.mod tools/go.sum $(COMPILE)
-	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(LINT): hack/tools/go.mod hack/tools/go.sum $(COMPILE)
+	@$(STATIC) $(COMPILE) golangci-lint hack/tools -o ../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bench
 bench: build stock ## Measure Koboshi against stock, behind envtest, and draw the chart
