@@ -27,11 +27,11 @@ help: ## List the targets
 
 .PHONY: demo
 demo: build operator sites ## Build everything and tell the story with the real parts
-	@go build -o bin/demo ./demo
+	@$(STATIC) go build -o bin/demo ./demo
 	@exec bin/demo
 
 $(COMPILE): hack/compile/main.go
-	@go build -o $@ ./hack/compile
+	@$(STATIC) go build -o $@ ./hack/compile
 
 .PHONY: build
 build: $(COMPILE) ## Build bin/koboshi
@@ -73,13 +73,13 @@ EXTRA     :=
 
 .PHONY: test
 test: compiler build stock bugs-ready ## Run the whole test suite, and report on each part
-	@go build -o bin/suite ./hack/suite
+	@$(STATIC) go build -o bin/suite ./hack/suite
 	@bin/suite -jobs $(JOBS) -built "build stock bugs-ready" $(PARTS) $(EXTRA)
 
 .PHONY: test-quick
 test-quick: compiler ## What to run before each commit: packages, small modules, no control plane
-	@go build -o bin/suite ./hack/suite
-	@bin/suite -jobs $(JOBS) test-unit test-bench test-operators-unit test-comments
+	@$(STATIC) go build -o bin/suite ./hack/suite
+	@bin/suite -jobs $(JOBS) test-operators-unit test-unit test-bench
 
 .PHONY: compiler
 compiler:
@@ -110,7 +110,7 @@ test-conformance: build ## Test the built binary as a black box
 
 .PHONY: test-guide
 test-guide: build ## Test that the handbook is whole, and that what it says to type works
-	go test $(TESTFLAGS) ./docs/guide
+	$(STATIC) go test $(TESTFLAGS) ./docs/guide
 
 .PHONY: test-dropin
 test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest, in CI's size
@@ -143,7 +143,7 @@ test-check: ## The same with a budget, in CI's size
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (twenty minutes)
-	cd bugs && go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
 
 .PHONY: bugs-ready
 bugs-ready:
@@ -152,7 +152,7 @@ bugs-ready:
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Test some of them, in CI's size
 	cd bugs && $(STATIC) go vet ./... && go test $(TESTFLAGS) -race ./...
-	cd bugs && go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
@@ -160,10 +160,11 @@ test-bench: ## Test the benchmark itself
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
-	KOBOSHI_TAKEOUT=1 go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
+	KOBOSHI_TAKEOUT=1 $(STATIC) go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
 
 .PHONY: lint
-lint: $(LINT) ## Lint all modules
+lint: $(LINT) ## Lint all modules, and the language of their comments
+	@$(STATIC) go run ./hack/comments
 	$(STATIC) $(LINT) run ./...
 	@for module in $(MODULES); do echo "lint $$module"; \
 	  (cd $$module && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
