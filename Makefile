@@ -70,6 +70,9 @@ PARTS     := test-conformance test-sites test-operator test-dropin test-heavy te
 JOBS      := 2
 # More targets to run beside the parts.
 EXTRA     :=
+# go test would vet all 2,900 dependencies before it runs anything, once for each
+# set of build flags. The linters vet our own code.
+TESTFLAGS := -vet=off
 
 .PHONY: test
 test: compiler build stock bugs-ready ## Run the whole test suite, and report on each part
@@ -87,7 +90,6 @@ compiler:
 
 .PHONY: test-unit
 test-unit: ## Test the packages
-	$(STATIC) go vet ./...
 	go test $(TESTFLAGS) -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
 
 # Without debug symbols linking Kubernetes takes half the time.
@@ -97,8 +99,8 @@ test-heavy: ## Test the packages that compile all of Kubernetes into their tests
 
 .PHONY: test-operators-unit
 test-operators-unit: ## Test those packages of the operators that need no API server
-	$(MAKE) -C $(OPERATOR) test-unit
-	$(MAKE) -C $(SITES) test-unit
+	$(MAKE) -C $(OPERATOR) test-unit TESTFLAGS="$(TESTFLAGS)"
+	$(MAKE) -C $(SITES) test-unit TESTFLAGS="$(TESTFLAGS)"
 
 .PHONY: test-race
 test-race: ## Test the heavy packages under the race detector too: compiles Kubernetes again
@@ -125,12 +127,12 @@ suites: build stock ## Run all of controller-runtime's suites with stock and wit
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
-	$(MAKE) -C $(OPERATOR) test KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(OPERATOR) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: test-sites
 test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
-	$(MAKE) -C $(SITES) test KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: check-operators
 check-operators: build ## Knock both operators over at every write (ten to twenty minutes)
@@ -151,12 +153,12 @@ bugs-ready:
 
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Test some of them, in CI's size
-	cd bugs && $(STATIC) go vet ./... && go test $(TESTFLAGS) -race ./...
+	cd bugs && go test $(TESTFLAGS) -race ./...
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
-	cd bench && $(STATIC) go vet ./... && go test $(TESTFLAGS) -race ./...
+	cd bench && go test $(TESTFLAGS) -race ./...
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
