@@ -76,7 +76,9 @@ func newProject(t *testing.T, env ...string) project {
 			p.env = append(p.env, e)
 		}
 	}
-	p.env = append(p.env, "GOWORK=off")
+	// Built without cgo, like everything else that is not raced, so that nothing
+	// is compiled twice.
+	p.env = append(p.env, "GOWORK=off", "CGO_ENABLED=0")
 	p.env = append(p.env, env...)
 	return p
 }
