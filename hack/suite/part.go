@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience is how long a part has to clean up after it was interrupted.
+// patience is the time that an interrupted part has to clean up.
 const patience = 20 * time.Second
 
 // result describes a part that has ended.
