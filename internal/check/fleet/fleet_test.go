@@ -13,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // shellFleet returns a fleet whose labs are shells: they read requests as $line and
@@ -61,10 +64,13 @@ func TestLessonOfOneLabIsReadByAnother(t *testing.T) {
 
 func TestTraceOfAFindingIsHandedOverOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace")
-	if err := writeTrace(path, nil); err != nil {
+	entries := []trace.Entry{{Seq: 1, Instance: "controller-1", Fault: &trace.Fault{What: "applied"}}}
+	if err := writeTrace(path, entries); err != nil {
 		t.Fatal(err)
 	}
-	readTrace(path)
+	if diff := cmp.Diff(entries, readTrace(path)); diff != "" {
+		t.Error(diff)
+	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
 	}

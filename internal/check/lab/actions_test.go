@@ -61,3 +61,14 @@ func TestEachErrorHasAnAnswerOfTheAPI(t *testing.T) {
 		}
 	}
 }
+
+func TestReasonWhyAFaultWasNotAppliedNamesItsPoint(t *testing.T) {
+	for want, point := range map[string]fault.Point{
+		"the controller did not send PATCH pods d/a in step s in this run":        {Step: "s", Verb: "patch", Resource: "pods", Object: "d/a", Occurrence: 1},
+		"the run ended before the point of the fault (at rest after step create)": {Step: "create"},
+	} {
+		if got := (&knock{fault: fault.Fault{Point: point}}).whyNotApplied(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -213,6 +213,9 @@ func (k *knock) whyNotApplied() string {
 	if k == nil || k.applied() {
 		return ""
 	}
+	if k.fault.Point.Verb == "" {
+		return fmt.Sprintf("the run ended before the point of the fault (%s)", k.fault.Point)
+	}
 	return fmt.Sprintf("the controller did not send %s in this run", k.fault.Point)
 }
 

@@ -102,8 +102,8 @@ type lease struct {
 }
 
 const (
-	// usualDuration is client-go's default, for a Lease without a duration.
-	usualDuration = 15 * time.Second
+	// defaultDuration is client-go's default, for a Lease without a duration.
+	defaultDuration = 15 * time.Second
 	// longestTerm limits the wait for a Lease: it is longer than the 137 s of
 	// OpenShift's operators, and shorter than a Lease used for other purposes may last.
 	longestTerm = 4 * time.Minute
@@ -113,7 +113,7 @@ func readLease(object state.Object) lease {
 	spec, _ := object["spec"].(map[string]any)
 	text := func(field string) string { s, _ := spec[field].(string); return s }
 	at := func(field string) time.Time { t, _ := time.Parse(time.RFC3339Nano, text(field)); return t }
-	l := lease{holder: text("holderIdentity"), acquired: at("acquireTime"), renewed: at("renewTime"), duration: usualDuration}
+	l := lease{holder: text("holderIdentity"), acquired: at("acquireTime"), renewed: at("renewTime"), duration: defaultDuration}
 	if seconds, ok := spec["leaseDurationSeconds"].(int64); ok {
 		l.duration = time.Duration(seconds) * time.Second
 	}
@@ -128,7 +128,7 @@ func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longe
 // succession returns how long the controller may still have to wait until it leads,
 // after a restart that left the previous holder's Lease behind.
 //
-// For a controller that leads since then, it moves a.begun to that moment.
+// If the controller has become the leader since then, it moves a.begun to that moment.
 func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 	started := a.begun
 	for _, l := range r.leases() {

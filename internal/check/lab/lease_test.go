@@ -79,7 +79,7 @@ func TestLeaseForADayIsNotWaitedFor(t *testing.T) {
 
 func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 	r := leased(t, coordinationv1.LeaseSpec{HolderIdentity: new("a")})
-	if got, want := r.handover(), usualDuration*3/2+upTimeout; got != want {
+	if got, want := r.handover(), defaultDuration*3/2+upTimeout; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
 	r.lab.store.begin() // Leases before this belong to the plane
