@@ -145,13 +145,14 @@ func TestEffectiveWritesAreThoseWithARevision(t *testing.T) {
 		call("delete", "configmaps", "", 200),
 		call("update", "leases.coordination.k8s.io", "12", 200),
 		call("update", "leases.example.com", "12", 200), // a custom resource of that name
+		call("patch", "leases.example.com", "12", 200),
 		dry,
 		call("get", "configmaps", "11", 200),
 		{Call: &trace.Call{Verb: "create", Endpoint: "store", ResourceVersion: "11", Code: 200}},
 	}}
 	out.History.Changes = []state.Change{{Revision: 11}, {Revision: 12}}
-	if got := effectiveWrites(out); got != 4 {
-		t.Errorf("%d, want 4", got)
+	if got := effectiveWrites(out); got != 5 {
+		t.Errorf("%d, want 5", got)
 	}
 }
 
