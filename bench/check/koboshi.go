@@ -27,7 +27,7 @@ type checked struct {
 }
 
 // knocking is what koboshi check says when it begins to run faults.
-const knocking = "knocking it over"
+const knocking = "injecting faults"
 
 // check has koboshi check run faults for the budget. What counts is the time from
 // the first fault to the end of the program.
