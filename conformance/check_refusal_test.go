@@ -69,12 +69,12 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 		args []string
 		why  string
 	}{
-		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller ended by itself 6 times, the last time with code 1: checked: it will not do anything"},
+		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller exited on its own 6 times, the last time with code 1: checked: it will not do anything"},
 		{"definition", []string{"--crds=" + invalid, "--scenario=create.yaml", "--workers=1", "--", checked(t)}, "CustomResourceDefinition widgets.example.com: "},
 		{"step", ofWidgets(t, refused), "scenario create, step create: "},
-		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: without any fault, what is expected does not hold: Widget.example.com default/demo: status.size is "small", and not "tiny"`},
+		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: an expectation does not hold even without a fault: Widget.example.com default/demo: status.size is "small", and not "tiny"`},
 		{"nothing to do", ofWidgets(t, elsewhere), "the controller wrote nothing in any scenario: "},
-		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: it never comes to rest without any fault: patch widgets default/demo again and again"},
+		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: the controller never comes to rest, even without a fault: it keeps sending PATCH widgets default/demo"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +129,7 @@ func TestCheckSaysNothingWhenItsPlaneDies(t *testing.T) {
 	if err := syscall.Kill(labs[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.saysNothing(t, "plane 1 ended by itself")
+	c.saysNothing(t, "plane 1 exited unexpectedly")
 	c.leavesNothing(t, token)
 }
 

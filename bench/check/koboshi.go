@@ -27,7 +27,7 @@ type checked struct {
 }
 
 // knocking is part of the line that koboshi check prints before the first fault.
-const knocking = "knocking it over"
+const knocking = "injecting faults"
 
 // check lets koboshi check run faults for the budget. It measures the time from
 // the first fault to the end of the program.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -182,7 +183,7 @@ func newCheckLab(stdio Stdio) *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return check.Work(cmd.Context(), stdio.In, stdio.Out)
+			return fleet.Serve(cmd.Context(), stdio.In, stdio.Out)
 		},
 	}
 }

@@ -74,7 +74,7 @@ func hanging(t *testing.T) string {
 // eventually waits until the number of living processes satisfies is.
 func eventually(t *testing.T, f family.Family, what string, is func(n int) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		members, err := f.Members()
 		if err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func TestPageShowsTheTimelineOfAFinding(t *testing.T) {
 	page := html.UnescapeString(samplePage(t))
 	for name, want := range map[string]string{
 		"the kill":                   `<tr class="process bad"><td class="at">0.051 s</td><td>controller-1</td><td>killed</td>`,
-		"the write":                  `CREATE secrets default/viewer-a-ca → 201`,
+		"the write":                  `POST secrets default/viewer-a-ca → 201`,
 		"the fault":                  `applied the fault <span class="note">kill after the answer</span>`,
 		"watch events in one row":    `saw ADDED pods default/a, default/b`,
 		"an event that was held":     `saw MODIFIED pods default/a <span class="note">held back for 30 ms</span>`,
@@ -157,7 +157,7 @@ func TestEveryElementOfThePageIsClosed(t *testing.T) {
 func TestLongTimelineKeepsTheRowsAroundTheFault(t *testing.T) {
 	var entries []trace.Entry
 	for i := range 5000 {
-		e := trace.Entry{At: time.Duration(i) * time.Millisecond, Call: &trace.Call{Verb: "update", Path: "/", Code: 200}}
+		e := trace.Entry{At: time.Duration(i) * time.Millisecond, Call: &trace.Call{Verb: "update", Target: trace.Target{Resource: "pods"}, Path: "/", Code: 200}}
 		if i == 3000 {
 			e = trace.Entry{At: e.At, Fault: &trace.Fault{What: "applied"}}
 		}

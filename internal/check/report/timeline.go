@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -96,10 +97,10 @@ func (t *timeline) shorten() {
 func (t *timeline) call(e trace.Entry) {
 	c := e.Call
 	r := row{Sort: ofRead, At: e.At, Who: inline(e.Instance)}
-	if isWrite(c) {
+	if request.IsWrite(c) {
 		r.Sort, r.Body = ofWrite, bodyOf(c)
 	}
-	r.What = fmt.Sprintf("%s %s → %s", strings.ToUpper(inline(c.Verb)), callTarget(c), answer(c))
+	r.What = fmt.Sprintf("%s %s → %s", request.Method(inline(c.Verb)), callTarget(c), answer(c))
 	var notes []string
 	if c.Injected {
 		notes = append(notes, "the fault answered, not the server")
@@ -119,14 +120,6 @@ func (t *timeline) call(e trace.Entry) {
 		return
 	}
 	t.add(r)
-}
-
-func isWrite(c *trace.Call) bool {
-	switch strings.ToLower(c.Verb) {
-	case "create", "update", "patch", "delete", "deletecollection", "post", "put":
-		return true
-	}
-	return false
 }
 
 func answer(c *trace.Call) string {

@@ -1,4 +1,4 @@
-package check
+package fleet
 
 import (
 	"context"
@@ -6,75 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"time"
 
-	"github.com/koboshi-dev/koboshi/internal/check/fault"
-	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
-	"github.com/koboshi-dev/koboshi/internal/check/scenario"
-	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// request is what a lab is asked; one of the fields is set.
-type request struct {
-	Setup *lab.Config   `json:"setup,omitempty"`
-	Learn *learnRequest `json:"learn,omitempty"`
-	Knock *knockRequest `json:"knock,omitempty"`
-	// Control is a run like that one without its fault.
-	Control *knockRequest `json:"control,omitempty"`
-}
-
-type learnRequest struct {
-	Scenario  *scenario.Scenario `json:"scenario"`
-	Seed      uint64             `json:"seed"`
-	Generated bool               `json:"generated"`
-	Trace     string             `json:"trace"`
-}
-
-type knockRequest struct {
-	Lesson string      `json:"lesson"`
-	Fault  fault.Fault `json:"fault"`
-	Seed   uint64      `json:"seed"`
-	Trace  string      `json:"trace"`
-}
-
-// reply is what it answers.
-type reply struct {
-	// Error is why it could not do it, Setup that the subject or the scenario is the
-	// reason.
-	Error   string      `json:"error,omitempty"`
-	Setup   bool        `json:"setup,omitempty"`
-	Lesson  *lab.Lesson `json:"lesson,omitempty"`
-	Knocked *knocked    `json:"knocked,omitempty"`
-}
-
-// knocked is what a run with a fault came to.
-type knocked struct {
-	Findings     []judge.Finding `json:"findings,omitempty"`
-	NotApplied   string          `json:"notApplied,omitempty"`
-	Inconclusive string          `json:"inconclusive,omitempty"`
-	Pruned       bool            `json:"pruned,omitempty"`
-	Took         time.Duration   `json:"took"`
-	Trace        []trace.Entry   `json:"-"`
-}
-
-// A SetupError is something about the subject or a scenario that makes a check
-// impossible.
-type SetupError struct{ Text string }
-
-func (e *SetupError) Error() string { return e.Text }
-
-func (r *reply) err() error {
-	if r.Setup {
-		return &SetupError{r.Error}
-	}
-	return errors.New(r.Error)
-}
-
-// Work is a lab's side: it answers requests until there are no more. When its
-// input ends, so does what it is doing.
-func Work(ctx context.Context, in io.Reader, out io.Writer) error {
+// Serve is the lab's end of the protocol: it answers requests until its input
+// ends. A run that is under way is then cancelled.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &server{lessons: map[string]*lab.Lesson{}}
@@ -99,8 +37,8 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// requestsFrom are those that are read from in; ended is called after the last.
-// The reason why it is the last may be asked for once they are closed.
+// requestsFrom reads requests and calls ended after the last one. Once the channel
+// is closed, why returns the reason.
 func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-chan request, why func() error) {
 	passed := make(chan request)
 	var last error
@@ -124,9 +62,10 @@ func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-c
 	return passed, func() error { return last }
 }
 
+// server answers requests with the one lab of this process.
 type server struct {
 	lab     *lab.Lab
-	lessons map[string]*lab.Lesson
+	lessons map[string]*lab.Lesson // by file
 }
 
 func (s *server) stop() {
@@ -177,7 +116,7 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	if len(v.Findings) > 0 {
 		err = writeTrace(r.Trace, v.Run.Entries)
 	}
-	return &reply{Knocked: outcome(v)}, err
+	return &reply{Outcome: outcomeOf(v)}, err
 }
 
 func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
@@ -189,28 +128,23 @@ func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reply{Knocked: outcome(v)}, nil
+	return &reply{Outcome: outcomeOf(v)}, nil
 }
 
-func outcome(v *lab.Verdict) *knocked {
-	return &knocked{
+func outcomeOf(v *lab.Verdict) *Outcome {
+	return &Outcome{
 		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Took: v.Run.Took, Pruned: v.Pruned,
 	}
 }
 
-// lesson reads what another lab may have learnt.
+// lesson reads a lesson that any lab may have stored.
 func (s *server) lesson(file string) (*lab.Lesson, error) {
 	if l := s.lessons[file]; l != nil {
 		return l, nil
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
+	l, err := readLesson(file)
+	if err == nil {
+		s.lessons[file] = l
 	}
-	l := &lab.Lesson{}
-	if err := json.Unmarshal(data, l); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	s.lessons[file] = l
-	return l, nil
+	return l, err
 }

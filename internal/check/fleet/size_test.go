@@ -1,4 +1,4 @@
-package check
+package fleet
 
 import (
 	"strings"
@@ -22,14 +22,14 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 		"a dear run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 20, 2},
 		"little memory":            {2, small, gigabyte, 20, 2},
 		"memory for six":           {2, small, 3 * gigabyte, 20, 6},
-		"memory that nobody tells": {2, small, 0, 20, 8},
+		"unknown memory        ":   {2, small, 0, 20, 8},
 		"little to do":             {2, small, 16 * gigabyte, 3, 3},
 		"nothing to do":            {2, small, 16 * gigabyte, 0, 2},
-		"a cost that is unknown":   {2, lab.Cost{}, 16 * gigabyte, 20, 2},
+		"an unknown cost       ":   {2, lab.Cost{}, 16 * gigabyte, 20, 2},
 		"many processors":          {128, small, 640 * gigabyte, 200, 64},
 		"before anything is known": {128, lab.Cost{}, 0, 0, 64},
 	} {
-		if got := size(c.processors, c.cost, c.memory, c.work); got != c.want {
+		if got := Size(c.processors, c.cost, c.memory, c.work); got != c.want {
 			t.Errorf("%s: %d labs, want %d", name, got, c.want)
 		}
 	}
