@@ -26,7 +26,7 @@ type checked struct {
 	Scenarios     []struct{ Seconds float64 }
 }
 
-// knocking is part of the line that koboshi check prints before the first fault.
+// knocking begins the line that koboshi check prints before the first fault.
 const knocking = "injecting faults"
 
 // check lets koboshi check run faults for the budget. It measures the time from
