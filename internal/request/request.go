@@ -10,9 +10,9 @@
 //	election record       no                no                  no                   no
 //	dry run               no                no                  -                    -
 //
-// Work is what the judge judges and what a lesson counts. A Node is written by its
-// kubelet's heartbeats, so its changes are no sign of unrest; but a controller that
-// writes one has work to do there.
+// The judge judges work, and a lesson counts it. A kubelet's heartbeats write its Node,
+// so changes of Nodes are no sign of unrest; but a controller that writes a Node does
+// its work.
 package request
 
 import (

@@ -47,8 +47,8 @@ type Step struct {
 	// Healed is the stage of healing after which the state was that of the reference, or
 	// Never.
 	Healed Stage
-	// Watched is how long the step was watched at rest; Idle holds the controller's
-	// writes in that time, effective or not.
+	// Watched is the time for which the step was watched at rest; Idle holds the
+	// controller's writes in that time, effective or not.
 	Watched time.Duration
 	Idle    []trace.Entry
 	// Failed lists the expectations that did not hold.

@@ -4,7 +4,7 @@ import "github.com/koboshi-dev/koboshi/internal/trace"
 
 // conflicts returns why a write would not be refused if another client wrote the
 // object just before. A write without a precondition goes through, as it should, and
-// then the other client's write is all that happened.
+// then only the other client's write has happened.
 func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint != "" {
 		return "there are no resource versions at an endpoint"

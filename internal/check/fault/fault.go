@@ -36,7 +36,7 @@ const (
 	LoseLease    Kind = "lose-lease"    // it cannot renew its Lease, and a second instance takes over
 )
 
-// Point is where a fault is applied. It identifies a request by its meaning and not
+// Point is the place of a fault. It identifies a request by its meaning and not
 // by its number, so that a run that differs slightly has the same points.
 //
 //	Verb set                      a request; Matcher recognises it on arrival

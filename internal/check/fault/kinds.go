@@ -9,7 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Where is the sort of moment at which a kind is applied.
+// Where classifies the moments at which kinds are applied.
 type Where string
 
 // The moments.
@@ -30,7 +30,7 @@ const (
 	PhaseOthers  = 4 // other clients, leases, and everything at an endpoint
 )
 
-// Answer is what a fault answers in place of the API server.
+// Answer is the answer of a fault, in place of the API server's.
 type Answer struct {
 	Code    int
 	Reason  metav1.StatusReason
@@ -45,7 +45,7 @@ type description struct {
 	where Where
 	// phase is the plan's, except at endpoints.
 	phase int
-	// cost is what the fault adds to a run, in about tenths of a second.
+	// cost is the time that the fault adds to a run, in about tenths of a second.
 	cost int
 	// kills reports whether the process only ends and starts again.
 	kills bool
@@ -53,7 +53,7 @@ type description struct {
 	answer *Answer
 	// sentence describes the fault for people, as Fault.String does.
 	sentence func(Fault) string
-	// why a real cluster shows this.
+	// why is the reason for which a real cluster shows this.
 	why string
 	// legal returns why the fault cannot be shown to this client, or "". The call
 	// is nil unless the fault is at a request.
@@ -202,20 +202,20 @@ func (k Kind) find() (*description, bool) {
 // Describe returns one line on why a real cluster shows this.
 func (k Kind) Describe() string { d, _ := k.find(); return d.why }
 
-// Where returns the sort of moment at which the kind is applied.
+// Where returns the moment at which the kind is applied.
 func (k Kind) Where() Where { d, _ := k.find(); return d.where }
 
 // Phase returns the phase of a plan in which the kind is tried at an API server.
 func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
 
-// Cost returns what the kind adds to a run, in about tenths of a second.
+// Cost returns the time that the kind adds to a run, in about tenths of a second.
 func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 
-// Kills reports whether the process is killed and started again, with nothing else
-// done to it: what follows is what follows any restart.
+// Kills reports whether the process is killed and started again, and nothing else is
+// done: its course from then on is that of any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 
-// Answer returns what is answered in place of the API server, if anything is.
+// Answer returns the answer in place of the API server's, if the kind gives one.
 func (k Kind) Answer() (Answer, bool) {
 	d, _ := k.find()
 	if d.answer == nil {

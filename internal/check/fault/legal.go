@@ -9,8 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Facts are what a run without a fault reveals about the client: how it lists, what
-// it watches, what its writes carry. They decide which faults are legal.
+// Facts describe a client as a run without a fault reveals it: how it lists, what it
+// watches, what its writes carry. They decide which faults are legal.
 type Facts struct {
 	// OldServer reports whether the server refuses streaming lists, as one before
 	// Kubernetes 1.32 does by default. The run must be with such a server, too.

@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// atOnce is how long after the Lease was taken a request may begin and still have been
-// on its way: nothing orders the two processes.
+// atOnce is the grace period after a takeover: a request of the old holder that begins
+// within it may have been on its way, since nothing orders the two processes.
 const atOnce = 100 * time.Millisecond
 
 // splitBrain finds writes of an instance that had held a Lease, after another instance

@@ -23,7 +23,7 @@ const (
 	two    = "controller-2"
 )
 
-// story tells a run, write by write; each takes 10 ms.
+// story builds a run, write by write; each takes 10 ms.
 type story struct {
 	t       *testing.T
 	run     *evidence.Run

@@ -38,7 +38,7 @@ type Input struct {
 	OldServer bool
 	// Seed chooses among similar objects.
 	Seed uint64
-	// Occurrences is how many of the equal requests in a step are points; zero means 3.
+	// Occurrences is the number of equal requests in a step that are points; zero means 3.
 	Occurrences int
 }
 
@@ -61,7 +61,7 @@ type Planned struct {
 	Phase int `json:"phase"`
 	// Rank orders a phase by how likely a fault is to find something: 0 first.
 	Rank int `json:"rank"`
-	// Cost is what the run takes beyond the shortest one, in about tenths of a second.
+	// Cost is the time beyond that of the shortest run, in about tenths of a second.
 	Cost int `json:"cost"`
 }
 

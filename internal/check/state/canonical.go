@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Values that stand for what is never the same twice.
+// Values that stand for values that differ in each run.
 const (
 	aTime    = "time"
 	aHash    = "hash"
@@ -185,7 +185,7 @@ func (c canonicaliser) uuid(field, s string) any {
 	return random{raw: s, uid: true}
 }
 
-// replace replaces generated names and UIDs by what is the same in every run.
+// replace replaces generated names and UIDs by names that are the same in every run.
 func (c canonicaliser) replace(s string) string {
 	if strings.Contains(s, "kube-api-access-") {
 		s = tokenVolume.ReplaceAllString(s, "kube-api-access-*")

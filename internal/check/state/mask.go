@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Mask defines what is not compared, and what is compared other than byte by byte.
-// The zero value and nil hold the rules for every controller; Learn adds what differs
+// Mask lists the fields that are ignored, or compared other than byte by byte. The zero
+// value and nil hold the rules for every controller; Learn adds the fields that differ
 // between runs without a fault.
 type Mask struct {
 	// Configured holds the lines of the scenario's ignore.
@@ -43,7 +43,7 @@ type line struct {
 	path *regexp.Regexp // nil means all objects of the kind
 }
 
-// init compiles what is not serialised.
+// init compiles the unexported fields.
 func (m *Mask) init() {
 	m.once.Do(func() {
 		for _, text := range m.Configured {
@@ -134,7 +134,7 @@ func (m *Mask) set(kind, field string, rule Rule) bool {
 // WholeObject is the suffix in Fields of an object that is not compared at all.
 const WholeObject = " (the whole object)"
 
-// Fields describes what is masked because it differed between runs without a fault.
+// Fields describes the fields that differed between runs without a fault.
 func (m *Mask) Fields() []string {
 	if m == nil {
 		return nil

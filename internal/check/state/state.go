@@ -1,6 +1,6 @@
 // Package state models the cluster as the checker sees it: what the store held at
-// each revision, and whether two states are equal apart from what is never the same
-// twice.
+// each revision, and whether two states are equal apart from times, generated names
+// and the like.
 //
 //	History ──At──▶ Snapshot ──Mask.Canonical──▶ World ──Diff──▶ differences
 //	                    ▲
