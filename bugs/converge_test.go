@@ -51,7 +51,9 @@ func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	program := os.Getenv("BUGS")
 	if program == "" {
 		program = filepath.Join(t.TempDir(), "bugs")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		build := exec.Command("go", "build", "-o", program, ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("building the program: %v\n%s", err, out)
 		}
 	}

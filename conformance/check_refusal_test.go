@@ -83,8 +83,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 	}
 }
 
-// leavesNothing checks that nothing is left of a checking which has ended: no process of
-// it, and no file.
+// leavesNothing checks that a checking which has ended leaves no process and no file.
 func (c *checking) leavesNothing(t *testing.T, token string) {
 	t.Helper()
 	eventually(t, "all processes of the check to end", noProcessWith(t, token))
@@ -97,8 +96,8 @@ func (c *checking) leavesNothing(t *testing.T, token string) {
 	}
 }
 
-// startTraceable starts a check all of whose processes have a token in their
-// environment, and whose files are in a folder.
+// startTraceable starts a check. All of its processes have the token in their
+// environment, and all of its files are in one folder.
 func startTraceable(t *testing.T) (c *checking, token string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -142,7 +141,7 @@ func TestInterruptedCheckSaysNothingAndLeavesNothing(t *testing.T) {
 		of     func(pid int) int
 	}{
 		{"by kill", syscall.SIGTERM, func(pid int) int { return pid }},
-		{"at a terminal", syscall.SIGINT, func(pid int) int { return -pid }}, // all of its processes
+		{"at a terminal", syscall.SIGINT, func(pid int) int { return -pid }}, // the whole process group
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -52,7 +52,7 @@ PASS
 		t.Errorf("metrics: %v\n%s", err, diff)
 	}
 	if _, err := metrics([]byte("BenchmarkReconciles/workers=1-2 10 3 direct-rec/s\n")); err == nil {
-		t.Error("missing figures were taken for nought")
+		t.Error("missing figures were read as zero")
 	}
 }
 

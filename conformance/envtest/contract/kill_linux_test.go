@@ -24,7 +24,7 @@ const (
 	markVariable = "CONTRACT_MARK"
 )
 
-// watchForever is a suite's process: it starts an environment and has a watch
+// watchForever plays a suite: it starts an environment and holds a watch
 // open until it is killed.
 func watchForever() error {
 	env := newEnvironment()
@@ -47,7 +47,7 @@ func watchForever() error {
 	select {}
 }
 
-// A suite is this binary in another process, as somebody's go test would be.
+// A suite is this binary in another process, like any go test.
 type suite struct {
 	cmd       *exec.Cmd
 	lines     *bufio.Scanner
@@ -73,7 +73,7 @@ func startSuite(t *testing.T) *suite {
 	return s
 }
 
-// killAll ends what a failed test has left running.
+// killAll ends the processes that a failed test has left running.
 func (s *suite) killAll(t *testing.T) {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
@@ -112,7 +112,7 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	for round := range rounds {
-		// The last rounds kill what runs, the others what starts.
+		// The last rounds kill running servers, the others starting ones.
 		after := time.Duration(random.Int64N(int64(time.Second)))
 		ready := round >= rounds*3/4
 		t.Run(fmt.Sprintf("round %d, ready %v, after %v", round+1, ready, after), func(t *testing.T) {
@@ -137,14 +137,14 @@ func (s *suite) mustDieWithoutTrace(t *testing.T) {
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait() // says that it was killed
-	// Folders that no program had been told of yet are envtest's own affair.
+	_ = s.cmd.Wait() // reports that it was killed
+	// Folders that no program has been told of yet belong to envtest.
 	eventually(t, "no trace of the killed suite", func(context.Context) error {
 		return errors.Join(s.running(), before.left())
 	})
 }
 
-// seed of the moments, printed so that a run can be repeated.
+// seed returns the seed of the moments. It is printed so that a run can be repeated.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())
@@ -178,8 +178,8 @@ func TestSIGTERMEndsAProcessGroup(t *testing.T) {
 	}
 }
 
-// find finds the server among the suite's processes, by the flag that only it
-// has on its command line.
+// find finds the server among the suite's processes, by a flag that only its command
+// line has.
 func (s *suite) find(t *testing.T, program string) process {
 	t.Helper()
 	flag := map[string]string{"etcd": "--data-dir=", "kube-apiserver": "--cert-dir="}[program]
@@ -194,7 +194,7 @@ func (s *suite) find(t *testing.T, program string) process {
 	return process{}
 }
 
-// ended is when no process is in the group any more.
+// ended returns an error while a process is left in the group.
 func (s *suite) ended(group int) error {
 	for _, p := range marked(s.mark) {
 		if of, err := syscall.Getpgid(p.pid); err == nil && of == group {

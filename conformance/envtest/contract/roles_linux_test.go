@@ -1,6 +1,6 @@
 package contract
 
-// roles are what a test may start this binary as.
+// roles maps the roles that a test may start this binary in.
 var roles = map[string]func() error{
 	watcher:  watchForever,
 	isolated: useWithoutNetwork,

@@ -1,7 +1,7 @@
 // The linters, pinned apart from the product so that neither raises the
 // other's dependencies. From the root:
 //
-//	go tool -modfile=tools/go.mod golangci-lint run ./...
+//	go tool -modfile=hack/tools/go.mod golangci-lint run ./...
 module github.com/koboshi-dev/koboshi/tools
 
 go 1.26.0
