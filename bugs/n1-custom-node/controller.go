@@ -1,15 +1,12 @@
 // Package n1 is a correct controller whose children are of a kind named Node, in the
-// group example.com. It reconciles racks, and creates Nodes that take a while to boot.
+// group example.com. For each host it creates one Node, which takes a while to boot.
 //
 // A checker that mistakes these for the Nodes of Kubernetes, whose heartbeats mean
-// nothing, sees a world at rest while a Node is still booting.
+// nothing, sees a cluster at rest while a Node is still booting.
 package n1
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,16 +17,17 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// boot is the time that a Node takes to boot.
-const boot = 250 * time.Millisecond
+// boot is the time that a Node takes to boot: longer than a cluster has to be quiet in
+// order to count as at rest if nothing is known about the pauses of a controller, and
+// shorter than the time for which the checker waits in order to learn them.
+const boot = 450 * time.Millisecond
 
 // Spec is the desired state.
 type Spec struct {
-	Nodes int    `json:"nodes"`
 	Image string `json:"image"`
 }
 
-// Status is empty: a rack reports nothing, so only its Nodes change.
+// Status is empty: a host reports nothing, so only its Node changes.
 type Status struct{}
 
 // NodeSpec is the desired state of a Node.
@@ -41,19 +39,18 @@ type NodeSpec struct {
 type NodeStatus struct {
 	// Phase is Booting or Ready.
 	Phase string `json:"phase,omitempty"`
-	// Image is the one that the Node has booted.
+	// Image is the one that is booting or has booted.
 	Image string `json:"image,omitempty"`
 }
 
 type (
-	// Rack is the kind that is reconciled.
-	Rack = object.Object[Spec, Status]
-	// Node is the kind of its children.
-	Node     = object.Object[NodeSpec, NodeStatus]
-	nodeList = object.List[NodeSpec, NodeStatus]
+	// Host is the kind that is reconciled.
+	Host = object.Object[Spec, Status]
+	// Node is the kind of its child.
+	Node = object.Object[NodeSpec, NodeStatus]
 )
 
-// reconciler reconciles racks.
+// reconciler reconciles hosts.
 type reconciler struct {
 	child.Keeper
 	// booting has the time at which this process first saw each Node booting. There is
@@ -63,82 +60,55 @@ type reconciler struct {
 
 // Setup adds the controller to a manager. It has no bug, so there is nothing to repair.
 func Setup(mgr ctrl.Manager, _ bool) error {
-	object.Register[Spec, Status]("Rack")
+	object.Register[Spec, Status]("Host")
 	object.RegisterIn[NodeSpec, NodeStatus](object.Example, "Node")
 	r := &reconciler{Keeper: child.NewKeeper(mgr), booting: map[types.UID]time.Time{}}
-	return ctrl.NewControllerManagedBy(mgr).Named("n1").For(&Rack{}).Owns(&Node{}).Complete(r)
+	return ctrl.NewControllerManagedBy(mgr).Named("n1").For(&Host{}).Owns(&Node{}).Complete(r)
 }
 
-// Reconcile creates the Nodes of a rack, deletes those that are surplus, and boots each
-// of them.
+// Reconcile creates the Node of a host, and boots it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var rack Rack
-	if err := r.Live.Get(ctx, req.NamespacedName, &rack); err != nil {
+	var host Host
+	if err := r.Live.Get(ctx, req.NamespacedName, &host); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !rack.DeletionTimestamp.IsZero() {
+	if !host.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
-	if err := r.prune(ctx, &rack); err != nil {
+	node := &Node{}
+	node.Namespace, node.Name = host.Namespace, host.Name
+	there, err := r.Ensure(ctx, &host, node, func() {
+		node.Spec.Image = host.Spec.Image
+		r.Own(&host, node)
+	})
+	if err != nil || !there {
 		return ctrl.Result{}, err
 	}
-	var again time.Duration
-	for i := range rack.Spec.Nodes {
-		left, err := r.ensure(ctx, &rack, i)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		again = max(again, left)
-	}
-	return ctrl.Result{RequeueAfter: again}, nil
+	left, err := r.boot(ctx, node)
+	return ctrl.Result{RequeueAfter: left}, err
 }
 
-// ensure creates a Node and boots it. It returns how much longer that takes.
-func (r *reconciler) ensure(ctx context.Context, rack *Rack, i int) (time.Duration, error) {
-	node := &Node{}
-	node.Namespace, node.Name = rack.Namespace, fmt.Sprintf("%s-%d", rack.Name, i)
-	there, err := r.Ensure(ctx, rack, node, func() {
-		node.Spec.Image = rack.Spec.Image
-		r.Own(rack, node)
-	})
-	if err != nil || !there || node.Status == (NodeStatus{Phase: "Ready", Image: node.Spec.Image}) {
+// boot boots a Node, and returns how much longer that takes.
+func (r *reconciler) boot(ctx context.Context, node *Node) (time.Duration, error) {
+	booting, ready := NodeStatus{Phase: "Booting", Image: node.Spec.Image}, NodeStatus{Phase: "Ready", Image: node.Spec.Image}
+	switch node.Status {
+	case ready:
 		delete(r.booting, node.UID)
-		return 0, err
-	}
-	if want := (NodeStatus{Phase: "Booting", Image: node.Spec.Image}); node.Status != want {
+		return 0, nil
+	case booting:
+	default:
 		r.booting[node.UID] = time.Now()
-		node.Status = want
+		node.Status = booting
 		return boot, r.Status().Update(ctx, node)
 	}
 	since, known := r.booting[node.UID]
-	if !known { // the process was restarted, and so is the Node
+	if !known { // the process was restarted, and the Node boots again
 		since = time.Now()
 		r.booting[node.UID] = since
 	}
 	if left := boot - time.Since(since); left > 0 {
 		return left, nil
 	}
-	node.Status.Phase = "Ready"
+	node.Status = ready
 	return 0, r.Status().Update(ctx, node)
-}
-
-// prune deletes the surplus Nodes.
-func (r *reconciler) prune(ctx context.Context, rack *Rack) error {
-	var all nodeList
-	if err := r.List(ctx, &all, client.InNamespace(rack.Namespace)); err != nil {
-		return fmt.Errorf("listing the nodes of %s: %w", rack.Name, err)
-	}
-	for _, node := range all.Items {
-		i, err := strconv.Atoi(strings.TrimPrefix(node.Name, rack.Name+"-"))
-		if !child.OwnedBy(rack)(&node) || err == nil && i < rack.Spec.Nodes {
-			continue
-		}
-		if current, err := r.Current(ctx, rack); err != nil || !current {
-			return err
-		}
-		if _, err := r.Remove(ctx, &node, child.OwnedBy(rack)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

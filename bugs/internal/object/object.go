@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Version is the API version of the custom resources of the track record. Example is
-// that of a few whose kinds have the same names as built-in ones.
+// Version is the API version of the custom resources of the track record. A few kinds
+// with the names of built-in ones are in Example instead.
 var (
 	Version = schema.GroupVersion{Group: "bugs.koboshi.dev", Version: "v1"}
 	Example = schema.GroupVersion{Group: "example.com", Version: "v1"}
