@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// boats is the project in testdata with some files changed, or removed if they
-// are to be empty.
+// boats makes a copy of the project in testdata with some files changed; files that
+// are changed to be empty are removed.
 func boats(t *testing.T, changed map[string]string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "kubebuilder.txtar"))
@@ -152,7 +152,7 @@ func TestRolesSayWhereTheyAreFromAndWhatIsIdle(t *testing.T) {
 		role.Object = unstructured.Unstructured{}
 		got[role.Name] = role
 	}
-	metrics, election := "metrics are off here", "a leader is elected only where two instances run"
+	metrics, election := "metrics are turned off in a check", "a leader is elected only when two instances run"
 	want := map[string]subject.Role{
 		"boats-manager-role": {
 			Name: "boats-manager-role", File: "config/rbac/role.yaml",

@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// part is shard name of a plan of 12 faults.
+// part returns the report of a shard of a plan with 12 faults.
 func part(name string, planned int, findings ...judge.Finding) *Report {
 	return &Report{
 		Version: Version, Subject: "viewer", Seed: 42, Shard: name, Command: "koboshi check --shard " + name + " --seed 42",

@@ -50,8 +50,8 @@ func TestNoLineOfTextIsWiderThanTheTerminalButCommands(t *testing.T) {
 	}
 }
 
-// columnsOf is a width that does not lean on the code under test: letters of
-// Japanese are the only wide ones in these tests.
+// columnsOf returns the width without using the code under test: the only wide
+// characters in these tests are Japanese.
 func columnsOf(line string) int {
 	n := 0
 	for _, r := range line {
