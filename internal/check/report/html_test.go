@@ -71,7 +71,7 @@ func TestPageShowsTheTimelineOfAFinding(t *testing.T) {
 		"an event that was held":     `saw MODIFIED pods default/a <span class="note">held back for 30 ms</span>`,
 		"healing":                    `<tr class="healing"><td class="at">0.900 s</td><td></td><td>healing: restart</td>`,
 		"what a write said":          `"phase": "Pending"`,
-		"how many reads are missing": `2 reads that went well are not shown`,
+		"how many reads are missing": `2 successful reads are not shown`,
 		"the strip":                  `<rect class="healing" x="750"`,
 		"the life of an instance":    `<title>controller-2 ran from 0.060 s to 1.200 s</title>`,
 		"the differences":            `<td class="want"><code>"Ready"</code></td><td class="got"><code>"Pending"</code></td>`,

@@ -83,7 +83,7 @@ func (r *recorder) put(who, verb string, ref state.Ref, fields state.Object) {
 
 func (r *recorder) call(verb string, ref state.Ref) *trace.Call {
 	return &trace.Call{
-		ID: r.revision, Verb: verb, Code: http.StatusOK, ResourceVersion: strconv.FormatInt(r.revision, 10),
+		ID: r.revision, Verb: verb, Path: "/apis/" + strings.ToLower(ref.Kind) + "s/" + ref.Name, Code: http.StatusOK, ResourceVersion: strconv.FormatInt(r.revision, 10),
 		Target: trace.Target{Group: ref.Group, Version: "v1", Resource: strings.ToLower(ref.Kind) + "s", Namespace: ref.Namespace, Name: ref.Name},
 	}
 }

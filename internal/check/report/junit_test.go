@@ -162,8 +162,8 @@ func TestWhatCouldNotBeJudgedIsSkippedInJUnit(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"scale stale-restart":           "not applied: 2 because the client does not list with resourceVersion=0",
-		"life kill-after, inconclusive": "nothing can be said of 1 run: 1 because diverged showed in 1 of 3 runs",
+		"scale stale-restart":           "not applied: 2 because the client lists pods without resourceVersion=0: it asks for the latest state",
+		"life kill-after, inconclusive": "1 run without a result: 1 because diverged showed in 1 of 4 runs",
 	}
 	for name, message := range want {
 		if skipped[name] != message {

@@ -73,7 +73,7 @@ func TestPartsThatAreNotOfOnePlanAreRefused(t *testing.T) {
 		"seed":         {other(func(r *Report) { r.Seed = 43 }), "different seeds, 42 and 43"},
 		"version":      {other(func(r *Report) { r.Version = 2 }), "different versions"},
 		"count":        {other(func(r *Report) { r.Shard = "2/4" }), "different numbers of shards, 3 and 4"},
-		"twice":        {other(func(r *Report) { r.Shard = "1/3" }), "shard 1/3 is there twice"},
+		"twice":        {other(func(r *Report) { r.Shard = "1/3" }), "shard 1/3 is given twice"},
 		"no shard":     {other(func(r *Report) { r.Shard = "" }), `shard ""`},
 		"beyond":       {other(func(r *Report) { r.Shard = "4/3" }), `shard "4/3"`},
 		"not a number": {other(func(r *Report) { r.Shard = "x/3" }), `shard "x/3"`},

@@ -166,7 +166,7 @@ func TestAnObjectThatIsNotComparedIsToldInTheFirstLine(t *testing.T) {
 	if !strings.HasSuffix(first, "; 1 object not compared") {
 		t.Errorf("the first line is %q", first)
 	}
-	if !strings.Contains(rest, "ConfigMap default/page") || !strings.Contains(rest, "1 field that") {
+	if !strings.Contains(rest, "ConfigMap default/page") || !strings.Contains(rest, "1 field whose") {
 		t.Errorf("it is not named:\n%s", rest)
 	}
 }
