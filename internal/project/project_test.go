@@ -193,7 +193,7 @@ func TestTheManagerIsBuiltAndStartedAsItsDeploymentSays(t *testing.T) {
 	if s.Election != nil {
 		t.Errorf("it cannot elect a leader outside a Pod, but: %q", s.Election)
 	}
-	wantNotes(t, p, "the lease", "--config=etc/boats/config.yaml")
+	wantNotes(t, p, "its lease", "--config=etc/boats/config.yaml")
 }
 
 func TestAManagerThatKnowsItsNamespaceElectsALeader(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAManagerWithoutFlagsFindsItsCertificatesByTMPDIR(t *testing.T) {
 	if !slices.Contains(p.Subject.Env, "TMPDIR=$(CERTS)") {
 		t.Errorf("the environment is %q", p.Subject.Env)
 	}
-	wantNotes(t, p, "says nothing of its flags")
+	wantNotes(t, p, "prints no flags for --help")
 }
 
 func TestWithoutWebhooksTheyAreOff(t *testing.T) {

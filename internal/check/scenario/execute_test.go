@@ -56,7 +56,7 @@ func TestAnExpectationThatDoesNotHoldSaysWhatIsThere(t *testing.T) {
 		"absent":            {Condition{ObjectRef: ObjectRef{"v1", "Pod", "", "b"}, Absent: true}, ""},
 		"not there":         {Condition{ObjectRef: ObjectRef{"v1", "Pod", "other", "b"}}, "Pod other/b does not exist"},
 		"status":            {Condition{Status: "Ready=False"}, ""},
-		"other status":      {Condition{Status: "Ready"}, "Pod a: condition Ready is False and not True (Down: no answer)"},
+		"other status":      {Condition{Status: "Ready"}, "Pod a: condition Ready is False, not True (Down: no answer)"},
 		"no such condition": {Condition{Status: "Happy"}, "Pod a: there is no condition Happy"},
 		"field":             {Condition{Field: "status.ready", Equals: []byte("1")}, ""},
 		"field with dollar": {Condition{Field: "$.status.ready", Equals: []byte("1")}, ""},

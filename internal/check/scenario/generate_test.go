@@ -231,8 +231,8 @@ func TestWhatCannotBeChangedIsNoted(t *testing.T) {
 	_, notes := widgets(t, GenerateOptions{})
 	text := strings.Join(notes, "\n")
 	for _, want := range []string{
-		`change spec.serial was left out: spec.serial: Invalid value: "4712": serial is immutable`,
-		"spec.anything: any content is allowed, so none was made up",
+		`left out change spec.serial: spec.serial: Invalid value: "4712": serial is immutable`,
+		"spec.anything: not changed, because the schema allows any content",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no note says %q:\n%s", want, text)
@@ -460,7 +460,7 @@ func TestASampleThatTheSchemaRefusesIsNotChanged(t *testing.T) {
 	objects := objectsOf(t, "testdata/sample.yaml")
 	objects[1].Object["spec"].(map[string]any)["size"] = "huge"
 	all, notes, err := Generate([]Sample{{File: "sample.yaml", Objects: objects}}, readCRDs(t, "testdata/widgets.yaml")[:1], GenerateOptions{})
-	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the schema refuses the sample") {
+	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the sample does not fit the schema") {
 		t.Errorf("got %d scenarios, %q, %v", len(all), notes, err)
 	}
 }
