@@ -313,7 +313,7 @@ func TestWrongUseIsRefusedWithTheNextAction(t *testing.T) {
 		{"--nodes=three", "koboshi up --help"},
 		{"--nodes=-1", "--nodes"},
 		{"--port=65536", "--port"},
-		{"--ephemeral --data-dir=x", "leave out either it or --data-dir"},
+		{"--ephemeral --data-dir=x", "leave one of them out"},
 		{"--data-dir=", "name a folder, or use --ephemeral"},
 		{"folder", "koboshi up --help"},
 		{"--ephemeral --kube-apiserver-arg=no-such-flag=1", "--kube-apiserver-arg"},
