@@ -12,7 +12,7 @@ LDFLAGS   := -s -w
 OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
 # Modules of their own that are linted as the root is.
-MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) bugs
+MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
 # What can be tested under the race detector without compiling all of
 # Kubernetes a second time; see docs/design/2026-11-20-tests.md.
 HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./internal/check ./internal/check/lab ./cmd/koboshi

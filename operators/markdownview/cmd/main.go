@@ -1,4 +1,4 @@
-// Command manager makes a documentation site of every MarkdownView.
+// Command manager runs the MarkdownView operator.
 package main
 
 import (

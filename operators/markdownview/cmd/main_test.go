@@ -2,9 +2,13 @@ package main
 
 import (
 	"flag"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/overrides"
 )
 
 func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
@@ -60,7 +64,71 @@ func TestResourcesOfViewersAreRead(t *testing.T) {
 
 // A manager that is killed keeps its lease until it expires.
 func TestTheManagerStopsWithinTheTimeThatItsPodIsGiven(t *testing.T) {
-	if shutdownTimeout >= 15*time.Second {
-		t.Errorf("%s is not less than terminationGracePeriodSeconds in config/manager", shutdownTimeout)
+	for _, file := range []string{"../config/manager/manager.yaml", "../charts/markdownview/templates/deployment.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("%s sets no terminationGracePeriodSeconds", file)
+		}
+		grace, err := time.ParseDuration(string(m[1]) + "s")
+		if err != nil || shutdownTimeout >= grace {
+			t.Errorf("%s is not less than the %s in %s (%v)", shutdownTimeout, grace, file, err)
+		}
+	}
+}
+
+func TestTheOldFlagForNamespacesStillWorks(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"--namespaces=a,b"}, "a b"},
+		{[]string{"--watch-namespaces=a,b"}, "a b"},
+		{[]string{"--namespaces=a", "--watch-namespaces=a"}, "a"},
+		{[]string{"--namespaces=a", "--watch-namespaces=b"}, "error"},
+	} {
+		var o options
+		f := flag.NewFlagSet("", flag.ContinueOnError)
+		o.bind(f)
+		if err := f.Parse(tc.args); err != nil {
+			t.Fatal(err)
+		}
+		namespaces, err := o.watched()
+		got := strings.Join(namespaces, " ")
+		if err != nil {
+			got = "error"
+		}
+		if got != tc.want {
+			t.Errorf("%v: %q, want %q (%v)", tc.args, got, tc.want, err)
+		}
+	}
+}
+
+func TestTheMetricsCertificateIsTheOneThatFlagsName(t *testing.T) {
+	var o options
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	o.bind(f)
+	if err := f.Parse([]string{"--metrics-bind-address=:8443", "--metrics-cert-dir=/certs"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.metricsOptions()
+	if err != nil || got.CertDir != "/certs" || got.CertName != "tls.crt" || got.KeyName != "tls.key" {
+		t.Errorf("%+v %v", got, err)
+	}
+	o.metricsCertDir = ""
+	if got, _ := o.metricsOptions(); got.CertDir != "" {
+		t.Errorf("without a directory the certificate is read from %q", got.CertDir)
+	}
+}
+
+func TestTheDefaultOverridesAreValid(t *testing.T) {
+	var o options
+	o.bind(flag.NewFlagSet("", flag.ContinueOnError))
+	if _, err := overrides.Parse(split(o.authorOverrides)...); err != nil || o.authorOverrides == "" {
+		t.Errorf("%q: %v", o.authorOverrides, err)
 	}
 }

@@ -67,8 +67,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// waitForKind waits until the API server serves MarkdownViews: the manager may well
-// be started in the same moment as its CRD is installed.
+// waitForKind waits until the API server serves MarkdownViews: the manager may be
+// started at the same moment as its CRD is installed.
 func waitForKind(ctx context.Context, config *rest.Config) error {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -94,17 +94,24 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	namespaces, err := o.watched()
+	if err != nil {
+		return nil, err
+	}
+	if o.oldNamespaces != "" {
+		ctrl.Log.Info("--watch-namespaces is deprecated: use --namespaces")
+	}
 	managerOptions := ctrl.Options{
 		Scheme:                  newScheme(),
-		Cache:                   controller.CacheOptions(split(o.namespaces)...),
+		Cache:                   controller.CacheOptions(namespaces...),
 		Metrics:                 metricsOptions,
 		HealthProbeBindAddress:  o.healthProbeAddr,
 		PprofBindAddress:        pprofAddress,
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: o.leaderNamespace,
-		// The process ends when the manager does, so the next leader need not
-		// wait for the lease to expire.
+		// The process ends with the manager, so the next leader need not wait for the
+		// lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
@@ -120,8 +127,8 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// newScheme holds what is read and written, and not all of Kubernetes: every
-// type costs memory.
+// newScheme returns a scheme of the types in use, not of all of Kubernetes: every type
+// costs memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -133,7 +140,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// addHealthChecks has a manager with webhooks be ready when those answer.
+// addHealthChecks adds the probes. A manager with webhooks is ready when they answer.
 func addHealthChecks(mgr ctrl.Manager, o options) error {
 	ready := healthz.Ping
 	if o.webhooks {

@@ -17,33 +17,39 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/content"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/controller"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/overrides"
 )
 
-// viewerImage is the image of viewers when no flag names one. The Makefile sets
-// it to that of the manager: both programs are in one image.
+// viewerImage is the default of --viewer-image. The Makefile sets it to the manager's
+// image, which contains both programs.
 var viewerImage = ""
 
-// options are the command line.
+// options holds the command line.
 type options struct {
 	metricsAddr     string
 	metricsSecure   bool
+	metricsCertDir  string
+	metricsCertName string
+	metricsCertKey  string
 	healthProbeAddr string
 	pprofAddr       string
 	leaderElect     bool
 	leaderNamespace string
 	namespaces      string
+	oldNamespaces   string
 	maxConcurrent   int
 
 	viewerImage      string
 	viewerRequests   string
 	viewerLimits     string
 	allowedImages    string
+	authorOverrides  string
 	contentLimit     int
 	progressDeadline time.Duration
 
 	webhookPort    int
 	webhookCertDir string
-	// webhooks is ENABLE_WEBHOOKS: off only when that is false.
+	// webhooks is false if ENABLE_WEBHOOKS is "false".
 	webhooks bool
 }
 
@@ -53,6 +59,11 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"Serve metrics over HTTPS, to clients the API server authenticates and authorizes. "+
 			"Without it only a loopback address is accepted.")
+	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
+		"The directory of the certificate for the metrics endpoint, so that scrapers can verify it. "+
+			"Empty means a self-signed one, made at each start.")
+	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of that certificate.")
+	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of its key.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
 		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")
 	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
@@ -61,8 +72,10 @@ func (o *options) bind(f *flag.FlagSet) {
 		"Elect a leader, so that of several managers one is active.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
 		"The namespace of the lease. Empty means the manager's own, in a cluster.")
-	f.StringVar(&o.namespaces, "watch-namespaces", "",
+	f.StringVar(&o.namespaces, "namespaces", "",
 		"The namespaces to watch, separated by commas. Empty means all.")
+	f.StringVar(&o.oldNamespaces, "watch-namespaces", "",
+		"Deprecated: use --namespaces.")
 	f.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 4,
 		"How many sites are worked on at the same time.")
 
@@ -76,6 +89,10 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The images that viewerImage may name, separated by commas. "+
 			"* stands for any part of a name but a slash, ** for a slash too; * alone allows all. "+
 			"Empty means that it may name none.")
+	f.StringVar(&o.authorOverrides, "author-overrides", overrides.Default,
+		"The fields by which authors may change how a site is exposed and scheduled, separated by commas: "+
+			strings.Join(overrides.Fields(), ", ")+". FIELD=PATTERN allows some keys or values only, such as "+
+			"ingress.annotations=cert-manager.io/*. * alone allows all fields; empty allows none.")
 	f.IntVar(&o.contentLimit, "content-limit", content.DefaultLimit,
 		"How many bytes the files of one site may have together.")
 	f.DurationVar(&o.progressDeadline, "progress-deadline", 5*time.Minute,
@@ -88,7 +105,7 @@ func (o *options) bind(f *flag.FlagSet) {
 	o.webhooks = os.Getenv("ENABLE_WEBHOOKS") != "false"
 }
 
-// controllerOptions checks what the command line says of sites.
+// controllerOptions checks the flags for sites.
 func (o options) controllerOptions() (controller.Options, error) {
 	var none controller.Options
 	requests, err := resourceList("--viewer-requests", o.viewerRequests)
@@ -116,7 +133,7 @@ func (o options) controllerOptions() (controller.Options, error) {
 	}, nil
 }
 
-// resourceList reads cpu=10m,memory=32Mi.
+// resourceList parses a list such as cpu=10m,memory=32Mi.
 func resourceList(flagName, text string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for _, part := range split(text) {
@@ -130,7 +147,7 @@ func resourceList(flagName, text string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// pprofAddress refuses to show the process's memory to anybody but this machine.
+// pprofAddress only accepts loopback addresses: profiles show the process's memory.
 func (o options) pprofAddress() (string, error) {
 	if off(o.pprofAddr) {
 		return "", nil
@@ -141,8 +158,8 @@ func (o options) pprofAddress() (string, error) {
 	return o.pprofAddr, nil
 }
 
-// metricsOptions refuses to serve metrics to anybody who asks: either the API
-// server vouches for the client, or the client is on this machine.
+// metricsOptions never serves metrics to unknown clients: the API server authenticates
+// them, or they are on this machine.
 func (o options) metricsOptions() (metricsserver.Options, error) {
 	m := metricsserver.Options{BindAddress: o.metricsAddr}
 	switch {
@@ -150,6 +167,9 @@ func (o options) metricsOptions() (metricsserver.Options, error) {
 		m.BindAddress = "0"
 	case o.metricsSecure:
 		m.SecureServing = true
+		if o.metricsCertDir != "" {
+			m.CertDir, m.CertName, m.KeyName = o.metricsCertDir, o.metricsCertName, o.metricsCertKey
+		}
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
 		m.TLSOpts = []func(*tls.Config){withoutHTTP2}
 	case !isLoopback(o.metricsAddr):
@@ -159,7 +179,7 @@ func (o options) metricsOptions() (metricsserver.Options, error) {
 	return m, nil
 }
 
-// withoutHTTP2 is because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
+// withoutHTTP2 avoids GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
 func withoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 func off(address string) bool { return address == "0" || address == "" }
@@ -171,6 +191,18 @@ func isLoopback(address string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// watched returns the namespaces to watch; none means all.
+func (o options) watched() ([]string, error) {
+	switch {
+	case o.oldNamespaces == "":
+		return split(o.namespaces), nil
+	case o.namespaces != "" && o.namespaces != o.oldNamespaces:
+		return nil, fmt.Errorf("--namespaces=%s and --watch-namespaces=%s differ: drop --watch-namespaces, which is deprecated", o.namespaces, o.oldNamespaces)
+	default:
+		return split(o.oldNamespaces), nil
+	}
 }
 
 func split(s string) []string {

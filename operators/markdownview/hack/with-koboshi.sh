@@ -1,6 +1,5 @@
 #!/bin/sh
-# Runs a command against a fresh control plane, and stops that plane whatever
-# becomes of the command:
+# Runs a command against a fresh control plane, and always stops that plane:
 #
 #   hack/with-koboshi.sh KOBOSHI COMMAND [ARG...]
 #

@@ -23,10 +23,10 @@ type MarkdownView struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what the site is made of and how it is served.
+	// spec is the desired content of the site, and how it is served.
 	// +required
 	Spec MarkdownViewSpec `json:"spec"`
-	// status is what the operator observed last.
+	// status is the state that the operator observed last.
 	// +optional
 	Status MarkdownViewStatus `json:"status,omitempty"`
 }
@@ -40,7 +40,7 @@ type MarkdownViewList struct {
 	Items           []MarkdownView `json:"items"`
 }
 
-// Engine is the program that makes pages of Markdown.
+// Engine is the program that renders Markdown as pages.
 type Engine string
 
 const (
@@ -50,10 +50,10 @@ const (
 	EngineMdBook Engine = "MdBook"
 )
 
-// Theme is how the site looks to a reader who has not chosen.
+// Theme is the colour scheme for readers who have not chosen one.
 type Theme string
 
-// The themes.
+// Themes.
 const (
 	ThemeAuto  Theme = "Auto"
 	ThemeLight Theme = "Light"
@@ -65,47 +65,47 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.markdowns) && size(self.markdowns) > 0) || (has(self.contentFrom) && size(self.contentFrom) > 0)",message="markdowns or contentFrom must give at least one file"
 // +kubebuilder:validation:XValidation:rule="!has(self.ingress) || !has(self.httpRoute)",message="ingress and httpRoute exclude each other"
 type MarkdownViewSpec struct {
-	// markdowns are the site's files: path to text. A path may have directories
-	// (guide/install.md). SUMMARY.md, if there, orders the navigation as it does
-	// in mdBook; without it the navigation is made of the pages' titles.
+	// markdowns holds the site's text files: path to text. A path may have directories
+	// (guide/install.md). SUMMARY.md, if it exists, orders the navigation as in mdBook;
+	// without it the navigation is made from the pages' titles.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=2000
 	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %'`
 	Markdowns map[string]string `json:"markdowns,omitempty"`
 
-	// binaryAssets are files that are not text, such as images: path to base64.
-	// Paths are those of markdowns.
+	// binaryAssets holds other files, such as images: path to base64. The rules for
+	// paths are the same as in markdowns.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=200
 	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %'`
 	BinaryAssets map[string][]byte `json:"binaryAssets,omitempty"`
 
-	// contentFrom adds the files of ConfigMaps in this namespace; data and
-	// binaryData both count. What markdowns and binaryAssets give wins over them,
-	// and a later entry over an earlier one. A change of a ConfigMap is an edit of
-	// the site.
+	// contentFrom adds files from ConfigMaps in this namespace, from data and
+	// binaryData. Files in markdowns and binaryAssets win over them, and later entries
+	// over earlier ones. A change of a ConfigMap is an edit of the site.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	ContentFrom []ContentSource `json:"contentFrom,omitempty"`
 
-	// replicas is the number of viewers, 1 to 5. kubectl scale and autoscalers
-	// set it. To serve nothing, use suspend.
+	// replicas is the number of viewers, 1 to 5. kubectl scale and autoscalers set it.
+	// To run no viewer, use suspend.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// viewerImage replaces the image that the operator is configured with. It must
-	// be one the operator allows. An image whose repository is named mdbook is run
-	// as mdBook is.
+	// viewerImage replaces the image that the operator is configured with. The
+	// operator must allow it. An image whose repository is named mdbook is run as
+	// mdBook.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`
 	ViewerImage string `json:"viewerImage,omitempty"`
 
-	// engine says how the image is run, where its name does not.
+	// engine selects how the image is run, if its name does not. mdBook does not
+	// sanitise pages: HTML and scripts in them run in the readers' browsers.
 	// +optional
 	// +kubebuilder:validation:Enum=Viewer;MdBook
 	Engine Engine `json:"engine,omitempty"`
@@ -116,7 +116,15 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	Title string `json:"title,omitempty"`
 
-	// theme is how the site looks to a reader who has not chosen.
+	// language of the site, as a BCP 47 tag such as en, ja or pt-BR. Pages are marked
+	// with it. The viewer's own texts exist in en and ja; other sites show them in en.
+	// +optional
+	// +kubebuilder:default=en
+	// +kubebuilder:validation:MaxLength=35
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`
+	Language string `json:"language,omitempty"`
+
+	// theme is the colour scheme for readers who have not chosen one.
 	// +optional
 	// +kubebuilder:default=Auto
 	// +kubebuilder:validation:Enum=Auto;Light;Dark
@@ -129,11 +137,12 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:Pattern=`^/([A-Za-z0-9._~-]+/)*([A-Za-z0-9._~-]+)?$`
 	BasePath string `json:"basePath,omitempty"`
 
-	// suspend takes the viewers away and keeps everything else, until it is unset.
+	// suspend stops all viewers and keeps everything else. Ready is then True with the
+	// reason Suspended, and Available is False.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// service sets what the Service is.
+	// service configures the Service.
 	// +optional
 	Service *ServiceSettings `json:"service,omitempty"`
 
@@ -145,15 +154,15 @@ type MarkdownViewSpec struct {
 	// +optional
 	HTTPRoute *HTTPRouteSettings `json:"httpRoute,omitempty"`
 
-	// networkPolicy limits who reaches the viewers and whom they reach.
+	// networkPolicy limits the connections to and from the viewers.
 	// +optional
 	NetworkPolicy *NetworkPolicySettings `json:"networkPolicy,omitempty"`
 
-	// resources of each viewer. Default: what the operator is configured with.
+	// resources of each viewer. Default: those that the operator is configured with.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// pod sets where and how the viewers' Pods run.
+	// pod configures where and how the viewers' Pods run.
 	// +optional
 	Pod *PodSettings `json:"pod,omitempty"`
 }
@@ -163,25 +172,25 @@ type ContentSource struct {
 	// configMap is the ConfigMap, in the namespace of the MarkdownView.
 	// +required
 	ConfigMap ConfigMapSource `json:"configMap"`
-	// path is the directory the files appear in. Default: the root.
+	// path is the directory of the site for the files. Default: the root.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule=`size(bytes(self)) <= 240 && (self == '' || !self.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %"
 	Path string `json:"path,omitempty"`
 }
 
-// ConfigMapSource names a ConfigMap and what of it is taken.
+// ConfigMapSource names a ConfigMap and selects keys from it.
 type ConfigMapSource struct {
 	// name of the ConfigMap.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// optional lets the site be made without the ConfigMap while it is missing.
+	// optional ignores the ConfigMap while it is missing.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
-	// items takes these keys only, and may place them. Default: every key, under
-	// its own name.
+	// items selects keys, and may give each a path. Default: every key, at the path of
+	// the same name.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -199,25 +208,26 @@ type ContentItem struct {
 	// path of the file, below the source's path. Default: the key.
 	// +optional
 	// +kubebuilder:validation:MaxLength=240
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 240",message="a path has at most 240 bytes"
 	// +kubebuilder:validation:Pattern=`^([^/.\x00-\x1f\x7f\\:*?"<>|#%][^/\x00-\x1f\x7f\\:*?"<>|#%]*|\.[^/.\x00-\x1f\x7f\\:*?"<>|#%][^/\x00-\x1f\x7f\\:*?"<>|#%]*)(/([^/.\x00-\x1f\x7f\\:*?"<>|#%][^/\x00-\x1f\x7f\\:*?"<>|#%]*|\.[^/.\x00-\x1f\x7f\\:*?"<>|#%][^/\x00-\x1f\x7f\\:*?"<>|#%]*))*$`
 	Path string `json:"path,omitempty"`
 }
 
 // ServiceSettings are settings of the Service.
 type ServiceSettings struct {
-	// type of the Service.
+	// type of the Service. The operator's --author-overrides limits it.
 	// +optional
 	// +kubebuilder:default=ClusterIP
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	Type corev1.ServiceType `json:"type,omitempty"`
-	// annotations of the Service.
+	// annotations of the Service. The operator's --author-overrides limits their keys.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // IngressSettings are settings of the Ingress.
 type IngressSettings struct {
-	// host the site is served for.
+	// host of the site.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -225,11 +235,12 @@ type IngressSettings struct {
 	// className is the IngressClass. Default: the cluster's.
 	// +optional
 	ClassName *string `json:"className,omitempty"`
-	// annotations of the Ingress, such as cert-manager's.
+	// annotations of the Ingress, such as cert-manager's. The operator's
+	// --author-overrides limits their keys.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// tlsSecretName is the Secret with the host's certificate. With it the site's
-	// URL is https.
+	// tlsSecretName is the Secret with the host's certificate. If set, the site's URL is
+	// https.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
@@ -243,13 +254,13 @@ type HTTPRouteSettings struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	ParentRefs []GatewayRef `json:"parentRefs"`
-	// hostnames the site is served for. The first is that of status.url.
+	// hostnames of the site. The first is used in status.url.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	Hostnames []string `json:"hostnames,omitempty"`
-	// annotations of the HTTPRoute.
+	// annotations of the HTTPRoute. The operator's --author-overrides limits their keys.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -273,11 +284,11 @@ type GatewayRef struct {
 
 // NetworkPolicySettings are settings of the NetworkPolicy.
 type NetworkPolicySettings struct {
-	// disabled leaves the NetworkPolicy out.
+	// disabled omits the NetworkPolicy.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// from limits who may reach the viewers, as in a NetworkPolicy. Default:
-	// everybody. The viewers themselves may reach nobody either way.
+	// from limits the clients of the viewers, as in a NetworkPolicy. Default: all
+	// clients. The viewers themselves may not open connections in either case.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -286,8 +297,8 @@ type NetworkPolicySettings struct {
 
 // NetworkPolicyPeer selects Pods.
 type NetworkPolicyPeer struct {
-	// podSelector selects Pods; of all namespaces that namespaceSelector selects,
-	// else of the MarkdownView's.
+	// podSelector selects Pods, in the namespaces that namespaceSelector selects or
+	// else in the MarkdownView's.
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 	// namespaceSelector selects namespaces.
@@ -297,29 +308,29 @@ type NetworkPolicyPeer struct {
 
 // PodSettings are settings of the viewers' Pods.
 type PodSettings struct {
-	// labels added to the Pods. The operator's own win.
+	// labels added to the Pods. The operator's own win. The operator's
+	// --author-overrides limits their keys.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// annotations added to the Pods.
+	// annotations added to the Pods. The operator's --author-overrides limits their keys.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// nodeSelector of the Pods.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// tolerations of the Pods.
+	// tolerations of the Pods. The operator's --author-overrides limits their keys.
 	// +optional
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// affinity of the Pods.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-	// topologySpreadConstraints of the Pods. Default: spread over hosts and zones
-	// where that is possible. A constraint without a labelSelector means the
-	// viewers of this site.
+	// topologySpreadConstraints of the Pods. Default: spread over hosts and zones if
+	// possible. A constraint without a labelSelector applies to the viewers of this site.
 	// +optional
 	// +listType=atomic
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// priorityClassName of the Pods.
+	// priorityClassName of the Pods. The operator's --author-overrides limits it.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// imagePullSecrets of the Pods.
@@ -332,49 +343,55 @@ type PodSettings struct {
 const (
 	// ConditionAvailable is true while at least one viewer serves the site.
 	ConditionAvailable = "Available"
-	// ConditionReady is true when all viewers serve the newest content.
+	// ConditionReady is true when all viewers serve the newest content, or none runs
+	// because the site is suspended.
 	ConditionReady = "Ready"
 	// ConditionDegraded is true when something that was asked for cannot be done.
 	ConditionDegraded = "Degraded"
+	// ConditionStalled is true when only a change of the spec or of the cluster helps.
+	// kstatus then reports the MarkdownView as Failed.
+	ConditionStalled = "Stalled"
 )
 
 // Reasons of conditions.
 const (
-	ReasonOK                = "OK"
-	ReasonRollingOut        = "RollingOut"
-	ReasonUnavailable       = "Unavailable"
-	ReasonSuspended         = "Suspended"
-	ReasonStalled           = "Stalled"
-	ReasonContentMissing    = "ContentMissing"
-	ReasonContentInvalid    = "ContentInvalid"
-	ReasonContentTooLarge   = "ContentTooLarge"
-	ReasonForeignObject     = "ForeignObject"
-	ReasonChildRejected     = "ChildRejected"
-	ReasonImageNotAllowed   = "ImageNotAllowed"
-	ReasonGatewayAPIMissing = "GatewayAPIMissing"
+	ReasonOK                 = "OK"
+	ReasonRollingOut         = "RollingOut"
+	ReasonUnavailable        = "Unavailable"
+	ReasonSuspended          = "Suspended"
+	ReasonStalled            = "Stalled"
+	ReasonReadFailed         = "ReadFailed"
+	ReasonContentMissing     = "ContentMissing"
+	ReasonContentInvalid     = "ContentInvalid"
+	ReasonContentTooLarge    = "ContentTooLarge"
+	ReasonForeignObject      = "ForeignObject"
+	ReasonChildRejected      = "ChildRejected"
+	ReasonImageNotAllowed    = "ImageNotAllowed"
+	ReasonOverrideNotAllowed = "OverrideNotAllowed"
+	ReasonGatewayAPIMissing  = "GatewayAPIMissing"
 )
 
 // MarkdownViewStatus is the observed site.
 type MarkdownViewStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Available, Ready and Degraded.
+	// conditions are Available, Ready, Degraded and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// url is the address of the site. It does not change while the name, the base
-	// path and the way it is published stay.
+	// url is the address of the site. It only changes with the name, the base path, or
+	// the way the site is published.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// contentHash tells the content that is served from any other.
+	// contentHash identifies the content that is served.
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 	// pages is the number of Markdown pages.
 	// +optional
 	Pages int32 `json:"pages,omitempty"`
-	// replicas is the number of viewers there are, of any content.
+	// replicas is the current number of viewers, of any content.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of viewers that serve the newest content.
@@ -388,19 +405,19 @@ type MarkdownViewStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	ProblemCount int32 `json:"problemCount"`
-	// problems are the first 50 problems found in the pages, such as dead links.
+	// problems holds the first 50 problems found in the pages, such as dead links.
 	// +optional
 	// +listType=atomic
 	Problems []PageProblem `json:"problems,omitempty"`
 }
 
-// PageProblem is something a reader of a page would stumble over.
+// PageProblem is a problem that readers of a page would notice, such as a dead link.
 type PageProblem struct {
 	// path of the page.
 	Path string `json:"path"`
-	// line in the page, from 1; 0 where none can be named.
+	// line in the page, counting from 1; 0 if unknown.
 	// +optional
 	Line int32 `json:"line,omitempty"`
-	// message says what is wrong.
+	// message explains the problem.
 	Message string `json:"message"`
 }

@@ -96,6 +96,7 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("with a tab", "a\tb.md"),
 		Entry("with a delete", "a\x7fb.md"),
 		Entry("longer than 240 bytes", "b/"+long(239)),
+		Entry("longer than 240 bytes, of fewer characters", pathThatDoesNot),
 	)
 
 	It("cannot have a path with a line break, though its message cannot show it", func(ctx context.Context) {

@@ -75,7 +75,7 @@ type obj = map[string]any
 // onePage is the least that is a site.
 var onePage = obj{"a.md": "# A"}
 
-// site is a MarkdownView with this spec, on top of one page; nil takes a field
+// site returns a MarkdownView with this spec, on top of one page; nil takes a field
 // away.
 func site(namespace string, spec obj) *unstructured.Unstructured {
 	all := obj{"markdowns": onePage}
@@ -92,8 +92,8 @@ func site(namespace string, spec obj) *unstructured.Unstructured {
 	return u
 }
 
-// refusals are what the API server has against an object, with the path of the
-// field and its own words.
+// refusals returns the API server's messages about an object, without the prefix of
+// each message.
 func refusals(err error) []string {
 	GinkgoHelper()
 	Expect(err).To(HaveOccurred(), "it was accepted")

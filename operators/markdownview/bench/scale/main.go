@@ -1,9 +1,9 @@
-// Command scale measures what many sites cost: the manager's memory and time, and
-// its requests to the API server, to make them, to edit one of them, and to leave
-// them as they are. Viewers are simulated: they cost nothing here.
+// Command scale measures the cost of many sites: the manager's memory and time, and its
+// requests to the API server, to create them, to edit one of them, and to leave them
+// unchanged. Viewers are simulated and cost nothing here.
 //
-// It needs Linux for the load average only. A figure of one run means little on
-// a shared machine; that it is the same at each size is what to look at.
+// It needs Linux for the load average only. A figure of one run means little on a
+// shared machine; compare the sizes.
 package main
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/bench/internal/figures"
 )
 
-// flat is how much more an edit may cost at the largest size than at the
-// smallest: what it is measured with is not exact either.
+// flat is the allowed ratio between the costs of an edit at the largest and the
+// smallest size. It leaves room for the error of the measurement.
 const flat = 1.25
 
 type options struct {
@@ -37,7 +37,7 @@ type options struct {
 	output       string
 }
 
-// Report is all that was measured, and under which conditions.
+// Report holds the measurements and their conditions.
 type Report struct {
 	figures.Conditions
 	Pages  int    `json:"pages"`
@@ -46,19 +46,19 @@ type Report struct {
 	Steady Steady `json:"steady"`
 }
 
-// Size is what was measured with so many sites. Times are in seconds.
+// Size holds the measurements at one number of sites. Times are in seconds.
 type Size struct {
 	Sites int `json:"sites"`
-	// Created is what one more site took, since the size before.
+	// Created is the cost of one more site since the previous size.
 	Created Cost `json:"created"`
-	// Edited is what an edit of one site took, of one after the other.
+	// Edited is the cost of an edit of one site, one after the other.
 	Edited Cost `json:"edited"`
 	// Resident and Heap are the manager's memory in bytes, after the edits.
 	Resident float64 `json:"resident"`
 	Heap     float64 `json:"heap"`
 }
 
-// Cost is what each of several objects took.
+// Cost is the average cost of one object.
 type Cost struct {
 	Took   float64            `json:"took"`
 	CPU    float64            `json:"cpu"`
@@ -67,7 +67,7 @@ type Cost struct {
 	Kinds  map[string]float64 `json:"kinds"`
 }
 
-// Steady is what all sites took together while nothing happened.
+// Steady is the cost of all sites while nothing changes.
 type Steady struct {
 	Seconds float64 `json:"seconds"`
 	Writes  float64 `json:"writes"`
@@ -135,7 +135,7 @@ var rows = []row{
 	{"  of that its heap", func(s *Size) float64 { return s.Heap / (1 << 20) }},
 }
 
-// table is 80 columns wide with three sizes.
+// table writes the report as a table, 80 columns wide with three sizes.
 func (r *Report) table(out io.Writer) {
 	fmt.Fprintf(out, "%s\n%d pages a site, %d edits, Pods are simulated\n\n", &r.Conditions, r.Pages, r.Edits)
 	fmt.Fprintf(out, "%-38s", "sites")

@@ -20,12 +20,12 @@ import (
 const (
 	// limit bounds the time of one step.
 	limit = 15 * time.Minute
-	// writers is how many sites are written at the same time.
+	// writers is the number of sites that are written at the same time.
 	writers = 8
-	// sitesPerNode is half of the Pods that a node takes, for an edit needs twice
-	// the viewers.
+	// sitesPerNode is half of the Pods that a node takes, since an edit needs twice the
+	// viewers.
 	sitesPerNode = 50
-	// quiet is how long the manager may make no request before it counts as done.
+	// quiet is how long the manager must make no request to count as done.
 	quiet = 3 * time.Second
 )
 
@@ -37,7 +37,7 @@ type bench struct {
 	edition   int
 }
 
-// measure takes all figures, and leaves no program behind.
+// measure takes all measurements, and stops all programs.
 func measure(ctx context.Context, o options) (*Report, error) {
 	r := &Report{Conditions: figures.Now(), Pages: o.pages, Edits: o.edits}
 	err := rig.With(ctx, rig.Options{
@@ -75,7 +75,7 @@ func tell(format string, args ...any) {
 
 func siteName(n int) string { return fmt.Sprintf("site-%04d", n) }
 
-// grow makes sites until there are so many, and then edits some.
+// grow creates sites up to a number, and then edits some.
 func (b *bench) grow(ctx context.Context, from, to int) (Size, error) {
 	size := Size{Sites: to}
 	start, err := read(ctx, b.Metrics)
@@ -97,7 +97,7 @@ func (b *bench) grow(ctx context.Context, from, to int) (Size, error) {
 
 	var inEdits time.Duration
 	for n := range b.edits {
-		// Spread over all there are.
+		// The edits are spread over all sites.
 		took, err := b.edit(ctx, siteName(n*to/b.edits))
 		if err != nil {
 			return size, err
@@ -115,7 +115,7 @@ func (b *bench) grow(ctx context.Context, from, to int) (Size, error) {
 	return size, nil
 }
 
-// create makes sites, several at once, and waits until all are served.
+// create creates sites in parallel, and waits until all are served.
 func (b *bench) create(ctx context.Context, from, to int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -134,8 +134,8 @@ func (b *bench) create(ctx context.Context, from, to int) error {
 	return group.Wait()
 }
 
-// edit changes all pages of a site and waits until that is served and its old
-// viewers are gone.
+// edit changes all pages of a site, and waits until they are served and the old viewers
+// are gone.
 func (b *bench) edit(ctx context.Context, name string) (time.Duration, error) {
 	view := &viewv1.MarkdownView{}
 	if err := b.Get(ctx, client.ObjectKey{Namespace: b.namespace, Name: name}, view); err != nil {
@@ -152,7 +152,7 @@ func (b *bench) edit(ctx context.Context, name string) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// settled is what the manager says once it has had nothing to do for a while.
+// settled returns the manager's metrics once it has been idle for a while.
 func (b *bench) settled(ctx context.Context) (last sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -170,7 +170,7 @@ func (b *bench) settled(ctx context.Context) (last sample, err error) {
 	}
 }
 
-// steady lets time pass.
+// steady measures the cost of an idle period.
 func (b *bench) steady(ctx context.Context) (Steady, error) {
 	before, err := b.settled(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (b *bench) steady(ctx context.Context) (Steady, error) {
 	return Steady{Seconds: time.Since(begin).Seconds(), Writes: c.Writes, Reads: c.Reads, CPU: c.CPU}, nil
 }
 
-// pause lets time pass, which is all there is to wait for in a measurement.
+// pause waits for a fixed time: idle time is what is measured.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// sample is what the manager says of itself at a time.
+// sample holds the manager's metrics at one time.
 type sample struct {
-	// requests to the API server, by method.
+	// requests counts requests to the API server, by method.
 	requests map[string]float64
-	// kinds are writes, of children by kind and verb, and all others.
+	// kinds counts writes: those of children by kind and verb, and all others.
 	kinds map[string]float64
 	cpu   float64
-	// resident and heap are bytes.
+	// resident and heap are in bytes.
 	resident, heap float64
 }
 
@@ -30,7 +30,7 @@ var (
 	verbIn   = regexp.MustCompile(`verb="(\w+)"`)
 )
 
-// read asks the manager.
+// read reads the manager's metrics.
 func read(ctx context.Context, url string) (sample, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func read(ctx context.Context, url string) (sample, error) {
 	return parse(string(text))
 }
 
-// parse reads Prometheus' text format as far as it is needed.
+// parse parses the part of Prometheus' text format that is needed.
 func parse(text string) (sample, error) {
 	s := sample{requests: map[string]float64{}, kinds: map[string]float64{}}
 	for l := range strings.Lines(text) {
@@ -89,7 +89,7 @@ func first(in *regexp.Regexp, labels string) string {
 	return ""
 }
 
-// writes are all requests that change something.
+// writes returns all requests that change something.
 func (s sample) writes() float64 {
 	var all float64
 	for method, n := range s.requests {
@@ -100,7 +100,7 @@ func (s sample) writes() float64 {
 	return all
 }
 
-// since is what each of n objects took after an earlier sample.
+// since returns the cost per object since an earlier sample.
 func (s sample) since(before sample, n int) Cost {
 	each := func(now, then float64) float64 { return (now - then) / float64(n) }
 	c := Cost{

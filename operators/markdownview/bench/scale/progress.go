@@ -13,11 +13,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/rig"
 )
 
-// progress follows how far the sites of a namespace have got, by a watch: to ask
-// for each would be a load that is measured with them.
+// progress follows the sites of a namespace by a watch: polling each would add load to
+// the measurement.
 type progress struct {
 	mu sync.Mutex
-	// served is the newest generation of a site that is served as a whole.
+	// served is the newest generation of each site that is fully served.
 	served  map[string]int64
 	changed chan struct{} // closed at each change
 	ended   bool
@@ -56,7 +56,7 @@ func (p *progress) note(view *viewv1.MarkdownView) {
 	}
 }
 
-// await waits until a site is served as it was written.
+// await waits until a site serves what was written.
 func (p *progress) await(ctx context.Context, view *viewv1.MarkdownView) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

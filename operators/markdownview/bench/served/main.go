@@ -1,10 +1,9 @@
-// Command served measures how long it takes until readers have a site, and until
-// they have its edit, beside the time that a plain Deployment of the same viewer
-// takes to be Ready: on the same plane, by turns. Then it counts the requests that
-// fail while a site is edited.
+// Command served measures how long it takes until readers get a site, and its edit, in
+// comparison with the time until a plain Deployment of the same viewer is Ready,
+// alternating on the same plane. Then it counts failed requests while a site is edited.
 //
-// A figure of one run means little on a shared machine; the ratios are what to
-// quote. It needs Linux.
+// A figure of one run means little on a shared machine; quote the ratios. It needs
+// Linux.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// atMost is what the issue allows for both ratios.
+// atMost is the allowed value of both ratios.
 const atMost = 1.5
 
 type options struct {
@@ -34,7 +33,7 @@ type options struct {
 	output                         string
 }
 
-// Report is all that was measured. Times are in seconds.
+// Report holds the measurements. Times are in seconds.
 type Report struct {
 	figures.Conditions
 	Rounds   int    `json:"rounds"`
@@ -85,7 +84,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	return figures.Write(o.output, report)
 }
 
-// table is 80 columns wide at most.
+// table writes the report as a table, at most 80 columns wide.
 func (r *Report) table(out io.Writer) {
 	fmt.Fprintf(out, "%s\n%d rounds, %d viewers, %d pages, seed %d\n\n", &r.Conditions, r.Rounds, r.Replicas, r.Pages, r.Seed)
 	fmt.Fprintf(out, "%-44s%12s%12s%12s\n", "seconds", "median", "least", "most")

@@ -18,7 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/rig"
 )
 
-// limit is how long anything may take that is not what is measured.
+// limit bounds everything that is not measured.
 const limit = 3 * time.Minute
 
 type bench struct {
@@ -30,7 +30,7 @@ type bench struct {
 	random    *rand.Rand
 }
 
-// measure takes all figures, and leaves no program behind.
+// measure takes all measurements, and stops all programs.
 func measure(ctx context.Context, o options) (*Report, error) {
 	r := &Report{Conditions: figures.Now(), Rounds: o.rounds, Replicas: o.replicas, Pages: o.pages, Edits: o.edits, Seed: o.seed}
 	err := rig.With(ctx, rig.Options{Log: os.Stderr}, func(world *rig.Rig) (err error) {
@@ -44,10 +44,10 @@ func measure(ctx context.Context, o options) (*Report, error) {
 	return r, err
 }
 
-// rounds takes the figures by turns, so that none always goes first.
+// rounds alternates the measurements, so that none always goes first.
 func (b *bench) rounds(ctx context.Context, r *Report) error {
-	// The first site is what the plain Deployments are copied from, and warms up
-	// what all use.
+	// The plain Deployments are copied from the first site. It also warms up what all
+	// of them use.
 	view, _, err := b.publish(ctx, "first")
 	if err != nil {
 		return err
@@ -90,9 +90,9 @@ func (b *bench) rounds(ctx context.Context, r *Report) error {
 	return err
 }
 
-// anyMoment lets up to a second pass. A kubelet looks at its containers once a
-// second: what begins when something else has ended would meet the same moment of
-// its clock each time, and the median would be one of two values by chance.
+// anyMoment waits for up to a second. A kubelet checks its containers once a second:
+// measurements that begin when something else has ended would always meet the same
+// phase of its clock, and the median would be one of two values by chance.
 func (b *bench) anyMoment(ctx context.Context) error {
 	timer := time.NewTimer(time.Duration(b.random.Int64N(int64(time.Second))))
 	defer timer.Stop()
@@ -108,7 +108,7 @@ func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
 
-// publish makes a site; begin is when that was asked for.
+// publish creates a site; begin is the time of the request.
 func (b *bench) publish(ctx context.Context, name string) (view *viewv1.MarkdownView, begin time.Time, err error) {
 	b.edition++
 	view = &viewv1.MarkdownView{
@@ -128,8 +128,8 @@ func (b *bench) awaitServing(ctx context.Context, view *viewv1.MarkdownView) err
 	return rig.Await(ctx, limit, "the site to serve its spec", func(ctx context.Context) error { return b.Serving(ctx, view) })
 }
 
-// unpublish deletes a site and waits until its viewers are gone, so that their
-// end is no part of what is measured next.
+// unpublish deletes a site and waits until its viewers are gone, so that their end does
+// not disturb the next measurement.
 func (b *bench) unpublish(ctx context.Context, view *viewv1.MarkdownView) error {
 	if err := b.Delete(ctx, view); err != nil {
 		return fmt.Errorf("deleting the site: %w", err)

@@ -17,12 +17,12 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// again is how soon a site is asked again: what is measured is seconds.
+// again is the polling interval: seconds are measured.
 const again = 2 * time.Millisecond
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// measureView takes the time to the first page and the time of one edit.
+// measureView measures the time to the first page and the time of one edit.
 func (b *bench) measureView(ctx context.Context) (served, edited time.Duration, err error) {
 	reachable := make(chan string, 1)
 	stop, err := b.watchEvents(ctx, reachable)
@@ -60,7 +60,7 @@ func (b *bench) measureView(ctx context.Context) (served, edited time.Duration, 
 	return d.at.Sub(begin), edited, b.unpublish(ctx, view)
 }
 
-// watchEvents tells where a Service can be reached as soon as the plane says it.
+// watchEvents sends a Service's address as soon as the plane announces it.
 func (b *bench) watchEvents(ctx context.Context, reachable chan<- string) (stop func(), err error) {
 	var events corev1.EventList
 	if err := b.List(ctx, &events, client.InNamespace(b.namespace)); err != nil {
@@ -82,8 +82,8 @@ func (b *bench) watchEvents(ctx context.Context, reachable chan<- string) (stop 
 	return w.Stop, nil
 }
 
-// edit takes the time from a change of all pages to the moment when every viewer
-// that is to be has the new pages and readers get them too.
+// edit measures the time from a change of all pages until every wanted viewer has them
+// and readers get them.
 func (b *bench) edit(ctx context.Context, view *viewv1.MarkdownView, site string) (time.Duration, error) {
 	b.edition++
 	before := view.DeepCopy()
@@ -99,7 +99,7 @@ func (b *bench) edit(ctx context.Context, view *viewv1.MarkdownView, site string
 	return took, b.expectViewers(ctx, view)
 }
 
-// expectViewers asks each viewer that readers are led to, past the Service.
+// expectViewers checks each viewer behind the Service directly.
 func (b *bench) expectViewers(ctx context.Context, view *viewv1.MarkdownView) error {
 	var service corev1.Service
 	if err := b.Get(ctx, client.ObjectKey{Namespace: view.Namespace, Name: "viewer-" + view.Name}, &service); err != nil {
@@ -121,7 +121,7 @@ func (b *bench) expectViewers(ctx context.Context, view *viewv1.MarkdownView) er
 	return nil
 }
 
-// awaitEdition asks a site until it is of an edition.
+// awaitEdition polls a site until it serves an edition.
 func awaitEdition(ctx context.Context, site string, want int) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
 )
 
-// bookCost is what a large book costs.
+// bookCost is the cost of a large book.
 type bookCost struct {
 	Pages, SourceBytes int
 	ReadySeconds       float64 // from the start of the process
@@ -68,7 +68,7 @@ func costOfBook(binary, dir string) (bookCost, error) {
 	return c, err
 }
 
-// sizes asks for a page, and for the index whose address is in it.
+// sizes requests a page, and the index whose address it contains.
 func sizes(address string) (page, index int, err error) {
 	fetch := func(path string) ([]byte, error) {
 		request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
@@ -95,7 +95,7 @@ func sizes(address string) (page, index int, err error) {
 	return len(home), len(data), err
 }
 
-// memory is what a process has in memory, and the most it ever had.
+// memory returns a process's current and peak memory.
 func memory(pid int) (now, peak float64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// round is what one round of load gave.
+// round holds the result of one round of load.
 type round struct {
 	rate     float64 // requests per second
 	p50, p99 time.Duration
 }
 
-// spread is a median with what it was taken of.
+// spread is a median and its range.
 type spread struct{ Median, Min, Max float64 }
 
-// figures are the rounds of one server.
+// figures holds the rounds of one server.
 type figures struct {
 	Rate     spread // requests per second
 	P50, P99 spread // milliseconds
@@ -49,8 +49,8 @@ func (f figures) String() string {
 		f.Rate.Median, f.Rate.Min, f.Rate.Max, f.P50.Median, f.P99.Median, f.P99.Min, f.P99.Max)
 }
 
-// measure asks for the page over and over, on connections that stay open, and
-// gives the size of the body too.
+// measure requests the page repeatedly on persistent connections, and also returns the
+// size of the body.
 func measure(address, encoding string, o options) (round, int, error) {
 	request := []byte("GET /page.html HTTP/1.1\r\nHost: " + address + "\r\nAccept-Encoding: " + encoding + "\r\n\r\n")
 	var wait sync.WaitGroup
@@ -80,7 +80,7 @@ func measure(address, encoding string, o options) (round, int, error) {
 	}, size, nil
 }
 
-// ask is one connection's share of the load.
+// ask runs one connection's share of the load.
 func ask(address string, request []byte, until time.Time) (times []time.Duration, size int, err error) {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
@@ -104,8 +104,8 @@ func ask(address string, request []byte, until time.Time) (times []time.Duration
 	return times, size, nil
 }
 
-// readAnswer reads an answer and drops it. It does no more than that, so that
-// the servers and not the client are measured.
+// readAnswer reads and drops an answer. It does nothing else, so that the servers are
+// measured and not the client.
 func readAnswer(reader *bufio.Reader) (size int, err error) {
 	size = -1
 	for first := true; ; first = false {

@@ -1,11 +1,11 @@
-// Command viewer measures the viewer: how fast it serves a page of 100 kB beside
-// nginx with the same bytes as a static file, and what a book of a thousand pages
-// costs in memory and time to start.
+// Command viewer measures the viewer: how fast it serves a page of 100 kB in comparison
+// with nginx and the same bytes as a static file, and the memory and start time of a
+// book of a thousand pages.
 //
 //	go run ./bench/viewer [-o result.json]
 //
-// Both servers run at once; the load goes to one and then to the other, round by
-// round, so that what else the machine does falls on both.
+// Both servers run at the same time, and the load alternates between them round by
+// round, so that other work on the machine affects both.
 package main
 
 import (
@@ -28,7 +28,7 @@ type options struct {
 	out         string
 }
 
-// result is what was measured.
+// result holds the measurements.
 type result struct {
 	Time        time.Time
 	LoadAverage string // before the measurement
@@ -42,7 +42,7 @@ type load struct {
 	Encoding      string
 	BodyBytes     int
 	Viewer, Nginx figures
-	// Rate is the viewer's requests per second divided by nginx's, P99 likewise;
+	// Rate is the viewer's request rate divided by nginx's, P99 likewise; both are
 	// medians of the rounds.
 	Rate, P99 float64
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// server is a process that was started for the measurement.
+// server is a process started for the measurement.
 type server struct {
 	address string
 	command *exec.Cmd
@@ -35,7 +35,7 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// launch starts a server and waits until it answers on the path.
+// launch starts a server and waits until it answers.
 func launch(address, path string, command *exec.Cmd) (*server, error) {
 	s := &server{address: address, command: command, log: &bytes.Buffer{}, started: time.Now()}
 	command.Stdout, command.Stderr = s.log, s.log
@@ -66,9 +66,9 @@ func startViewer(binary, content string) (*server, error) {
 	return launch(address, "/readyz", exec.Command(binary, "--content", content, "--listen", address))
 }
 
-// startNginx serves the root as Debian's configuration does: sendfile, one worker
-// for each processor; like the viewer it compresses nothing on the way and writes
-// no access log.
+// startNginx serves the root as Debian's configuration does: sendfile, one worker per
+// processor. Like the viewer, it compresses nothing on the fly and writes no access
+// log.
 func startNginx(root string) (*server, error) {
 	binary, err := exec.LookPath("nginx")
 	if err != nil {
@@ -124,7 +124,7 @@ func writePage(content string) error {
 	return os.WriteFile(filepath.Join(content, "page.md"), []byte(page.String()), 0o644)
 }
 
-// text is so many bytes of words that differ from page to page.
+// text returns text of a given size whose words differ from page to page.
 func text(seed, size int) string {
 	words := strings.Fields("a controller reads the state of the cluster and writes what should be so that each change is seen once by whoever waits for it while the others go on with their work")
 	var out strings.Builder
@@ -135,7 +135,7 @@ func text(seed, size int) string {
 	return out.String()
 }
 
-// savePage gives nginx the viewer's bytes.
+// savePage saves the viewer's bytes for nginx.
 func savePage(address, encoding, root string) error {
 	request, err := http.NewRequest(http.MethodGet, "http://"+address+"/page.html", nil)
 	if err != nil {

@@ -41,6 +41,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.StringVar(&listen, "listen", ":8080", "the `address` to listen on; port 0 takes a free one, and the log says which")
 	flags.StringVar(&o.Site.BasePath, "base-path", "/", "the `path` below which the site is served, such as /handbook/")
 	flags.StringVar(&o.Site.Title, "title", "", "the `title` of the site (default: that of the book)")
+	flags.StringVar(&o.Site.Language, "language", "en", "the BCP 47 `tag` of the site's language, such as ja; the viewer's own texts are in en or ja")
 	flags.StringVar(&theme, "theme", string(site.ThemeAuto), "how the site looks to a reader who has not chosen: auto, light or dark")
 	flags.DurationVar(&o.Drain, "drain", 0, "how long to go on taking connections after SIGTERM, for proxies that have not heard of it")
 	flags.DurationVar(&o.ShutdownGrace, "shutdown-grace", 20*time.Second, "the most `time` between SIGTERM and the end")

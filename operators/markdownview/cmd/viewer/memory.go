@@ -6,14 +6,14 @@ import (
 	"runtime/debug"
 )
 
-// roomForGarbage is how much garbage may gather before it is collected. What
-// requests leave behind is little, and the site itself lives long: collecting in
-// proportion to the site, as Go does, would be too often for a small site and use
-// too much memory for a large one.
+// roomForGarbage is the amount of garbage that triggers a collection. Requests leave
+// little behind, and the site itself lives long: collecting in proportion to the site,
+// as Go does by default, would be too often for a small site and use too much memory
+// for a large one.
 const roomForGarbage = 24 << 20
 
-// settleMemory gives back what building a site needed, and sets when to collect
-// from now on. GOGC decides when it is set.
+// settleMemory returns the memory that building a site needed, and sets when to collect
+// from now on. GOGC, if set, takes precedence.
 func settleMemory() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") != "" {

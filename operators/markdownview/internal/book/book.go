@@ -22,10 +22,10 @@ type Book struct {
 	Pages []Page
 	// Assets are all other files, by path.
 	Assets []File
-	// Problems are by file and line: those of SUMMARY.md, then those of Pages and
-	// of Assets in their order.
+	// Problems are ordered by file and line: those of SUMMARY.md, then those of Pages
+	// and of Assets in their order.
 	Problems []Problem
-	// HasSummary says whether Nav is made of SUMMARY.md.
+	// HasSummary reports whether Nav is made of SUMMARY.md.
 	HasSummary bool
 	// Home is the path of the page that is also served at the root: README.md or
 	// index.md of the root, else the first page.
@@ -37,13 +37,13 @@ type Book struct {
 // Entry is a line of the navigation.
 type Entry struct {
 	Title string
-	// Path of the page; empty for a draft or a heading.
+	// Path is the path of the page; empty for a draft or a heading.
 	Path string
-	// Number of a numbered chapter: 1.2 is {1, 2}.
+	// Number is the number of a numbered chapter: 1.2 is {1, 2}.
 	Number []int
-	// Part says that this is a part title.
+	// Part reports whether this is a part title.
 	Part bool
-	// Separator says that this is a line between entries.
+	// Separator reports whether this is a line between entries.
 	Separator bool
 	Children  []Entry
 	// Line in SUMMARY.md; 0 without one.
@@ -53,7 +53,7 @@ type Entry struct {
 // Page is a Markdown file.
 type Page struct {
 	Path string
-	// Title is the first heading of level 1, else the first heading, else made of
+	// Title is the first heading of level 1, else the first heading, else derived from
 	// the file's name.
 	Title string
 	// Source is UTF-8 without a byte order mark; lines are counted in it.
@@ -76,20 +76,21 @@ type Problem struct {
 	Path string
 	// Line counts from 1; it is 0 for the file as a whole.
 	Line int
-	// Message says what is wrong, for a person, in at most a few hundred bytes.
+	// Message explains the problem to a person, in at most a few hundred bytes.
 	Message string
-	// Fatal problems leave no sensible book; others, a reader stumbles over.
+	// Fatal reports whether the problem leaves no sensible book. Readers stumble over
+	// the others.
 	Fatal bool
-	// Missing is the path that is linked to and not among the files. Whoever knows
-	// that there are more files than those given may think otherwise of it.
+	// Missing is the link's target if it is not among the files. The caller may know of
+	// files that were not given.
 	Missing string
-	// MdBook problems are only problems where mdBook serves the book: there is
-	// none for a reader of the viewer's.
+	// MdBook reports whether this is only a problem when mdBook serves the book. The
+	// viewer's readers do not notice it.
 	MdBook bool
 }
 
-// Read makes a book of files. It never fails: what is wrong is in the Problems.
-// Of several files with one path the last counts.
+// Read makes a book of files. It never fails: whatever is wrong is in the Problems. Of
+// several files with one path the last counts.
 func Read(files []File) *Book {
 	b := &Book{}
 	r := &reader{book: b}
@@ -109,7 +110,7 @@ func Read(files []File) *Book {
 	return b
 }
 
-// Fatal are the fatal ones of the book's problems.
+// Fatal returns the book's fatal problems.
 func (b *Book) Fatal() []Problem {
 	var fatal []Problem
 	for _, p := range b.Problems {
@@ -120,7 +121,7 @@ func (b *Book) Fatal() []Problem {
 	return fatal
 }
 
-// Page is the page of a path, or nil.
+// Page returns the page at a path, or nil.
 func (b *Book) Page(path string) *Page {
 	if n, ok := b.paths.page[path]; ok {
 		return &b.Pages[n]

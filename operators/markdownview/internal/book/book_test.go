@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// files makes files of pairs of path and text.
+// files makes files from pairs of path and text.
 func files(pairs ...string) []File {
 	var all []File
 	for i := 0; i < len(pairs); i += 2 {
@@ -17,7 +17,7 @@ func files(pairs ...string) []File {
 	return all
 }
 
-// pages are empty pages.
+// pages returns empty pages.
 func pages(paths ...string) []File {
 	var all []File
 	for _, p := range paths {
@@ -26,7 +26,7 @@ func pages(paths ...string) []File {
 	return all
 }
 
-// outline writes a navigation, one entry a line.
+// outline formats a navigation, one entry per line.
 func outline(entries []Entry) string {
 	var b strings.Builder
 	var write func([]Entry, string)
@@ -57,7 +57,7 @@ func outline(entries []Entry) string {
 	return b.String()
 }
 
-// told writes problems, one a line.
+// told formats problems, one per line.
 func told(problems []Problem) string {
 	var b strings.Builder
 	for _, p := range problems {

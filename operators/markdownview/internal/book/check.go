@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// longest is the length, in bytes, of a link that is looked at. A definition of
-// a reference may be used many times, so that what each use costs has a limit.
+// longest is the maximum length, in bytes, of a link that is checked. A reference
+// definition may be used many times, so the cost of each use has a limit.
 const longest = 1024
 
 // check follows the links of all pages.
@@ -66,8 +66,8 @@ func (r *reader) missing(from string, ref reference, kind, target string) {
 	r.book.Problems = append(r.book.Problems, Problem{Path: from, Line: ref.line, Message: message, Missing: target})
 }
 
-// hasAnchor says whether a fragment leads anywhere in a file. What fragments mean
-// in an asset is the asset's affair.
+// hasAnchor reports whether a fragment exists in a file. Fragments of assets are not
+// checked.
 func (r *reader) hasAnchor(path, fragment string) bool {
 	anchors, isPage := r.anchors[path]
 	return !isPage || anchors[fragment] ||

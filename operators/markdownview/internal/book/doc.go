@@ -1,9 +1,8 @@
-// Package book reads the files of a documentation site as a book: in which
-// order its pages are read, what each is called and where it is served, and what
-// a reader would stumble over.
+// Package book reads the files of a documentation site as a book: the order of its
+// pages, their titles and addresses, and what readers would stumble over.
 //
-// It is pure: files in, a Book out, no Kubernetes and no network. The webhook,
-// the controller and the viewer all read a site through it, and so agree.
+// It is pure: files in, a Book out, no Kubernetes and no network. The webhook, the
+// controller and the viewer all use it, and thus agree.
 //
 // # SUMMARY.md
 //
@@ -11,7 +10,7 @@
 // mdBook:
 //
 //   - A first heading of level 1 is the title of the book. One that only says
-//     "Summary" names nothing.
+//     "Summary" is ignored.
 //   - Links in paragraphs before the first list are prefix chapters, those after
 //     the last list are suffix chapters. Neither is numbered or nested. A list or
 //     a heading of level 1 after suffix chapters is refused.
@@ -19,7 +18,7 @@
 //     begins with a link, anything else is refused. Numbers run on through parts
 //     and separators.
 //   - Headings of level 1 before a list are part titles; other headings and
-//     comments are nothing.
+//     comments are ignored.
 //   - A thematic break (---) is a separator.
 //   - A link to nowhere, [Title](), is a draft.
 //

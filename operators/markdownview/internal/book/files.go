@@ -12,9 +12,9 @@ import (
 // reader collects what Read finds.
 type reader struct {
 	book *Book
-	// refs are the links of each page, by its path.
+	// refs holds the links of each page, by its path.
 	refs map[string][]reference
-	// anchors are the fragments of each page, by its path.
+	// anchors holds the fragments of each page, by its path.
 	anchors map[string]map[string]bool
 	// summaryTitle is the heading of SUMMARY.md.
 	summaryTitle string
@@ -24,27 +24,27 @@ type reader struct {
 type index struct {
 	page  map[string]int // to its place in Pages
 	asset map[string]bool
-	// dir are the directories that files are in; the root is "".
+	// dir holds the directories that contain files; the root is "".
 	dir map[string]bool
-	// home is the index of each directory that has one, to its place in Pages.
+	// home maps a directory with an index to the index's place in Pages.
 	home map[string]int
 }
 
-// IsPage says whether a path is that of a page.
+// IsPage reports whether a path is that of a page.
 func IsPage(path string) bool {
 	return strings.HasSuffix(path, ".md") && path != SummaryPath
 }
 
-// isIndex says whether a page is the one a directory is served with. mdBook
-// reads README in any case as an index, and index as it stands.
+// isIndex reports whether a page is served as the index of its directory. mdBook
+// accepts README in any case, and index only in lower case.
 func isIndex(p string) bool {
 	name := path.Base(p)
 	return IsPage(p) && (name == "index.md" || strings.EqualFold(name, "README.md"))
 }
 
-// URL is where a file is served, relative to the root of the site: the page
-// guide/install.md at guide/install.html, an index at its directory, and
-// everything else at its own path. The home page is served at "" too.
+// URL returns the address of a file, relative to the root of the site: the page
+// guide/install.md is at guide/install.html, an index at its directory, and everything
+// else at its own path. The home page is also served at "".
 func URL(p string) string {
 	switch {
 	case isIndex(p):
@@ -55,7 +55,7 @@ func URL(p string) string {
 	return p
 }
 
-// dirOf is the directory of a path, "" for the root.
+// dirOf returns the directory of a path; "" is the root.
 func dirOf(p string) string {
 	if d := path.Dir(p); d != "." {
 		return d
@@ -65,7 +65,8 @@ func dirOf(p string) string {
 
 var byteOrderMark = []byte("\uFEFF")
 
-// sort tells pages from assets, both by path, and returns SUMMARY.md if there.
+// sort separates pages from assets, both ordered by path, and returns SUMMARY.md if it
+// exists.
 func (r *reader) sort(files []File) (summary []byte) {
 	newest := make(map[string][]byte, len(files))
 	for _, f := range files {
@@ -91,7 +92,7 @@ func (r *reader) sort(files []File) (summary []byte) {
 	return summary
 }
 
-// text is the data as the text it is meant to be.
+// text decodes the data as text.
 func (r *reader) text(path string, data []byte) []byte {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	valid := bytes.ToValidUTF8(data, []byte("\uFFFD"))
@@ -126,7 +127,7 @@ func (r *reader) index() {
 	}
 }
 
-// collisions finds files that exclude each other.
+// collisions reports files that exclude each other.
 func (r *reader) collisions() {
 	at := map[string]string{}
 	each := func(p string) {
@@ -169,7 +170,7 @@ func (r *reader) sortProblems() {
 	})
 }
 
-// quoted shortens what an author wrote to what fits a message.
+// quoted shortens an author's text so that it fits into a message.
 func quoted(s string) string {
 	const most = 120
 	s = strings.Map(func(c rune) rune {

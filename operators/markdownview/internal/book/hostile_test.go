@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hostile are pages of about n bytes, each made to cost more than it should.
+// hostile returns pages of about n bytes, each built to be expensive.
 func hostile(n int) map[string]string {
 	pages := map[string]string{
 		"nested brackets":  strings.Repeat("[", n/2) + strings.Repeat("]", n/2),
@@ -42,7 +42,7 @@ func hostile(n int) map[string]string {
 	return pages
 }
 
-// BenchmarkHostile is the worst of a page of 1 MB.
+// BenchmarkHostile reads the most expensive pages of 1 MB.
 func BenchmarkHostile(b *testing.B) {
 	for name, page := range hostile(1 << 20) {
 		b.Run(name, func(b *testing.B) {
@@ -69,7 +69,7 @@ func thousandPages() []File {
 	return append(all, File{Path: SummaryPath, Data: []byte(summary.String())})
 }
 
-// BenchmarkThousandPages is a book of 1,000 pages of 5 kB.
+// BenchmarkThousandPages reads a book of 1,000 pages of 5 kB.
 func BenchmarkThousandPages(b *testing.B) {
 	given := thousandPages()
 	for b.Loop() {
@@ -91,7 +91,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkBook checks what is true of every book.
+// checkBook checks the properties of every book.
 func checkBook(t *testing.T, b *Book, given []File) {
 	t.Helper()
 	size := map[string]int{}

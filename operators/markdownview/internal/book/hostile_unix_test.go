@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A page of four times the size may take four times as long, and not sixteen
-// times. It is the processor's time, since others use the machine, too; what the
-// limits prevent took 250 ms and more.
+// A page four times as large may take four times as long, not sixteen times. The test
+// measures processor time, since the machine is shared. Without the limits these pages
+// took 250 ms and more.
 func TestHostilePagesTakeLinearTime(t *testing.T) {
 	const (
 		size   = 1 << 17
@@ -36,7 +36,7 @@ func TestHostilePagesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// processor is the time that this process has had.
+// processor returns the processor time that this process has used.
 func processor(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

@@ -8,31 +8,30 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// What a page may cost. goldmark's time and memory grow with the square of some
-// things that no person writes many of: without these limits a page of 1 MB that
-// is made for it takes minutes. Beyond a limit the characters stand as text, so
-// that nothing is lost.
+// Limits of what a page may cost. goldmark's time and memory grow with the square of
+// some things that nobody writes many of: without these limits a malicious page of 1 MB
+// takes minutes. Beyond a limit the characters remain as text, so nothing is lost.
 const (
-	// mostDepth is how deep quotes and lists nest; a list and its item are two.
+	// mostDepth limits how deep quotes and lists nest; a list and its item count as
+	// two.
 	mostDepth = 100
-	// mostBrackets and mostDelimiters are how many [ ] ! and * _ ~ may mean
-	// something in one paragraph, item, cell or heading.
+	// mostBrackets and mostDelimiters limit how many of [ ] ! and * _ ~ have a meaning
+	// in one paragraph, item, cell or heading.
 	mostBrackets   = 1000
 	mostDelimiters = 2000
-	// mostDefinitions is the number of lines of a paragraph that is searched for
-	// definitions of references.
+	// mostDefinitions limits the lines of a paragraph that are searched for reference
+	// definitions.
 	mostDefinitions = 2000
-	// mostFootnotes is the number of footnotes of a page.
+	// mostFootnotes limits the footnotes of a page.
 	mostFootnotes = 1000
-	// mostFilled is the number of cells a table is filled up with at most where
-	// its rows are shorter than its head.
+	// mostFilled limits the cells that are added to a table whose rows are shorter than
+	// its head.
 	mostFilled = 100_000
-	// mostExpanded is the number of bytes that references add to a page at most,
-	// on top of as many as it has.
+	// mostExpanded limits the bytes that references add to a page beyond its own size.
 	mostExpanded = 100_000
 )
 
-// The keys of the counters in goldmark's context of one page.
+// Keys of the counters in goldmark's context for one page.
 var (
 	bracketsKey   = parser.NewContextKey()
 	delimitersKey = parser.NewContextKey()
@@ -41,7 +40,7 @@ var (
 	notesKey      = parser.NewContextKey()
 )
 
-// limitedBlock is one of the blocks that hold blocks.
+// limitedBlock limits the nesting of a container block.
 type limitedBlock struct{ parser.BlockParser }
 
 func (l limitedBlock) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -51,7 +50,7 @@ func (l limitedBlock) Open(parent ast.Node, reader text.Reader, pc parser.Contex
 	return l.BlockParser.Open(parent, reader, pc)
 }
 
-// limitedFootnotes opens so many footnotes on a page.
+// limitedFootnotes limits the number of footnotes on a page.
 type limitedFootnotes struct{ limitedBlock }
 
 func (l limitedFootnotes) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -66,7 +65,7 @@ func (l limitedFootnotes) Open(parent ast.Node, reader text.Reader, pc parser.Co
 	return n, state
 }
 
-// limitedInline looks at so many of its characters in each block.
+// limitedInline limits how many of its characters are interpreted in each block.
 type limitedInline struct {
 	parser.InlineParser
 	seen parser.ContextKey
@@ -93,8 +92,8 @@ func counter(pc parser.Context, key parser.ContextKey) *int {
 	return pc.ComputeIfAbsent(key, func() any { return new(int) }).(*int)
 }
 
-// limitedParagraphs leaves paragraphs as text that would be too dear as tables
-// or as definitions. It stands before the transformers that make those.
+// limitedParagraphs keeps paragraphs as text if they would be too expensive as tables
+// or definitions. It runs before the transformers that make those.
 type limitedParagraphs struct{}
 
 func (limitedParagraphs) Transform(p *ast.Paragraph, reader text.Reader, _ parser.Context) {
@@ -125,8 +124,8 @@ func tooManyCells(lines *text.Segments, source []byte) bool {
 	return columns*lines.Len() > size+mostFilled
 }
 
-// limitedReferences takes the addresses away from references that would make a
-// page very much longer than it was written.
+// limitedReferences removes the addresses of references that would make a page far
+// longer than its source.
 type limitedReferences struct{}
 
 func (limitedReferences) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
@@ -149,7 +148,7 @@ func (limitedReferences) Transform(doc *ast.Document, reader text.Reader, _ pars
 	})
 }
 
-// spend says whether this is more than is left.
+// spend reports whether the cost exceeds what is left.
 func spend(left *int, destination, title []byte) bool {
 	*left -= len(destination) + len(title)
 	return *left < 0

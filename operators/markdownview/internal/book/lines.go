@@ -6,7 +6,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// lines tells the line of an offset.
+// lines converts offsets into line numbers.
 type lines struct {
 	starts []int // of each line after the first
 }
@@ -21,7 +21,7 @@ func newLines(source []byte) lines {
 	return l
 }
 
-// at is the line, from 1, of an offset.
+// at returns the line of an offset, counting from 1.
 func (l lines) at(offset int) int {
 	n, found := slices.BinarySearch(l.starts, max(offset, 0))
 	if found {
@@ -30,7 +30,7 @@ func (l lines) at(offset int) int {
 	return n + 1
 }
 
-// of is the line of a node, or that of what it is in where it has none.
+// of returns the line of a node, or that of its parent if it has none.
 func (l lines) of(n ast.Node) int {
 	for ; n != nil; n = n.Parent() {
 		if pos := n.Pos(); pos >= 0 {

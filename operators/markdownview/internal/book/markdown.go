@@ -15,10 +15,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Markdown is the language pages are written in: GitHub's, with footnotes, and
-// heading ids that are chosen ({#id}) or made of the heading's text. Who renders
-// pages adds options to it, and so gives headings the ids that Read checks links
-// against, and has the same limits on what a page may cost.
+// Markdown returns the parser of the pages' language: GitHub's, with footnotes, and
+// with heading ids that are chosen ({#id}) or derived from the heading's text.
+// Renderers add options to it. They thus use the heading ids that Read checks links
+// against, and the same limits on cost.
 func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	return goldmark.New(append([]goldmark.Option{
 		goldmark.WithParser(commonMark()),
@@ -26,7 +26,7 @@ func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	}, options...)...)
 }
 
-// commonMark is goldmark's parser with limits.
+// commonMark returns goldmark's parser with limits.
 func commonMark() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(
@@ -56,7 +56,7 @@ func commonMark() parser.Parser {
 	)
 }
 
-// github are GitHub's extensions and footnotes.
+// github enables GitHub's extensions and footnotes.
 type github struct{}
 
 func (github) Extend(m goldmark.Markdown) {
@@ -83,9 +83,9 @@ func (github) Extend(m goldmark.Markdown) {
 	))
 }
 
-// headingIDs gives headings their ids once their text is known: goldmark's own
-// way makes them of the source, so that the code and the address of a link in a
-// heading would be part of its id.
+// headingIDs assigns the ids of headings once their text is known. goldmark derives
+// them from the source, so that code and link addresses in a heading would be part of
+// its id.
 type headingIDs struct{}
 
 func (headingIDs) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
@@ -105,24 +105,25 @@ func (headingIDs) Transform(doc *ast.Document, reader text.Reader, _ parser.Cont
 		open = append(open, h)
 		return ast.WalkSkipChildren, nil
 	})
-	// What is chosen is taken before anything is made up.
+	// Chosen ids are reserved before others are derived.
 	for _, h := range open {
 		h.SetAttributeString("id", ids.Generate([]byte(plain(h, reader.Source())), ast.KindHeading))
 	}
 }
 
-// NewIDs makes the ids of one page's headings as GitHub does: lower case,
-// punctuation dropped, spaces to hyphens, -1 and so on for those that are taken.
+// NewIDs returns a generator of heading ids for one page. It follows GitHub: lower
+// case, punctuation dropped, spaces to hyphens, and -1 and so on appended to
+// duplicates.
 func NewIDs() parser.IDs {
 	return &ids{taken: map[string]int{}}
 }
 
 type ids struct {
-	// taken are the ids there are, with the last number added to them.
+	// taken holds the used ids, with the last number appended to each.
 	taken map[string]int
 }
 
-// Generate is the id of a heading with this text.
+// Generate returns an unused id for a heading with this text.
 func (s *ids) Generate(value []byte, _ ast.NodeKind) []byte {
 	var id strings.Builder
 	for _, c := range string(bytes.TrimSpace(value)) {
@@ -149,14 +150,14 @@ func (s *ids) Generate(value []byte, _ ast.NodeKind) []byte {
 	return []byte(unique)
 }
 
-// Put takes an id.
+// Put reserves an id.
 func (s *ids) Put(id []byte) {
 	if _, taken := s.taken[string(id)]; !taken {
 		s.taken[string(id)] = 0
 	}
 }
 
-// plain is the text of a node without its markup.
+// plain returns the text of a node without its markup.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -193,7 +194,7 @@ func unescape(v []byte) []byte {
 	return util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(v)))
 }
 
-// Destination is where a link of goldmark's leads, as a reader's browser is told.
+// Destination returns a link's address in the form that browsers receive.
 func Destination(raw []byte) string {
 	return string(unescape(raw))
 }

@@ -2,8 +2,8 @@ package book
 
 import "strings"
 
-// order puts the pages in the order they are read, and says which of them no
-// entry of SUMMARY.md leads to.
+// order sorts the pages into reading order, and reports pages without an entry in
+// SUMMARY.md.
 func (r *reader) order() {
 	b := r.book
 	pages := make([]Page, 0, len(b.Pages))

@@ -28,8 +28,8 @@ func (r *reader) page(p string, source []byte) Page {
 	return s.page
 }
 
-// pageParser has no state of its own: goldmark's parsers keep theirs in a
-// context for each text.
+// pageParser is safe to share: goldmark's parsers keep their state in a context for
+// each text.
 var pageParser parser.Parser = Markdown().Parser()
 
 func pageTitle(p *Page) string {
@@ -51,7 +51,7 @@ func pageTitle(p *Page) string {
 	return nameTitle(strings.TrimSuffix(path.Base(p.Path), ".md"))
 }
 
-// scan is a walk through a page.
+// scan collects the links and anchors of a page.
 type scan struct {
 	source  []byte
 	lines   lines
@@ -100,8 +100,7 @@ func (s *scan) refer(to string, line int, image bool) {
 	s.refs = append(s.refs, reference{to: to, line: line, image: image})
 }
 
-// html finds the links and anchors in raw HTML that stands in these segments,
-// one for each line.
+// html finds links and anchors in raw HTML, given as one segment for each line.
 func (s *scan) html(count int, at func(int) text.Segment) {
 	if count == 0 {
 		return

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Resolve says where a link in a page leads. A link that leaves the site, by a
-// scheme or a host, is not local. A target is the path of a file, of the page
-// itself for a link with nothing but a fragment or a query, or of a directory
-// with its closing slash, "" being the root. A link that starts with a slash is
-// relative to the root of the site. A target that begins with "../" is outside.
+// Resolve returns the target of a link in a page. A link that leaves the site, by a
+// scheme or a host, is not local. A target is the path of a file, of the page itself
+// for a link with only a fragment or a query, or of a directory with its closing slash,
+// "" being the root. A link that starts with a slash is relative to the root of the
+// site. A target that begins with "../" is outside the site.
 func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 	link = strings.TrimSpace(link)
 	if hasScheme(link) || strings.HasPrefix(link, "//") {
@@ -38,9 +38,9 @@ func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 	return link, fragment, true
 }
 
-// Find is the file that a target of Resolve is: itself, the index of a
-// directory, or the page that is served at this address. For a directory without
-// an index it is the directory, with its closing slash.
+// Find returns the file for a target of Resolve: the file itself, the index of a
+// directory, or the page that is served at this address. For a directory without an
+// index it returns the directory, with its closing slash.
 func (b *Book) Find(target string) (path string, ok bool) {
 	if _, isPage := b.paths.page[target]; isPage || b.paths.asset[target] {
 		return target, true
@@ -76,7 +76,7 @@ func decoded(s string) string {
 	return s // a browser, too, takes a stray % as it stands
 }
 
-// hasScheme says whether a link begins with a scheme, as in mailto:.
+// hasScheme reports whether a link begins with a scheme, as in mailto:.
 func hasScheme(link string) bool {
 	for i := range len(link) {
 		switch c := link[i]; {

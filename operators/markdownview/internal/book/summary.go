@@ -30,7 +30,7 @@ type summaryReader struct {
 	source []byte
 	lines  lines
 	part   summaryPart
-	// titled says that the last block was a part title.
+	// titled reports whether the last block was a part title.
 	titled   bool
 	chapters int            // numbered ones at the top
 	line     map[string]int // of the entry of each page
@@ -48,7 +48,7 @@ func (r *reader) summary(source []byte) {
 	}
 }
 
-// summaryParser is of plain CommonMark, as mdBook reads SUMMARY.md.
+// summaryParser reads plain CommonMark, as mdBook reads SUMMARY.md.
 var summaryParser = commonMark()
 
 func (s *summaryReader) block(n ast.Node) {
@@ -95,7 +95,7 @@ func (s *summaryReader) ignored(n ast.Node) {
 	s.warn(SummaryPath, s.lines.of(n), "this text is not a link and is left out")
 }
 
-// affix adds the links and separators before or after the numbered chapters.
+// affix adds the links and separators outside the numbered chapters.
 func (s *summaryReader) affix(n ast.Node, refused bool) {
 	if refused {
 		s.fatal(SummaryPath, s.lines.of(n), "a list or a part title cannot follow suffix chapters; move the text before it into the list, or below it")
@@ -120,7 +120,7 @@ func (s *summaryReader) affix(n ast.Node, refused bool) {
 	}
 }
 
-// list reads the chapters of one list, which count on from a number.
+// list reads the chapters of one list and numbers them from a given number.
 func (s *summaryReader) list(list ast.Node, parent []int, from int) []Entry {
 	var entries []Entry
 	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
@@ -153,7 +153,7 @@ func (s *summaryReader) item(item ast.Node, number []int) (Entry, bool) {
 	return e, true
 }
 
-// entry makes an entry of a link, and says what is wrong with where it leads.
+// entry makes an entry from a link, and reports problems with its target.
 func (s *summaryReader) entry(link *ast.Link) Entry {
 	e := Entry{Title: plain(link, s.source), Line: s.lines.of(link)}
 	to := Destination(link.Destination)
@@ -192,8 +192,8 @@ func (s *summaryReader) entry(link *ast.Link) Entry {
 	return e
 }
 
-// spelling complains where mdBook would look for another file: it reads %20 as a
-// space and everything else as it stands.
+// spelling reports links for which mdBook would look for another file: mdBook decodes
+// %20 only.
 func (s *summaryReader) spelling(to, target string, line int) {
 	if path.Clean(strings.ReplaceAll(to, "%20", " ")) == target {
 		return

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// tree is the navigation of pages that nobody has ordered: pages and directories
-// by name, the index of a directory being the directory's own entry. Pages come
+// tree returns the navigation of a site without SUMMARY.md: pages and directories by
+// name, where the index of a directory becomes the directory's entry. The pages must be
 // sorted by path.
 func tree(pages []Page) []Entry {
 	root := &directory{}
@@ -34,7 +34,7 @@ func tree(pages []Page) []Entry {
 	return entries
 }
 
-// directory is one of pages and directories.
+// directory holds pages and subdirectories.
 type directory struct {
 	name   string
 	index  *Page
@@ -80,7 +80,7 @@ func (d *directory) entries() []Entry {
 	return entries
 }
 
-// nameTitle makes a title of the name of a file or directory.
+// nameTitle derives a title from the name of a file or directory.
 func nameTitle(name string) string {
 	words := strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(name))
 	if words == "" {

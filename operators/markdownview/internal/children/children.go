@@ -1,10 +1,8 @@
-// Package children says what each object of a site should be: as typed apply
-// configurations that hold all that the operator wants to own, and no more. It
-// is pure.
+// Package children builds the objects of a site, as typed apply configurations with
+// exactly the fields that the operator owns. It is pure.
 //
-// Fields whose zero value the API leaves out are left out here as well, and
-// keys of lists are given in full: what is read back as "applied by us" then
-// equals what is applied.
+// Fields whose zero value the API omits are omitted here, too, and keys of lists are
+// given in full: the fields that are read back as applied then equal the applied ones.
 package children
 
 import (
@@ -22,54 +20,54 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/content"
 )
 
-// Owner is the name the operator applies fields under.
+// Owner is the operator's field manager.
 const Owner = "markdownview-controller"
 
-// Labels of the children.
+// Labels on the children.
 const (
 	NameLabel     = "app.kubernetes.io/name"
 	InstanceLabel = "app.kubernetes.io/instance"
 	ManagerLabel  = "app.kubernetes.io/managed-by"
-	// ContentLabel has the hash of the files, on ConfigMaps, viewers and in the
+	// ContentLabel holds the hash of the files. It is on ConfigMaps, viewers and in the
 	// Service's selector.
 	ContentLabel = "view.koboshi.dev/content"
-	// TemplateLabel has the hash of all that a viewer is made of: its content and
-	// how it is run. It tells an old viewer from a new one.
+	// TemplateLabel holds the hash of everything that defines a viewer: its content and
+	// how it is run. It distinguishes old viewers from new ones.
 	TemplateLabel = "view.koboshi.dev/template"
 )
 
-// Port is what the viewers' port is called, everywhere.
+// Port is the name of the viewers' port in all objects.
 const Port = "http"
 
-// Options are what the operator is configured with.
+// Options hold the operator's configuration.
 type Options struct {
-	// Image of a viewer, where the spec names none.
+	// Image is the viewers' image if the spec names none.
 	Image string
-	// Resources of a viewer, where the spec has none.
+	// Resources are the viewers' resources if the spec has none.
 	Resources corev1.ResourceRequirements
 }
 
-// Site is what the children are made from.
+// Site is the input from which the children are made.
 type Site struct {
 	View *viewv1.MarkdownView
-	// Title of the site.
+	// Title is the title of the site.
 	Title string
-	// Hash of the content, and how it is distributed over ConfigMaps. Both are
-	// needed for the ConfigMaps and for the Pods' template only.
+	// Hash identifies the content, and Packs distribute it over ConfigMaps. Only the
+	// ConfigMaps and the Pods' template need them.
 	Hash    string
 	Packs   []content.Pack
 	Options Options
 }
 
-// ViewerName is the name of all children of a site but its ConfigMaps.
+// ViewerName returns the name of all children but the ConfigMaps.
 func ViewerName(site string) string { return "viewer-" + site }
 
-// ContentName is the name of the nth ConfigMap with a content.
+// ContentName returns the name of the nth ConfigMap of a content.
 func ContentName(site, hash string, n int) string {
 	return fmt.Sprintf("markdowns-%s-%s-%d", site, hash, n)
 }
 
-// Labels are those of every child of a site, and of its Pods.
+// Labels returns the labels of all children of a site and of its Pods.
 func Labels(site string) map[string]string {
 	return map[string]string{NameLabel: "markdownview", InstanceLabel: site, ManagerLabel: Owner}
 }
@@ -77,7 +75,7 @@ func Labels(site string) map[string]string {
 // Selector selects the children of a site.
 func Selector(site string) labels.Selector { return labels.SelectorFromSet(Labels(site)) }
 
-// Replicas is how many viewers there are to be.
+// Replicas returns the wanted number of viewers.
 func Replicas(view *viewv1.MarkdownView) int32 {
 	switch {
 	case view.Spec.Suspend:
@@ -89,7 +87,7 @@ func Replicas(view *viewv1.MarkdownView) int32 {
 	}
 }
 
-// Engine is how a site's image is run.
+// Engine returns how a site's image is run.
 func Engine(spec *viewv1.MarkdownViewSpec) viewv1.Engine {
 	if spec.Engine != "" {
 		return spec.Engine
@@ -103,7 +101,7 @@ func Engine(spec *viewv1.MarkdownViewSpec) viewv1.Engine {
 	return viewv1.EngineViewer
 }
 
-// Image is the image of a site's viewers.
+// Image returns the image of a site's viewers.
 func Image(spec *viewv1.MarkdownViewSpec, o Options) string {
 	if spec.ViewerImage != "" {
 		return spec.ViewerImage
@@ -111,8 +109,8 @@ func Image(spec *viewv1.MarkdownViewSpec, o Options) string {
 	return o.Image
 }
 
-// BasePath is the path the site is served below, with a slash at its end. mdBook
-// serves at the root only.
+// BasePath returns the path below which the site is served, with a trailing slash.
+// mdBook serves at the root only.
 func BasePath(spec *viewv1.MarkdownViewSpec) string {
 	if Engine(spec) == viewv1.EngineMdBook {
 		return "/"
@@ -120,7 +118,7 @@ func BasePath(spec *viewv1.MarkdownViewSpec) string {
 	return strings.TrimSuffix(spec.BasePath, "/") + "/"
 }
 
-// URL is the address of a site.
+// URL returns the address of a site.
 func URL(view *viewv1.MarkdownView) string {
 	path := BasePath(&view.Spec)
 	switch {
@@ -129,15 +127,15 @@ func URL(view *viewv1.MarkdownView) string {
 	case view.Spec.Ingress != nil:
 		return "http://" + view.Spec.Ingress.Host + path
 	case view.Spec.HTTPRoute != nil && len(view.Spec.HTTPRoute.Hostnames) > 0:
-		// Whether the Gateway's listener speaks TLS is not known here. One that
-		// does redirects.
+		// It is not known here whether the Gateway's listener uses TLS. If it does, it
+		// redirects.
 		return "http://" + view.Spec.HTTPRoute.Hostnames[0] + path
 	default:
 		return fmt.Sprintf("http://%s.%s.svc%s", ViewerName(view.Name), view.Namespace, path)
 	}
 }
 
-// meta fills in what all children have.
+// meta sets the metadata that all children share.
 func meta(m *metav1ac.ObjectMetaApplyConfiguration, view *viewv1.MarkdownView, annotations map[string]string) {
 	m.Labels = Labels(view.Name)
 	if len(annotations) > 0 {

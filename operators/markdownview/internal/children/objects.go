@@ -22,13 +22,13 @@ import (
 
 const (
 	servicePort = 80
-	// Hold is how long a new viewer has to be Ready before an old one may leave,
-	// while the Service selects the old: longer than anybody waits, so that the
-	// old ones stay until the operator says otherwise.
+	// Hold is the minReadySeconds while the Service selects the old viewers. It is
+	// longer than anyone waits, so the old viewers stay until the operator releases
+	// them.
 	Hold = 10 * 365 * 24 * 60 * 60
 )
 
-// ConfigMaps hold the content.
+// ConfigMaps returns the ConfigMaps with the content.
 func ConfigMaps(s *Site) []*corev1ac.ConfigMapApplyConfiguration {
 	var all []*corev1ac.ConfigMapApplyConfiguration
 	for n, pack := range s.Packs {
@@ -47,8 +47,8 @@ func ConfigMaps(s *Site) []*corev1ac.ConfigMapApplyConfiguration {
 	return all
 }
 
-// Deployment runs the viewers. While held, no viewer of an older template
-// leaves, however many of the new one are Ready.
+// Deployment returns the Deployment of the viewers. While held, no viewer of an older
+// template is removed, however many of the new one are Ready.
 func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApplyConfiguration, held bool) *appsv1ac.DeploymentApplyConfiguration {
 	d := appsv1ac.Deployment(ViewerName(view.Name), view.Namespace)
 	meta(d.ObjectMetaApplyConfiguration, view, nil)
@@ -60,12 +60,11 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromString("100%")).WithMaxUnavailable(intstr.FromInt32(0)))).
-		// To go back to an older template is of no use: its content is gone, and
-		// what the spec says is what is deployed. But a ReplicaSet that went before
-		// its last Pod would leave that one without a controller, which
-		// PodDisruptionBudgets complain of.
+		// An older template is useless: its content is deleted, and the spec decides
+		// what is deployed. But a ReplicaSet that is deleted before its last Pod leaves
+		// the Pod without a controller, which makes PodDisruptionBudgets report errors.
 		WithRevisionHistoryLimit(2).
-		// No deadline: the operator has one of its own, which knows of the hold.
+		// No deadline: the operator has its own, which takes the hold into account.
 		WithProgressDeadlineSeconds(math.MaxInt32)
 	if held {
 		spec.WithMinReadySeconds(Hold)
@@ -73,7 +72,7 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 	return d.WithSpec(spec)
 }
 
-// Service selects the viewers of one template.
+// Service returns a Service that selects the viewers of one template.
 func Service(view *viewv1.MarkdownView, contentHash, templateHash string) *corev1ac.ServiceApplyConfiguration {
 	settings := view.Spec.Service
 	if settings == nil {
@@ -94,8 +93,8 @@ func Service(view *viewv1.MarkdownView, contentHash, templateHash string) *corev
 			WithPort(servicePort).WithTargetPort(intstr.FromString(Port))))
 }
 
-// PodDisruptionBudget keeps all but one viewer while nodes are drained; nil with
-// only one, which is not to hold up a drain.
+// PodDisruptionBudget keeps all but one viewer while nodes are drained. It is nil for a
+// single viewer, which must not block a drain.
 func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	if Replicas(view) < 2 {
 		return nil
@@ -108,7 +107,8 @@ func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBud
 		WithSelector(selector(view.Name)))
 }
 
-// NetworkPolicy lets readers in, and viewers nowhere; nil when it is not wanted.
+// NetworkPolicy admits readers and allows viewers no connection of their own. It is nil
+// if the spec disables it.
 func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	settings := view.Spec.NetworkPolicy
 	if settings == nil {
@@ -117,8 +117,8 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 	if settings.Disabled {
 		return nil
 	}
-	// By name: while one engine replaces the other there are viewers of both, on
-	// ports of different numbers.
+	// The port is given by name: while one engine replaces the other, viewers with
+	// different port numbers run.
 	rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(
 		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(Port)))
 	for i := range settings.From {
@@ -135,7 +135,7 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 		WithIngress(rule))
 }
 
-// Ingress publishes the site; nil when it is not asked for.
+// Ingress publishes the site. It is nil if the spec does not ask for it.
 func Ingress(view *viewv1.MarkdownView) *networkingv1ac.IngressApplyConfiguration {
 	settings := view.Spec.Ingress
 	if settings == nil {
@@ -157,7 +157,8 @@ func Ingress(view *viewv1.MarkdownView) *networkingv1ac.IngressApplyConfiguratio
 	return i.WithSpec(spec)
 }
 
-// HTTPRoute publishes the site through Gateways; nil when it is not asked for.
+// HTTPRoute publishes the site through Gateways. It is nil if the spec does not ask for
+// it.
 func HTTPRoute(view *viewv1.MarkdownView) *gatewayv1ac.HTTPRouteApplyConfiguration {
 	settings := view.Spec.HTTPRoute
 	if settings == nil {
@@ -180,8 +181,8 @@ func HTTPRoute(view *viewv1.MarkdownView) *gatewayv1ac.HTTPRouteApplyConfigurati
 	}
 	path := BasePath(&view.Spec)
 	if path != "/" {
-		// A prefix is of whole segments either way; without its slash it has the
-		// redirect to the path with one as well.
+		// A prefix always matches whole segments. Without its slash it also matches the
+		// path that redirects to the one with a slash.
 		path = strings.TrimSuffix(path, "/")
 	}
 	spec.WithRules(gatewayv1ac.HTTPRouteRule().

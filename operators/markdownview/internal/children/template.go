@@ -17,19 +17,19 @@ import (
 const (
 	viewerPort = 8080
 	mdBookPort = 3000
-	// nonRoot is the user of images made for that.
+	// nonRoot is the user that distroless images define for this purpose.
 	nonRoot = 65532
-	// drainSeconds is how long a viewer still answers after it was told to go: so
-	// long may it take every proxy to hear of it.
+	// drainSeconds is how long a viewer keeps answering after SIGTERM: every proxy
+	// needs to learn of its end first.
 	drainSeconds = 5
-	// graceSeconds leaves time for the requests under way after that.
+	// graceSeconds leaves time for running requests after that.
 	graceSeconds = 30
-	// readModes is what files of a volume have: anyone may read them.
+	// readMode makes files of a volume readable for everyone.
 	readMode = 0o444
 )
 
-// Template is that of the Pods, with all labels but the one of its own hash, and
-// that hash.
+// Template returns the Pods' template, with all labels including that of its own hash,
+// and the hash.
 func Template(s *Site) (template *corev1ac.PodTemplateSpecApplyConfiguration, hash string, err error) {
 	pod := s.View.Spec.Pod
 	if pod == nil {
@@ -67,7 +67,7 @@ func podSpec(s *Site, pod *viewv1.PodSettings) (*corev1ac.PodSpecApplyConfigurat
 	security := corev1ac.PodSecurityContext().WithRunAsNonRoot(true).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 	if Engine(&s.View.Spec) == viewv1.EngineMdBook {
-		// Its images run as root unless told otherwise.
+		// mdBook's images run as root by default.
 		security.WithRunAsUser(nonRoot).WithRunAsGroup(nonRoot).WithFSGroup(nonRoot)
 	}
 	spec := corev1ac.PodSpec().
@@ -77,7 +77,7 @@ func podSpec(s *Site, pod *viewv1.PodSettings) (*corev1ac.PodSpecApplyConfigurat
 	return spec, place(spec, s.View, pod)
 }
 
-// place says where and how the Pods run.
+// place sets where and how the Pods run.
 func place(spec *corev1ac.PodSpecApplyConfiguration, view *viewv1.MarkdownView, pod *viewv1.PodSettings) error {
 	if len(pod.NodeSelector) > 0 {
 		spec.WithNodeSelector(pod.NodeSelector)
@@ -117,8 +117,8 @@ func place(spec *corev1ac.PodSpecApplyConfiguration, view *viewv1.MarkdownView, 
 	return err
 }
 
-// spread prefers other hosts and other zones, for the viewers of each revision
-// by themselves.
+// spread prefers different hosts and zones, for the viewers of each revision
+// separately.
 func spread() []corev1.TopologySpreadConstraint {
 	var constraints []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -130,7 +130,7 @@ func spread() []corev1.TopologySpreadConstraint {
 	return constraints
 }
 
-// engine is the container and its volumes.
+// engine returns the container and its volumes.
 func engine(s *Site) (*corev1ac.ContainerApplyConfiguration, []*corev1ac.VolumeApplyConfiguration, error) {
 	resources := s.View.Spec.Resources
 	if resources == nil {
@@ -170,9 +170,10 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			fmt.Sprintf("--listen=:%d", viewerPort),
 			"--base-path="+BasePath(&s.View.Spec),
 			"--title="+literal(s.Title),
+			"--language="+language(&s.View.Spec),
 			"--theme="+strings.ToLower(string(theme)),
-			// Not a pause before SIGTERM: a viewer that knows closes connections as
-			// it answers, and so nobody stays with old pages on one that is kept.
+			// This is not a pause before SIGTERM: a viewer that knows of its end closes
+			// connections as it answers, so no client keeps a connection to old pages.
 			fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
@@ -182,8 +183,8 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
 }
 
-// mdBook builds the book into an emptyDir, since its own directory is read-only.
-// Without a book.toml, variables configure it.
+// mdBook configures the container to build the book in an emptyDir, since its own
+// directory is read-only. Without a book.toml, variables configure it.
 func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 	c.WithName("mdbook").
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
@@ -192,8 +193,9 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 		WithWorkingDir("/book").
 		WithEnv(
 			corev1ac.EnvVar().WithName("HOME").WithValue("/tmp"),
+			corev1ac.EnvVar().WithName("MDBOOK_BOOK__LANGUAGE").WithValue(language(&s.View.Spec)),
 			corev1ac.EnvVar().WithName("MDBOOK_BOOK__TITLE").WithValue(literal(s.Title)),
-			// What is missing cannot be made: the sources are read-only.
+			// Missing files cannot be created: the sources are read-only.
 			corev1ac.EnvVar().WithName("MDBOOK_BUILD__CREATE_MISSING").WithValue("false")).
 		WithPorts(port(mdBookPort)).
 		WithReadinessProbe(probe("/", 1)).
@@ -204,14 +206,22 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
 }
 
-// literal keeps the kubelet from looking for variables in a text.
+// language returns the language of the site. Without the schema's default it is en.
+func language(spec *viewv1.MarkdownViewSpec) string {
+	if spec.Language == "" {
+		return "en"
+	}
+	return spec.Language
+}
+
+// literal prevents the kubelet from expanding variables in a text.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func port(number int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(Port).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
 }
 
-// probe fails for good after three periods.
+// probe fails after three periods.
 func probe(path string, period int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(Port))).
@@ -222,7 +232,7 @@ func scratch(name string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource())
 }
 
-// projection gives each file its path again.
+// projection mounts each file at its path.
 func projection(s *Site) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	volume := corev1ac.ProjectedVolumeSource().WithDefaultMode(readMode)
 	for n, pack := range s.Packs {
@@ -235,8 +245,7 @@ func projection(s *Site) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	return volume
 }
 
-// convert turns an API type into its apply configuration: both are written the
-// same.
+// convert turns an API type into its apply configuration. Both have the same JSON form.
 func convert[T any](in any) (*T, error) {
 	text, err := json.Marshal(in)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package content makes of a MarkdownView's spec, and of the ConfigMaps it
-// refers to, the one list of files that its site is, and packs that list into
-// ConfigMaps.
+// Package content collects the files of a site from a MarkdownView's spec and the
+// ConfigMaps it refers to, and packs them into ConfigMaps.
 //
-// It is pure. What is made only depends on what is given: the same files have
-// the same hash and the same packing, wherever they came from.
+// It is pure: the same files have the same hash and the same packing, wherever they
+// came from.
 package content
 
 import (
@@ -18,18 +17,18 @@ import (
 )
 
 const (
-	// DefaultLimit is how many bytes all files of a site may have together.
+	// DefaultLimit is the maximum size of all files of a site together, in bytes.
 	DefaultLimit = 8 << 20
-	// maxPath is the longest path, in bytes. The schema says so of what is in the
-	// spec; a ConfigMap's key below a source's path is known only here.
+	// maxPath is the maximum length of a path, in bytes. The schema enforces it for
+	// paths in the spec; here it also covers a ConfigMap's key below a source's path.
 	maxPath = 240
 )
 
-// Error is why a site cannot be made.
+// Error explains why a site cannot be made.
 type Error struct {
-	// Reason is one of those of the conditions.
+	// Reason is one of the conditions' reasons.
 	Reason string
-	// Message is for the author, and ends with what to do.
+	// Message tells the author what to do.
 	Message string
 }
 
@@ -39,7 +38,8 @@ func wrong(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Names are the ConfigMaps that the spec refers to, each once.
+// Names returns the names of the ConfigMaps that the spec refers to, without
+// duplicates.
 func Names(spec *viewv1.MarkdownViewSpec) []string {
 	var names []string
 	for i := range spec.ContentFrom {
@@ -49,10 +49,10 @@ func Names(spec *viewv1.MarkdownViewSpec) []string {
 	return slices.Compact(names)
 }
 
-// Collect returns the files of a site by path. configMaps are those of Names
-// that exist, by name. Of several files with one path the spec's counts, then
-// the last source's. limit is for all files together; 0 means DefaultLimit. Data
-// is not copied.
+// Collect returns the files of a site, sorted by path. configMaps holds the ConfigMaps
+// of Names that exist, by name. If several files have the same path, the spec's wins,
+// then that of the last source. limit applies to all files together; 0 means
+// DefaultLimit. Data is not copied.
 //
 // An error is always an *Error.
 func Collect(spec *viewv1.MarkdownViewSpec, configMaps map[string]*corev1.ConfigMap, limit int) ([]book.File, error) {
@@ -74,8 +74,7 @@ func Collect(spec *viewv1.MarkdownViewSpec, configMaps map[string]*corev1.Config
 	return sorted(files, limit)
 }
 
-// addSource adds what a source takes of its ConfigMap, which is nil when it does
-// not exist.
+// addSource adds the files of one source. cm is nil if the ConfigMap does not exist.
 func addSource(files map[string][]byte, source *viewv1.ContentSource, cm *corev1.ConfigMap) error {
 	want := source.ConfigMap
 	if cm == nil {
@@ -129,7 +128,7 @@ func value(cm *corev1.ConfigMap, key string) ([]byte, bool) {
 	return data, ok
 }
 
-// sorted checks the files as a whole.
+// sorted checks the files as a whole and sorts them by path.
 func sorted(files map[string][]byte, limit int) ([]book.File, error) {
 	if len(files) == 0 {
 		return nil, wrong(viewv1.ReasonContentMissing, "there is no file: put a page into markdowns or into a ConfigMap of contentFrom")
@@ -160,7 +159,7 @@ func sorted(files map[string][]byte, limit int) ([]book.File, error) {
 	return list, nil
 }
 
-// under is the file that is also a directory of the path; empty for none.
+// under returns a file that is also a directory of the path, or "".
 func under(files map[string][]byte, path string) string {
 	for i, c := range path {
 		if c != '/' {

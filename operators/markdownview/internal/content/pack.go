@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// packSize is up to how many bytes files share a ConfigMap, which may hold
-	// 1 MiB: some room is left for its metadata in the API server's own limit.
+	// packSize is the maximum size of the files in one ConfigMap, which may hold 1 MiB.
+	// The rest is left for metadata, since the API server has a limit of its own.
 	packSize = 900_000
-	// maxFile is the most a ConfigMap holds.
+	// maxFile is the maximum size of a ConfigMap.
 	maxFile = 1 << 20
-	// hashLength is in hexadecimal digits: 64 bits tell the versions of one site
-	// apart, and fit names and labels.
+	// hashLength is the number of hexadecimal digits: 64 bits distinguish the versions
+	// of one site, and fit into names and labels.
 	hashLength = 16
 )
 
-// Pack is what one ConfigMap holds of a site. Its keys say nothing of the paths:
-// those may have directories, and letters that keys cannot.
+// Pack holds the files of one ConfigMap. Its keys do not contain the paths, which may
+// have directories and characters that keys may not.
 type Pack struct {
 	Items []Item
 }
@@ -50,8 +50,7 @@ func Packs(files []book.File) []Pack {
 	return packs
 }
 
-// Hash tells these files, in this order, from any other: by paths and by
-// content.
+// Hash identifies these files, in this order, by paths and content.
 func Hash(files []book.File) string {
 	h := sha256.New()
 	for _, file := range files {
@@ -61,7 +60,7 @@ func Hash(files []book.File) string {
 	return short(h.Sum(nil))
 }
 
-// HashOf is a hash of the same form of anything else.
+// HashOf returns a hash of any data, in the same form.
 func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return short(sum[:])
@@ -69,7 +68,7 @@ func HashOf(data []byte) string {
 
 func short(sum []byte) string { return hex.EncodeToString(sum)[:hashLength] }
 
-// field writes a value with its length, so that no two lists look the same.
+// field writes a value with its length, so that different lists never look the same.
 func field(w io.Writer, value string) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(value)))

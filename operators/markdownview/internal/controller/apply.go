@@ -24,22 +24,22 @@ import (
 type child struct {
 	kind string
 	name string
-	// want is what it should be; nil when it should not exist.
+	// want is the desired state; nil if the child should not exist.
 	want runtime.ApplyConfiguration
-	// meta is that of want.
+	// meta is the metadata of want.
 	meta *metav1ac.ObjectMetaApplyConfiguration
-	// live is filled with what there is.
+	// live receives the existing object.
 	live client.Object
-	// applied returns what of live the operator has applied.
+	// applied returns the part of live that the operator has applied.
 	applied func() (runtime.ApplyConfiguration, error)
-	// keepPath leaves a route as it is as long as it leads to another path.
+	// keepPath leaves a route unchanged while it leads to another path.
 	keepPath bool
 }
 
-// childError is why a child is not as it should be.
+// childError explains why a child is not in its desired state.
 type childError struct {
 	kind, name string
-	// foreign says that it is somebody else's.
+	// foreign reports whether the object belongs to somebody else.
 	foreign bool
 	err     error
 }
@@ -53,19 +53,20 @@ func (e *childError) Error() string {
 
 func (e *childError) Unwrap() error { return e.err }
 
-// errRace is that somebody changed a child between the look and the write. The
-// change is an event, and so the next look comes by itself.
+// errRace reports that a child changed between the read and the write. The change is an
+// event, so another reconciliation follows.
 var errRace = errors.New("changed meanwhile")
 
-// errGone is that the MarkdownView has been deleted, which the cache does not know
-// yet. What is made for it now would only be collected, and made anew, for as long.
+// errGone reports that the MarkdownView has been deleted, which the cache does not know
+// yet. Children created for it now would be garbage collected and created again, until
+// the cache catches up.
 var errGone = errors.New("its MarkdownView is gone")
 
-// absentVersion is a resource version no object has. To apply with it makes what
-// does not exist, and conflicts with what does: nothing is adopted by mistake.
+// absentVersion is a resource version that no object has. Applying with it creates a
+// missing object and conflicts with an existing one, so nothing is adopted by mistake.
 const absentVersion = "1"
 
-// ensure makes one child what it should be, with at most one write, and none when
+// ensure brings one child to its desired state, with at most one write, and none if
 // nothing differs. An error is always a *childError.
 func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 	owner := p.view
@@ -106,8 +107,8 @@ func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 	return nil
 }
 
-// look finds the live object. What the cache does not have may exist all the
-// same: without the operator's labels, or not known yet.
+// look reads the live object. An object that the cache lacks may still exist: without
+// the operator's labels, or too new.
 func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (found bool, err error) {
 	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: c.name}
 	err = r.client.Get(ctx, key, c.live)
@@ -120,8 +121,8 @@ func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (fo
 	return err == nil, err
 }
 
-// exists asks the API server, once in a pass, whether the MarkdownView is still the
-// one that the cache has.
+// exists asks the API server, once per pass, whether the cached MarkdownView still
+// exists.
 func (r *Reconciler) exists(ctx context.Context, p *pass) error {
 	switch {
 	case p.exists:
@@ -166,8 +167,8 @@ func (r *Reconciler) remove(ctx context.Context, c child, wrap func(error) error
 	return wrap(err)
 }
 
-// isRace tells whether a write found another object than was looked at: one where
-// there was none, none or another where there was one.
+// isRace reports whether a write found another object than the read: an object where
+// there was none, or none or another one where there was one.
 func isRace(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return true
@@ -181,8 +182,8 @@ func isRace(err error) bool {
 	})
 }
 
-// isRefusal tells whether to try the same again soon is of no use: somebody has
-// to change something first.
+// isRefusal reports whether an early retry is useless, since somebody has to change
+// something first.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -26,16 +26,15 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// What was wrong with the operator that the tutorial ends with, by the number of
-// the defect in our table. Each spec names what this operator does instead.
-// Elsewhere are tested:
+// The defects of the operator that the tutorial ends with, by their number in our
+// table. Each spec names what this operator does instead. These are tested elsewhere:
 //
 //	 8  names that could not become a Service: here for the schema, in internal/webhook/v1 for the rest
 //	10  links of SUMMARY.md: here for the controller, in internal/webhook/v1 for the refusal
 //	16  script in pages: TestNothingAnAuthorWritesBecomesScript in internal/render
 //	19  rules that hold without the webhooks: here; and the webhooks' own in internal/webhook/v1
 //	23  deprecated interfaces: the linter (staticcheck SA1019), and here the rights
-//	24  a page is rendered: test/e2e
+//	24  a page is rendered: TestPagesAreRenderedFromOneResource in test/e2e
 var _ = Describe("Defects of the tutorial's operator", func() {
 	It("1: a page that was removed is not served any more", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -47,8 +46,8 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 			v.Spec.Markdowns = map[string]string{"one.md": "# One\n"}
 		})
 		settle(ctx, w, v)
+		eventuallyOneContent(ctx, v)
 		cms := contents(ctx, v)
-		Expect(cms).To(HaveLen(1))
 		Expect(cms[0].Data).To(Equal(map[string]string{"0": "# One\n"}))
 	})
 
@@ -72,7 +71,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Eventually(func() bool { return time.Since(before.Status.Conditions[0].LastTransitionTime.Time) > 2*time.Second }).Should(BeTrue())
 		quiet(w)
 		writes := len(w.journal.writes())
-		// An event that changes nothing.
+		// This event changes nothing.
 		update(ctx, childOf(ctx, v, &corev1.Service{}), func(s *corev1.Service) {
 			s.Annotations = map[string]string{"somebody": "else"}
 		})
@@ -161,7 +160,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		quiet(w)
 		writes := w.journal.writes()
 		Consistently(w.journal.writes).WithTimeout(time.Second).Should(Equal(writes))
-		// Its end is noticed, although no cache has it.
+		// Its deletion is noticed, although no cache holds it.
 		Expect(api.Delete(ctx, foreign)).To(Succeed())
 		Expect(api.Delete(ctx, policy)).To(Succeed())
 		eventually(ctx, v, viewv1.ConditionDegraded, "False OK")
@@ -229,7 +228,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(*pod.AutomountServiceAccountToken).To(BeFalse())
 		Expect(*pod.SecurityContext.RunAsNonRoot).To(BeTrue())
 		Expect(*c.SecurityContext.ReadOnlyRootFilesystem).To(BeTrue())
-		// The strictest of the Pod Security Standards lets it in.
+		// The strictest Pod Security Standard admits it.
 		update(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(ns *corev1.Namespace) {
 			ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 		})
@@ -410,7 +409,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 	})
 })
 
-// series are the metrics of sites in a namespace, as "name value".
+// series returns the metrics of sites in a namespace, as "name value".
 func series(namespace string) []string {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -428,7 +427,7 @@ func series(namespace string) []string {
 	return found
 }
 
-// eventsOf are the messages of a namespace's Events with a reason.
+// eventsOf returns the messages of a namespace's Events with a reason.
 func eventsOf(ctx context.Context, w *world, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList

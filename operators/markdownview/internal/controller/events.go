@@ -9,14 +9,14 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/metrics"
 )
 
-// What Events say was done.
+// Actions of Events.
 const (
 	actionServe   = "Serve"
 	actionRollOut = "RollOut"
 )
 
-// announce tells of conditions that changed. That a new site is not served yet
-// is not worth it.
+// announce emits Events for changed conditions. It skips that a new site is not served
+// yet.
 func (r *Reconciler) announce(before, after *viewv1.MarkdownView) {
 	served := statusOf(after, viewv1.ConditionAvailable)
 	switch was := statusOf(before, viewv1.ConditionAvailable); {
@@ -33,17 +33,17 @@ func (r *Reconciler) announce(before, after *viewv1.MarkdownView) {
 	case degraded == metav1.ConditionTrue && (was != metav1.ConditionTrue || reasonOf(before) != reasonOf(after)):
 		r.event(after, viewv1.ConditionDegraded, corev1.EventTypeWarning, actionRollOut)
 	case degraded == metav1.ConditionFalse && was == metav1.ConditionTrue:
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Recovered", actionRollOut, "nothing is in the way any more")
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Recovered", actionRollOut, "everything that was asked for is done again")
 	}
 }
 
-// event is that of a condition, with its reason and message.
+// event emits an Event with a condition's reason and message.
 func (r *Reconciler) event(view *viewv1.MarkdownView, kind, eventType, action string) {
 	c := meta.FindStatusCondition(view.Status.Conditions, kind)
 	r.recorder.Eventf(view, nil, eventType, c.Reason, action, "%s", c.Message)
 }
 
-// switched tells that readers get another version from now on.
+// switched records that readers get another version from now on.
 func (r *Reconciler) switched(p *pass, sel template) {
 	metrics.Switched()
 	r.recorder.Eventf(p.view, nil, corev1.EventTypeNormal, "Switched", actionServe,

@@ -22,7 +22,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// wanted is what the spec asks for.
+// wanted is the site that the spec asks for.
 type wanted struct {
 	site     *children.Site
 	template template
@@ -30,39 +30,44 @@ type wanted struct {
 	reading  reading
 }
 
-// observed is what there is.
+// observed is the existing state of the site.
 type observed struct {
-	// deployment and service are nil while there is none of this site.
+	// deployment and service are nil if the site has none.
 	deployment *appsv1.Deployment
 	service    *corev1.Service
 	rollout    rollout
-	// contents have the hash of each template's content.
+	// contents holds the content hash of each template.
 	contents map[template]string
 	// replicas is the number of viewers, of any template.
 	replicas int32
-	// foreign are objects in the way.
+	// foreign holds objects of others that have a child's name.
 	foreign []refs.Ref
 }
 
-// gather finds out what is asked for and what there is.
-func (r *Reconciler) gather(ctx context.Context, p *pass) error {
+// gather reads the desired and the existing state. A read that fails is recorded in the
+// pass, so that the status explains it.
+func (r *Reconciler) gather(ctx context.Context, p *pass) {
 	err := r.want(ctx, p)
 	var wrong *content.Error
 	switch {
 	case errors.As(err, &wrong):
-		p.trouble(trouble{wrong.Reason, wrong.Message, true})
+		p.trouble(trouble{reason: wrong.Reason, message: wrong.Message, blocks: true})
 	case err != nil:
-		return err
+		p.readFailed(err, true)
 	}
-	return r.observe(ctx, p, r.client)
+	if err := r.observe(ctx, p, r.client); err != nil {
+		p.readFailed(err, true)
+		p.unobserved = true
+	}
 }
 
-// want makes what the spec asks for. A *content.Error says that this cannot be.
+// want computes the desired site. A *content.Error means that the spec asks for an
+// impossible one.
 func (r *Reconciler) want(ctx context.Context, p *pass) error {
 	spec := &p.view.Spec
 	if image := children.Image(spec, r.options.Children); spec.ViewerImage != "" && !r.options.imageAllowed(image) {
 		return &content.Error{Reason: viewv1.ReasonImageNotAllowed,
-			Message: fmt.Sprintf("viewerImage %q is not one that the operator allows: use another, or none", image)}
+			Message: fmt.Sprintf("the operator does not allow viewerImage %q: use another, or omit it", image)}
 	}
 	configMaps, err := r.configMaps(ctx, p.view)
 	if err != nil {
@@ -78,7 +83,7 @@ func (r *Reconciler) want(ctx context.Context, p *pass) error {
 		return read.err
 	}
 	w := &wanted{reading: read, site: &children.Site{
-		View: p.view, Title: title(p.view, read.title),
+		View: p.permitted, Title: title(p.view, read.title),
 		Hash: hash, Packs: content.Packs(files), Options: r.options.Children,
 	}}
 	if w.pods, w.template, err = children.Template(w.site); err != nil {
@@ -88,8 +93,7 @@ func (r *Reconciler) want(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// configMaps reads those that the spec refers to, and asks to hear of their
-// changes.
+// configMaps reads the ConfigMaps that the spec refers to.
 func (r *Reconciler) configMaps(ctx context.Context, view *viewv1.MarkdownView) (map[string]*corev1.ConfigMap, error) {
 	names := content.Names(&view.Spec)
 	all := make(map[string]*corev1.ConfigMap, len(names))
@@ -107,8 +111,8 @@ func (r *Reconciler) configMaps(ctx context.Context, view *viewv1.MarkdownView) 
 	return all, nil
 }
 
-// acceptable refuses what the webhook refuses too, which does not see the
-// ConfigMaps and may be off.
+// acceptable repeats checks of the webhook, which does not see the ConfigMaps and may
+// be disabled.
 func acceptable(b *book.Book, engine viewv1.Engine) error {
 	for _, problem := range b.Problems {
 		if problem.Fatal || problem.MdBook && engine == viewv1.EngineMdBook {
@@ -133,7 +137,7 @@ func title(view *viewv1.MarkdownView, ofBook string) string {
 	}
 }
 
-// observe reads what there is of the site.
+// observe reads the existing state of the site.
 func (r *Reconciler) observe(ctx context.Context, p *pass, from client.Reader) error {
 	p.observed = observed{contents: map[template]string{}, rollout: rollout{
 		wanted: children.Replicas(p.view), viewers: map[template]viewers{},
@@ -160,7 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, from client.Reader) e
 	return nil
 }
 
-// own reads an object; nil when there is none that belongs to the view.
+// own reads an object. It returns nil unless the object belongs to the view.
 func own[O client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, view *viewv1.MarkdownView, into O) (O, error) {
 	var none O
 	err := from.Get(ctx, key, into)
@@ -176,8 +180,8 @@ func own[O client.Object](ctx context.Context, from client.Reader, key types.Nam
 	return into, nil
 }
 
-// unlabelled stands for a template that lost its label: some other one than what
-// is desired.
+// unlabelled stands for a template that lost its label, and is thus not the desired
+// one.
 const unlabelled template = "unlabelled"
 
 // note fills in the rollout.
@@ -218,7 +222,8 @@ func desiredOf(set *appsv1.ReplicaSet) int32 {
 	return *set.Spec.Replicas
 }
 
-// since is when the operator last changed the Deployment; zero without one.
+// since returns the time of the operator's last change of the Deployment; zero without
+// one.
 func (p *pass) since() time.Time {
 	if p.deployment == nil {
 		return time.Time{}

@@ -20,8 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// kindOf makes a child of what it should be, which is nil when it should not
-// exist.
+// kindOf makes a child from its desired state, which is nil if it should not exist.
 func kindOf[O any, PO interface {
 	*O
 	client.Object
@@ -56,8 +55,8 @@ func service(name string, want *corev1ac.ServiceApplyConfiguration) child {
 		}, corev1ac.ExtractService)
 }
 
-// others are the children that the rollout does not concern, but for the
-// HTTPRoute, whose kind not every cluster has.
+// others returns the children that take no part in the rollout, except the HTTPRoute,
+// whose kind not every cluster has.
 func others(view *viewv1.MarkdownView) []child {
 	name := children.ViewerName(view.Name)
 	return []child{
@@ -83,8 +82,8 @@ func httpRoute(view *viewv1.MarkdownView) child {
 		}, gatewayv1ac.ExtractHTTPRoute)
 }
 
-// contentMap is a ConfigMap with content. Of those only metadata is looked at:
-// they are immutable, and their names say what is in them.
+// contentMap returns a ConfigMap with content. Only its metadata is compared: it is
+// immutable, and its name identifies the content.
 func contentMap(want *corev1ac.ConfigMapApplyConfiguration) child {
 	live := newContentMeta()
 	return child{

@@ -21,7 +21,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// A cache is behind the API server, at times by seconds.
+// The cache is behind the API server, at times by seconds.
 var _ = Describe("A cache that is behind", func() {
 	It("makes nothing for a site that is deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -52,8 +52,8 @@ var _ = Describe("A cache that is behind", func() {
 		Expect(behind(w, v).report(ctx, &pass{view: v})).To(Succeed())
 	})
 
-	// What was written from an older view comes back as an event. The look before
-	// that had the status of before, which was right, and so wrote nothing.
+	// A write from an older view comes back as an event. The previous reconciliation
+	// saw the previous status, which was right, and wrote nothing.
 	It("does not leave a wrong status behind", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
@@ -71,7 +71,7 @@ var _ = Describe("A cache that is behind", func() {
 	})
 })
 
-// behind is a reconciler whose cache has the view as it is given.
+// behind returns a reconciler whose cache holds the given view.
 func behind(w *world, v *viewv1.MarkdownView) *Reconciler {
 	GinkgoHelper()
 	counted := rest.CopyConfig(cfg)
@@ -92,7 +92,7 @@ func requestFor(v *viewv1.MarkdownView) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: v.Namespace, Name: v.Name}}
 }
 
-// lateCache has a MarkdownView of some time ago.
+// lateCache holds an old MarkdownView.
 type lateCache struct {
 	client.Client
 	view *viewv1.MarkdownView

@@ -15,9 +15,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// play is the Deployment controller, the ReplicaSet controller and the nodes of a
-// namespace where there are none, as far as a rollout can tell. A viewer is Ready
-// at once, unless its template has a nodeSelector, which no node has.
+// play stands in for the Deployment controller, the ReplicaSet controller and the nodes
+// of a namespace, as far as a rollout depends on them. A viewer is Ready at once,
+// unless its template has a nodeSelector: no node matches one.
 func play(namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -34,7 +34,7 @@ func play(namespace string) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// What fails is tried again at the next tick.
+				// Failures are retried at the next tick.
 				if err := playOnce(ctx, namespace); err != nil && ctx.Err() == nil {
 					fmt.Fprintln(GinkgoWriter, "player:", err)
 				}
@@ -87,7 +87,7 @@ func playDeployment(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// playSet has a set's Pods be made, and says so.
+// playSet sets the status of a ReplicaSet as if its Pods were made.
 func playSet(ctx context.Context, set *appsv1.ReplicaSet, replicas, minReady int32) error {
 	if *set.Spec.Replicas != replicas || set.Spec.MinReadySeconds != minReady {
 		set.Spec.Replicas, set.Spec.MinReadySeconds = &replicas, minReady

@@ -9,27 +9,27 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// reading is what the controller needs to know of a content.
+// reading is the controller's summary of a content.
 type reading struct {
 	hash   string
 	engine viewv1.Engine
-	// err says that the content makes no site.
+	// err explains why the content makes no site.
 	err      error
 	title    string
 	pages    int
 	problems []book.Problem
-	// count is that of all problems, of which the first are kept.
+	// count is the number of all problems, of which only the first are kept.
 	count int
 }
 
-// readings remembers the last reading of each site: a site is looked at many times
-// for each time that its pages change.
+// readings caches the last reading of each site: sites are reconciled far more often
+// than their pages change.
 type readings struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]reading
 }
 
-// of reads the files of a site, unless they were read the last time.
+// of reads the files of a site, unless the last reading was of the same files.
 func (r *readings) of(site types.NamespacedName, engine viewv1.Engine, hash string, files []book.File) reading {
 	r.mu.Lock()
 	known := r.last[site]

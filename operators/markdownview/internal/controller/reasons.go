@@ -10,9 +10,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// whyNotReady is what a new viewer waits for, as far as its Pod says: most often
-// an image that cannot be pulled, or a node with room. Pods are not cached, since
-// this is all that is wanted of them.
+// whyNotReady returns what a new viewer waits for, as far as its Pod shows: most often
+// an image that cannot be pulled, or a node with room. Pods are read only here, so they
+// are not cached.
 func (r *Reconciler) whyNotReady(ctx context.Context, p *pass) string {
 	var pods corev1.PodList
 	labels := children.Labels(p.view.Name)
@@ -38,7 +38,7 @@ func waitsFor(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
 		switch {
 		case s.State.Waiting == nil || s.State.Waiting.Reason == "ContainerCreating":
-		// The two alternate, and mean the same.
+		// The two reasons alternate and mean the same.
 		case s.State.Waiting.Reason == "ErrImagePull", s.State.Waiting.Reason == "ImagePullBackOff":
 			return "the image " + s.Image + " cannot be pulled"
 		default:

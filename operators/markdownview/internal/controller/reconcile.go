@@ -1,14 +1,15 @@
-// Package controller makes a site of every MarkdownView, and says in its status
-// how far it is.
+// Package controller reconciles MarkdownViews into sites, and reports progress in their
+// status.
 //
-// A reconciliation gathers what is asked for and what there is, has the pure
-// rollout decide, applies what differs, and reports.
+// A reconciliation gathers the desired and the existing state, lets the pure rollout
+// decide, applies the differences, and reports.
 package controller
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,16 +24,16 @@ import (
 )
 
 const (
-	// refusalRetry is after how long something refused is tried again: who lifts a
-	// quota or grants a right does not tell.
+	// refusalRetry is the delay before something refused is retried: a raised quota or
+	// a granted right is no event.
 	refusalRetry = time.Minute
-	// raceRetry is for a child that changed between a look and a write.
+	// raceRetry is the delay after a child changed between a read and a write.
 	raceRetry = 200 * time.Millisecond
 )
 
 // Reconciler makes sites.
 type Reconciler struct {
-	// client reads from the cache; reader from the API server.
+	// client reads from the cache, reader from the API server.
 	client   client.Client
 	reader   client.Reader
 	recorder events.EventRecorder
@@ -56,13 +57,13 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile brings one site a step nearer to what is asked for. Every step ends
-// in an event of an object it waits for.
+// Reconcile brings one site a step nearer to its spec. Every step ends in an event that
+// triggers the next.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var view viewv1.MarkdownView
 	err := r.client.Get(ctx, req.NamespacedName, &view)
 	if apierrors.IsNotFound(err) || err == nil && view.DeletionTimestamp != nil {
-		// What it owns goes by garbage collection.
+		// Its children are garbage collected.
 		r.refs.Want(req.NamespacedName)
 		r.readings.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -70,54 +71,113 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the MarkdownView: %w", err)
 	}
-	p := &pass{view: &view}
-	if err := r.gather(ctx, p); err != nil {
-		return ctrl.Result{}, err
+	p := r.begin(&view)
+	r.gather(ctx, p)
+	if !p.unobserved {
+		r.apply(ctx, p)
 	}
-	r.apply(ctx, p)
 	if p.gone {
 		return ctrl.Result{}, nil // the deletion is an event
 	}
 	if err := r.report(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: p.again}, errors.Join(p.retry...)
+	return p.result()
 }
 
-// pass is what one reconciliation knows.
+// pass holds the state of one reconciliation.
 type pass struct {
 	view *viewv1.MarkdownView
-	// wanted is what the spec asks for; nil when it cannot be made.
+	// permitted is the MarkdownView without the settings that the platform team does
+	// not allow. Children are made from it.
+	permitted *viewv1.MarkdownView
+	// wanted is the site that the spec asks for; nil if it cannot be made.
 	wanted *wanted
 	observed
-	// troubles are why something that was asked for cannot be done.
+	// troubles explain what cannot be done.
 	troubles []trouble
-	// again is after how long to look again without an event; 0 for never.
+	// again is the delay until the next reconciliation without an event; 0 means none.
 	again time.Duration
-	// retry are errors that may go away by themselves.
+	// retry holds errors that may go away by themselves.
 	retry []error
-	// exists and gone are what the API server has said of the MarkdownView, when it
-	// was asked.
+	// unobserved reports whether reading the children failed. Then none of them is
+	// written, and the status keeps what was last known of them.
+	unobserved bool
+	// exists and gone hold the API server's answer about the MarkdownView, once it was
+	// asked.
 	exists, gone bool
 }
 
-// trouble is something for the condition Degraded.
+// begin starts a pass. Settings that are not allowed are left out and reported; the
+// content is served and edited without them.
+func (r *Reconciler) begin(view *viewv1.MarkdownView) *pass {
+	p := &pass{view: view, permitted: view}
+	denied := r.options.Overrides.Denied(&view.Spec)
+	if len(denied) == 0 {
+		return p
+	}
+	p.permitted = view.DeepCopy()
+	r.options.Overrides.Strip(&p.permitted.Spec)
+	var names []string
+	for _, d := range denied {
+		names = append(names, d.String())
+	}
+	p.trouble(trouble{reason: viewv1.ReasonOverrideNotAllowed, message: fmt.Sprintf(
+		"the operator does not allow %s and leaves it out: remove it, or have it added to --author-overrides", strings.Join(names, ", "))})
+	return p
+}
+
+// trouble is a reason for the condition Degraded.
 type trouble struct {
 	reason, message string
-	// blocks says that the site's content cannot be brought up to date.
+	// blocks reports whether the content cannot be brought up to date.
 	blocks bool
+	// terminal reports whether waiting does not help, since somebody has to change
+	// something.
+	terminal bool
+}
+
+// isTerminal reports whether only a person can resolve the trouble. What waits for
+// another object, or is retried, may resolve by itself.
+func (t trouble) isTerminal() bool {
+	switch t.reason {
+	case viewv1.ReasonContentInvalid, viewv1.ReasonContentTooLarge, viewv1.ReasonImageNotAllowed,
+		viewv1.ReasonOverrideNotAllowed, viewv1.ReasonForeignObject, viewv1.ReasonStalled:
+		return true
+	default:
+		return t.terminal
+	}
 }
 
 func (p *pass) trouble(t trouble) { p.troubles = append(p.troubles, t) }
 
-// lookAgain asks for another reconciliation, at the latest after a time.
+// lookAgain requests another reconciliation after at most this time.
 func (p *pass) lookAgain(after time.Duration) {
 	if p.again == 0 || after < p.again {
 		p.again = after
 	}
 }
 
-// failed takes note of an error of ensure, and tells whether there was one.
+// result asks for the next reconciliation. An error excludes a time: the queue
+// backs off after an error and would ignore it.
+func (p *pass) result() (ctrl.Result, error) {
+	if err := errors.Join(p.retry...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: p.again}, nil
+}
+
+// readFailed records that something could not be read.
+func (p *pass) readFailed(err error, blocks bool) {
+	p.trouble(trouble{reason: viewv1.ReasonReadFailed, message: err.Error(), blocks: blocks})
+	if isRefusal(err) {
+		p.lookAgain(refusalRetry)
+		return
+	}
+	p.retry = append(p.retry, err)
+}
+
+// failed records an error of ensure, and reports whether there was one.
 func (p *pass) failed(ctx context.Context, err error, blocks bool) bool {
 	if err == nil {
 		return false
@@ -127,11 +187,11 @@ func (p *pass) failed(ctx context.Context, err error, blocks bool) bool {
 	case errors.Is(err, errGone):
 		return true
 	case errors.Is(err, errRace):
-		logr.FromContextOrDiscard(ctx).V(1).Info("a child changed meanwhile, looking again", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).V(1).Info("a child changed meanwhile, reconciling again", "error", err.Error())
 		p.lookAgain(raceRetry)
 		return true
 	case errors.As(err, &c) && c.foreign:
-		p.trouble(trouble{viewv1.ReasonForeignObject, c.Error(), blocks})
+		p.trouble(trouble{reason: viewv1.ReasonForeignObject, message: c.Error(), blocks: blocks})
 		p.foreign = append(p.foreign, foreignRef(p.view.Namespace, c))
 		return true
 	case isRefusal(err):
@@ -139,6 +199,7 @@ func (p *pass) failed(ctx context.Context, err error, blocks bool) bool {
 	default:
 		p.retry = append(p.retry, err)
 	}
-	p.trouble(trouble{viewv1.ReasonChildRejected, err.Error(), blocks})
+	// An invalid value stays invalid; a quota or a right may be granted.
+	p.trouble(trouble{reason: viewv1.ReasonChildRejected, message: err.Error(), blocks: blocks, terminal: apierrors.IsInvalid(err)})
 	return true
 }

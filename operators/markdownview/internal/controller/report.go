@@ -20,14 +20,13 @@ import (
 )
 
 const (
-	// maxMessage is the longest message of a condition or a problem, in bytes.
+	// maxMessage is the maximum length of a message, in bytes.
 	maxMessage = 1000
-	// maxProblems is how many problems are listed.
+	// maxProblems is the maximum number of listed problems.
 	maxProblems = 50
 )
 
-// report writes the status when it says something new, and the Events of what
-// changed.
+// report writes the status if it changed, and emits Events for the changes.
 func (r *Reconciler) report(ctx context.Context, p *pass) error {
 	r.watchNames(p, content.Names(&p.view.Spec))
 	before := p.view
@@ -38,7 +37,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass) error {
 	}
 	err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		// Somebody was faster; what is written from is older than what there is.
+		// Somebody else wrote first: the object is newer than the one in hand.
 		p.lookAgain(raceRetry)
 		return nil
 	}
@@ -52,10 +51,14 @@ func (r *Reconciler) report(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// fill works out the status.
+// fill computes the status.
 func (r *Reconciler) fill(ctx context.Context, p *pass, s *viewv1.MarkdownViewStatus) {
-	ro := p.rollout
 	s.ObservedGeneration = p.view.Generation
+	if p.unobserved {
+		r.set(p, s, ready(p), degraded(p), stalled(p))
+		return
+	}
+	ro := p.rollout
 	s.URL = children.URL(p.view)
 	s.Selector = children.Selector(p.view.Name).String()
 	s.Replicas = p.replicas
@@ -71,7 +74,12 @@ func (r *Reconciler) fill(ctx context.Context, p *pass, s *viewv1.MarkdownViewSt
 		s.ProblemCount, s.Problems = int32(p.wanted.reading.count), problems(p.wanted.reading)
 	}
 	r.stall(ctx, p)
-	for _, c := range []metav1.Condition{available(p), ready(p), degraded(p)} {
+	r.set(p, s, available(p), ready(p), degraded(p), stalled(p))
+}
+
+// set writes conditions into the status.
+func (r *Reconciler) set(p *pass, s *viewv1.MarkdownViewStatus, conditions ...metav1.Condition) {
+	for _, c := range conditions {
 		c.ObservedGeneration = p.view.Generation
 		c.Message = bounded(c.Message)
 		c.LastTransitionTime = metav1.NewTime(r.clock.Now())
@@ -95,7 +103,7 @@ func condition(kind string, status bool, reason, format string, args ...any) met
 	return c
 }
 
-// available is whether there is a site at all.
+// available reports whether any viewer serves the site.
 func available(p *pass) metav1.Condition {
 	switch {
 	case p.view.Spec.Suspend:
@@ -107,10 +115,14 @@ func available(p *pass) metav1.Condition {
 	}
 }
 
-// ready is whether the site is what the spec asks for.
+// ready reports whether the site is what the spec asks for. A suspended site is, as
+// soon as its viewers are gone.
 func ready(p *pass) metav1.Condition {
-	if p.view.Spec.Suspend {
-		return condition(viewv1.ConditionReady, false, viewv1.ReasonSuspended, "spec.suspend is set")
+	if p.view.Spec.Suspend && !p.unobserved {
+		if p.replicas > 0 {
+			return condition(viewv1.ConditionReady, false, viewv1.ReasonSuspended, "spec.suspend is set: waiting for %d viewers to end", p.replicas)
+		}
+		return condition(viewv1.ConditionReady, true, viewv1.ReasonSuspended, "spec.suspend is set: no viewer runs")
 	}
 	for _, t := range p.troubles {
 		if t.blocks {
@@ -123,10 +135,10 @@ func ready(p *pass) metav1.Condition {
 	return condition(viewv1.ConditionReady, false, viewv1.ReasonRollingOut, "waiting for viewers of the newest content to be Ready")
 }
 
-// degraded is whether something that was asked for cannot be done.
+// degraded reports whether something that was asked for cannot be done.
 func degraded(p *pass) metav1.Condition {
 	if len(p.troubles) == 0 {
-		return condition(viewv1.ConditionDegraded, false, viewv1.ReasonOK, "nothing is in the way")
+		return condition(viewv1.ConditionDegraded, false, viewv1.ReasonOK, "everything that was asked for is done")
 	}
 	var messages []string
 	for _, t := range p.troubles {
@@ -135,8 +147,21 @@ func degraded(p *pass) metav1.Condition {
 	return condition(viewv1.ConditionDegraded, true, p.troubles[0].reason, "%s", strings.Join(messages, "; "))
 }
 
-// stall notes that viewers have not become Ready in time, or has the site looked
-// at again when that time is up.
+// stalled reports whether somebody has to change something before the site can match
+// its spec. kstatus, and thus Flux and kpt, then stop waiting.
+func stalled(p *pass) metav1.Condition {
+	if !p.view.Spec.Suspend {
+		for _, t := range p.troubles {
+			if t.isTerminal() {
+				return condition(viewv1.ConditionStalled, true, t.reason, "%s", t.message)
+			}
+		}
+	}
+	return condition(viewv1.ConditionStalled, false, viewv1.ReasonOK, "nothing needs a change of the spec or of the cluster")
+}
+
+// stall reports viewers that did not become Ready in time, or requests a reconciliation
+// at their deadline.
 func (r *Reconciler) stall(ctx context.Context, p *pass) {
 	r.refusedPods(p)
 	if p.rollout.desired == "" || p.rollout.done() || p.view.Spec.Suspend || p.deployment == nil {
@@ -154,29 +179,29 @@ func (r *Reconciler) stall(ctx context.Context, p *pass) {
 	}
 	left := r.options.ProgressDeadline - now.Sub(since)
 	if left > 0 {
-		// Times in the API have no fraction of a second.
+		// Times in the API have whole seconds only.
 		p.lookAgain(left + time.Second)
 		return
 	}
 	v := p.rollout.viewers[p.rollout.desired]
-	p.trouble(trouble{viewv1.ReasonStalled, fmt.Sprintf("%d of %d viewers of the newest content are Ready after %s%s: see kubectl -n %s describe pods -l %s=%s",
+	p.trouble(trouble{reason: viewv1.ReasonStalled, blocks: true, message: fmt.Sprintf("%d of %d viewers of the newest content are Ready after %s%s: see kubectl -n %s describe pods -l %s=%s",
 		v.ready, p.rollout.wanted, r.options.ProgressDeadline, r.whyNotReady(ctx, p),
-		p.view.Namespace, children.TemplateLabel, p.rollout.desired), true})
+		p.view.Namespace, children.TemplateLabel, p.rollout.desired)})
 }
 
-// refusedPods passes on why ReplicaSets cannot make Pods, such as a quota.
+// refusedPods reports why ReplicaSets cannot create Pods, such as a quota.
 func (r *Reconciler) refusedPods(p *pass) {
 	if p.deployment == nil {
 		return
 	}
 	for _, c := range p.deployment.Status.Conditions {
 		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
-			p.trouble(trouble{viewv1.ReasonChildRejected, "Pods of Deployment " + p.deployment.Name + ": " + c.Message, true})
+			p.trouble(trouble{reason: viewv1.ReasonChildRejected, message: "Pods of Deployment " + p.deployment.Name + ": " + c.Message, blocks: true})
 		}
 	}
 }
 
-// bounded keeps a message to one line of limited length.
+// bounded shortens a message to one line of limited length.
 func bounded(message string) string {
 	message = strings.Join(strings.Fields(strings.ToValidUTF8(message, "?")), " ")
 	if len(message) <= maxMessage {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A template is a version of a viewer: its content, and how it is run. It goes
+// A template is a version of a viewer: its content, and how it is run. It is identified
 // by the hash in the label children.TemplateLabel.
 type template = string
 
-// rollout is how far a site has got, as observed.
+// rollout is the observed progress of a site.
 //
 //	       edit                 as many new viewers are        the Service
 //	                            Ready as are wanted            selects the new
@@ -18,50 +18,50 @@ type template = string
 //	  │          ones held                                      released           │
 //	  └────────────────────────────────────────────────────────────────────────────┘
 //
-// Where a site is follows from these values alone, so that a controller can take
-// over from another at any point.
+// The state follows from these values alone, so that a controller can take over from
+// another at any point.
 type rollout struct {
-	// desired is what the spec asks for; empty when it cannot be made, and then
-	// what is deployed stays.
+	// desired is the template of the spec; empty if it cannot be made, and then the
+	// deployed one stays.
 	desired template
-	// wanted is how many viewers there are to be.
+	// wanted is the desired number of viewers.
 	wanted int32
-	// deployed is what the Deployment has; empty without a Deployment.
+	// deployed is the Deployment's template; empty without a Deployment.
 	deployed template
-	// held says that no viewer of an older template may leave.
+	// held reports whether viewers of older templates must not be removed.
 	held bool
-	// selected is what the Service selects; empty without a Service.
+	// selected is the template that the Service selects; empty without a Service.
 	selected template
-	// viewers there are, of each template.
+	// viewers counts the viewers of each template.
 	viewers map[template]viewers
 }
 
-// viewers are the Pods of one template, as ReplicaSets count them.
+// viewers counts the Pods of one template, as ReplicaSets report them.
 type viewers struct {
-	// pods there are or are to be.
+	// pods counts Pods that exist or are requested.
 	pods int32
-	// ready can be read from.
+	// ready counts the Pods that can serve.
 	ready int32
-	// available are those of the ready that the Deployment relies on: it takes
-	// away others first.
+	// available counts those of the ready Pods that the Deployment relies on. It
+	// removes others first.
 	available int32
 }
 
-// step is what the children are to be next.
+// step is the next state of the children.
 type step struct {
 	// deploy is the template for the Deployment; empty to leave it alone.
 	deploy template
-	// hold says that no viewer of an older template may leave.
+	// hold reports whether viewers of older templates must not be removed.
 	hold bool
-	// sel is what the Service is to select; empty to leave it alone.
+	// sel is the template for the Service; empty to leave the Service alone.
 	sel template
-	// prune says that no content but the desired is needed any more.
+	// prune reports whether only the desired content is still needed.
 	prune bool
 }
 
-// next decides. It never asks for two things of which the second is only safe
-// after the first: the Service is switched to what is deployed already, and old
-// viewers are released when the Service is observed to select the new.
+// next decides. It never combines two writes of which the second is only safe after the
+// first: the Service is switched to what is already deployed, and old viewers are
+// released once the Service is observed to select the new ones.
 func (r rollout) next() step {
 	target := r.desired
 	if target == "" {
@@ -79,9 +79,9 @@ func (r rollout) next() step {
 	return s
 }
 
-// serve is what the Service should select: the target as soon as all its viewers
-// are Ready, until then whatever readers have, and never what the Deployment is
-// about to take away.
+// serve returns the template for the Service: the target once all its viewers are
+// Ready, until then the one that readers have, and never one that the Deployment is
+// about to remove.
 func (r rollout) serve(target template) template {
 	heading := r.deployed == target
 	switch {
@@ -101,8 +101,8 @@ func (r rollout) serve(target template) template {
 	return r.selected
 }
 
-// mostAvailable is the template with the most viewers that the Deployment does
-// not take for broken; empty when there are none.
+// mostAvailable returns the template with the most viewers that the Deployment
+// considers healthy, or "".
 func (r rollout) mostAvailable() template {
 	best := ""
 	for _, t := range slices.Sorted(maps.Keys(r.viewers)) {
@@ -113,12 +113,11 @@ func (r rollout) mostAvailable() template {
 	return best
 }
 
-// mayReplace tells whether another template can be deployed without harm to the
-// viewers that readers have, or are about to be given. The Deployment takes Ready
-// viewers that it does not count as available for broken ones, and such are those
-// that were new while the old were held. And of more available viewers than are
-// wanted it takes away the surplus, no matter whose: so those of other templates
-// have to leave first.
+// mayReplace reports whether another template can be deployed without harm to the
+// viewers that readers have, or are about to get. The Deployment treats Ready viewers
+// that it does not count as available as broken, and those are the ones that were new
+// while the old were held. If more viewers are available than wanted, it removes the
+// surplus whatever their template, so viewers of other templates have to leave first.
 func (r rollout) mayReplace(by, sel template) bool {
 	if sel != r.selected && r.viewers[sel].ready > 0 {
 		return false
@@ -139,14 +138,14 @@ func (r rollout) mayReplace(by, sel template) bool {
 	return others == 0 || others+served.available <= r.wanted
 }
 
-// mustHold tells whether old viewers have to stay while a template is deployed:
-// as long as the Service selects them, and before it does.
+// mustHold reports whether old viewers have to stay while a template is deployed: as
+// long as the Service selects them, and before it does.
 func (r rollout) mustHold(deploy, sel template) bool {
 	old := func(t template) bool { return t != "" && t != deploy }
 	return r.wanted > 0 && (old(r.selected) || old(sel))
 }
 
-// alone tells whether there are no viewers but the desired.
+// alone reports whether only viewers of the desired template exist.
 func (r rollout) alone() bool {
 	for t, v := range r.viewers {
 		if t != r.desired && v.pods > 0 {
@@ -156,7 +155,7 @@ func (r rollout) alone() bool {
 	return true
 }
 
-// done tells whether all wanted viewers serve what the spec asks for.
+// done reports whether all wanted viewers serve what the spec asks for.
 func (r rollout) done() bool {
 	return r.desired != "" && r.deployed == r.desired && r.selected == r.desired &&
 		r.viewers[r.desired].ready >= r.wanted

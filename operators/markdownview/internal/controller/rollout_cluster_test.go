@@ -16,19 +16,19 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// noPlace has viewers never be Ready: no node is like that.
+// noPlace keeps viewers from becoming Ready: no node matches.
 func noPlace(s *viewv1.MarkdownViewSpec) {
 	s.Pod = &viewv1.PodSettings{NodeSelector: map[string]string{"no-such": "node"}}
 }
 
-// reader looks at the site all the time, as its Service has it.
+// reader observes the site continuously through its Service.
 type reader struct {
 	mu      sync.Mutex
 	served  []string
 	nothing string
 }
 
-// read watches until the spec ends. From the first viewer on there is always
+// read observes the site until the spec ends. From the first viewer on there is always
 // one.
 func (w *world) read(v *viewv1.MarkdownView) *reader {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,7 +51,7 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	var s corev1.Service
 	var sets appsv1.ReplicaSetList
 	key := client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}
-	// The Service first: what it selected a moment ago still has to be there.
+	// The Service is read first: what it selected a moment ago must still exist.
 	if api.Get(ctx, key, &s) != nil || api.List(ctx, &sets, client.InNamespace(v.Namespace)) != nil {
 		return
 	}
@@ -79,7 +79,8 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	}
 }
 
-// contents are what was served, in order; it fails when once there was nothing.
+// contents returns what was served, in order. It fails if at some time nothing was
+// served.
 func (r *reader) contents() []string {
 	GinkgoHelper()
 	r.mu.Lock()
@@ -88,8 +89,8 @@ func (r *reader) contents() []string {
 	return r.served
 }
 
-// eventuallyOneContent waits for what is no part of being Ready: content is deleted
-// when no viewer of it is left, and how long a viewer takes to end is its own affair.
+// eventuallyOneContent waits until the old content is deleted. That is not part of
+// being Ready: it waits for the last viewer of the content to end.
 func eventuallyOneContent(ctx context.Context, v *viewv1.MarkdownView) {
 	GinkgoHelper()
 	Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
@@ -116,8 +117,8 @@ var _ = Describe("A rollout", func() {
 			w.run()
 			settle(ctx, w, v)
 			Expect(r.contents()).To(HaveLen(2))
-			// The controller that was stopped may have written the status last, and
-			// the one that came after it is not to be quiet before it has begun.
+			// The stopped controller may have written the status last, and its
+			// successor must not be considered quiet before it has begun.
 			Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
 			if before < limit {
 				Expect(before).To(BeNumerically(">=", 5), "ConfigMap, Deployment, Service, Deployment, ConfigMap")
@@ -195,8 +196,8 @@ var _ = Describe("A rollout", func() {
 	}, SpecTimeout(time.Minute))
 })
 
-// eventuallyStopped waits until the controller has used up its writes, or needs
-// no more of them, and returns how many it made.
+// eventuallyStopped waits until the controller has used up its writes, or needs no more
+// of them, and returns how many it made.
 func eventuallyStopped(ctx context.Context, w *world, v *viewv1.MarkdownView, limit int) int {
 	GinkgoHelper()
 	Eventually(func() bool {

@@ -9,24 +9,24 @@ import (
 	"testing"
 )
 
-// model is a cluster with one site, reduced to what a rollout depends on. It
-// follows the rules by which Deployments, ReplicaSets and kubelets act, each of
-// which acts at any time and between any two writes of the controller.
+// model is a cluster with one site, reduced to what a rollout depends on. It follows
+// the rules of Deployments, ReplicaSets and kubelets. Each of them acts at any time,
+// also between two writes of the controller.
 type model struct {
 	random *rand.Rand
 	log    []string
 
-	// desired and wanted are the spec's.
+	// desired and wanted are from the spec.
 	desired template
 	wanted  int32
-	// deployed, held and replicas are the Deployment's.
+	// deployed, held and replicas are from the Deployment.
 	deployed template
 	held     bool
 	replicas int32
 	selected template
 	sets     map[template]*set
 	age      int
-	// pending is what a controller that was interrupted had still to write.
+	// pending holds the writes that an interrupted controller had not made yet.
 	pending []func()
 }
 
@@ -34,10 +34,10 @@ type model struct {
 type set struct {
 	age  int
 	pods int32
-	// ready is the truth; the others are what the status says.
+	// ready is the true number; the others are from the status.
 	ready, saidReady, saidAvailable int32
 	held                            bool
-	// scaledFor is the Deployment's replicas it was last scaled for.
+	// scaledFor is the number of replicas for which it was last scaled.
 	scaledFor int32
 }
 
@@ -51,7 +51,7 @@ func (m *model) observe() rollout {
 	return r
 }
 
-// reconcile decides, and leaves the writes to be done later, or never.
+// reconcile decides. Its writes are made later, or never.
 func (m *model) reconcile() {
 	seen := m.observe()
 	s, wanted := seen.next(), m.wanted
@@ -72,7 +72,7 @@ func (m *model) write() {
 	m.note("write: deployed %s held %v, selected %s", m.deployed, m.held, m.selected)
 }
 
-// deployment is one sync of the Deployment controller.
+// deployment runs one sync of the Deployment controller.
 func (m *model) deployment() {
 	if m.deployed == "" {
 		return
@@ -165,9 +165,9 @@ func (m *model) old() []template {
 	return old
 }
 
-// resize is done by the ReplicaSet controller, which takes away unready Pods
-// first. Its status says so at once: Deployments that act on what is gone already
-// are upstream's to avoid.
+// resize acts as the ReplicaSet controller, which removes unready Pods first and
+// updates its status at once. Deployments that act on a stale status are upstream's
+// problem.
 func (m *model) resize(t template, pods int32) {
 	s := m.sets[t]
 	m.note("set %s: %d to %d", t, s.pods, pods)
@@ -176,7 +176,7 @@ func (m *model) resize(t template, pods int32) {
 	s.saidReady, s.saidAvailable = min(s.saidReady, pods), min(s.saidAvailable, pods)
 }
 
-// kubelet has one more Pod be Ready. Templates with a capital never get there.
+// kubelet makes one more Pod Ready. Templates with a capital letter never become Ready.
 func (m *model) kubelet() {
 	for _, t := range slices.Sorted(maps.Keys(m.sets)) {
 		if s := m.sets[t]; s.ready < s.pods && strings.ToLower(t) == t && m.random.IntN(2) == 0 {
@@ -187,7 +187,7 @@ func (m *model) kubelet() {
 	}
 }
 
-// status is what the ReplicaSet controller writes.
+// status writes the ReplicaSet's status.
 func (m *model) status() {
 	for _, t := range slices.Sorted(maps.Keys(m.sets)) {
 		if s := m.sets[t]; m.random.IntN(2) == 0 {
@@ -210,12 +210,12 @@ func (m *model) rescale() {
 	m.note("scale: %d", m.wanted)
 }
 
-// restart is another controller, which knows nothing but the cluster.
+// restart replaces the controller. The new one knows only the cluster.
 func (m *model) restart() { m.pending = nil }
 
-// The seeds are the same every time. One of the first 10,000 (6146) finds a state
-// that is left as it is: an edit back to what was served before, in the moment when
-// its viewers leave, together with a scale up just before and one down just after.
+// The seeds are fixed. One of the first 10,000 (6146) finds a state that is accepted:
+// an edit back to what was served before, at the moment when its viewers leave,
+// together with a scale-up just before and a scale-down just after.
 func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 	for seed := range uint64(1000) {
 		m := &model{random: rand.New(rand.NewPCG(seed, 1)), sets: map[template]*set{}, wanted: 2, desired: "a"}
@@ -227,7 +227,7 @@ func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 			if served && !ready {
 				t.Fatalf("seed %d: readers have nothing\n%s", seed, strings.Join(m.log, "\n"))
 			}
-			// From when it is known: what nobody has heard of yet may be replaced.
+			// Counted once the status shows it: until then it may be replaced.
 			served = served || ready && m.sets[m.selected].saidReady > 0
 		}
 		for range 300 {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every state between two versions, and what is to be done in it. Two viewers are
-// wanted, and "new" is desired, unless a row says otherwise.
+// Every state between two versions and its next step. Two viewers are wanted, and "new"
+// is desired, unless a row says otherwise.
 func TestEveryStateOfARolloutHasOneNextStep(t *testing.T) {
 	all := func(pods, ready, available int32) viewers { return viewers{pods, ready, available} }
 	full, starting, unreleased := all(2, 2, 2), all(2, 0, 0), all(2, 2, 0)

@@ -19,7 +19,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// routes watches HTTPRoutes from the moment that the cluster knows them.
+// routes watches HTTPRoutes as soon as the cluster has that kind.
 type routes struct {
 	mapper     meta.RESTMapper
 	cache      cache.Cache
@@ -30,14 +30,14 @@ type routes struct {
 	watching bool
 }
 
-// leadsElsewhere tells whether a route that was applied is for another path than
-// the one that is wanted.
+// leadsElsewhere reports whether the applied route has another path than the wanted
+// one.
 func leadsElsewhere(applied, want runtime.ApplyConfiguration) bool {
 	was := pathOf(applied)
 	return was != "" && was != pathOf(want)
 }
 
-// pathOf is the path that a route is for; empty where it has none, or is no route.
+// pathOf returns the path of a route; empty if it has none, or is not a route.
 func pathOf(route runtime.ApplyConfiguration) string {
 	switch r := route.(type) {
 	case *networkingv1ac.IngressApplyConfiguration:
@@ -55,8 +55,8 @@ func pathOf(route runtime.ApplyConfiguration) string {
 	}
 }
 
-// known tells whether the cluster knows HTTPRoutes. When it is first asked while
-// the cluster does, it begins to watch them.
+// known reports whether the cluster has the kind HTTPRoute. The first time that it
+// does, known starts the watch.
 func (r *routes) known() (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,24 +30,28 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/metrics"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/overrides"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// Options are what the controller is configured with.
+// Options configure the controller.
 type Options struct {
-	// Children has the defaults of viewers. Its Image is needed.
+	// Children holds the defaults of viewers. Its Image is required.
 	Children children.Options
-	// AllowedImage tells whether a spec may name an image; nil allows all.
+	// AllowedImage reports whether a spec may name an image; nil allows all.
 	AllowedImage func(image string) bool
-	// ContentLimit is how many bytes the files of one site may have; 0 means
+	// Overrides limits the fields of a spec that change how children are exposed and
+	// scheduled; nil allows all.
+	Overrides *overrides.Policy
+	// ContentLimit is the maximum size of a site's files together, in bytes; 0 means
 	// content.DefaultLimit.
 	ContentLimit int
-	// ProgressDeadline is how long viewers may take to become Ready before that
-	// counts as a trouble; 0 means 5 minutes.
+	// ProgressDeadline is how long viewers may take to become Ready before the site is
+	// Degraded; 0 means 5 minutes.
 	ProgressDeadline time.Duration
-	// MaxConcurrent is how many sites are worked on at the same time; 0 means 4.
+	// MaxConcurrent is the number of parallel reconciliations; 0 means 4.
 	MaxConcurrent int
-	// Clock is the time; nil means the machine's.
+	// Clock defaults to the machine's clock.
 	Clock clock.PassiveClock
 }
 
@@ -71,8 +75,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// CacheOptions keep in the manager's memory the operator's own objects only, and
-// of those no more than is looked at. No namespaces means all.
+// CacheOptions limits the cache to the operator's own objects, and to the fields that
+// are read. No namespaces means all.
 func CacheOptions(namespaces ...string) cache.Options {
 	o := cache.Options{
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{children.ManagerLabel: children.Owner}),
@@ -90,8 +94,8 @@ func CacheOptions(namespaces ...string) cache.Options {
 	return o
 }
 
-// strip leaves out of a child what nobody looks at. Of a ReplicaSet that is most:
-// its template lists all files of a site.
+// strip removes unused fields from a child. For a ReplicaSet that is most: its template
+// lists all files of a site.
 func strip(obj any) (any, error) {
 	if set, ok := obj.(*appsv1.ReplicaSet); ok {
 		set.Spec.Template = corev1.PodTemplateSpec{}
@@ -100,8 +104,8 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// withoutFields leaves out who wrote which field, and the copy of everything that
-// kubectl apply keeps in an annotation.
+// withoutFields removes the managed fields, and kubectl apply's annotation that repeats
+// the whole object.
 func withoutFields(obj any) (any, error) {
 	o, err := meta.Accessor(obj)
 	if err != nil {
@@ -115,7 +119,7 @@ func withoutFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// Setup adds the controller to a manager whose cache is that of CacheOptions.
+// Setup adds the controller to a manager whose cache uses CacheOptions.
 func Setup(mgr manager.Manager, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
@@ -138,9 +142,9 @@ func Setup(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// watches say what a site is looked at again for. A status is such a thing, also
-// one that the controller wrote itself: the look that follows may have found, with
-// a cache that was behind, that the status before it was right already.
+// watches sets the events that trigger a reconciliation. Status changes do, even the
+// controller's own: a reconciliation with a stale cache may have considered the
+// previous status right.
 func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("markdownview").
@@ -159,22 +163,22 @@ func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 		})
 }
 
-// statusChanged passes what has another status than before. Labels and annotations
-// are nothing to a site.
+// statusChanged passes updates with a changed status. Labels and annotations do not
+// matter to a site.
 var statusChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*viewv1.MarkdownView)
 	after, same := e.ObjectNew.(*viewv1.MarkdownView)
 	return ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status)
 }}
 
-// backoff is how something that failed is tried again: first soon, then ever
-// more rarely, up to once a minute.
+// backoff retries failures quickly at first, then less and less often, down to once a
+// minute.
 func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute)
 }
 
-// siteOf is the site of a child that only has its labels, such as a ReplicaSet,
-// which belongs to the Deployment.
+// siteOf returns the site of an object with its labels, such as a ReplicaSet, which is
+// owned by the Deployment.
 func siteOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[children.InstanceLabel]
 	if name == "" {

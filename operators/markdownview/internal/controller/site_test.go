@@ -26,7 +26,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// everything asks for all that there is to ask for.
+// everything sets every field of the spec.
 func everything(s *viewv1.MarkdownViewSpec) {
 	s.Title, s.Theme, s.BasePath = "Costs $(HOME) $5", viewv1.ThemeDark, "/handbook/"
 	s.Service = &viewv1.ServiceSettings{Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"a": ""}}
@@ -131,7 +131,7 @@ var _ = Describe("A site", func() {
 		want := children.Service(view, "c", "t").WithName("theirs")
 		r := &Reconciler{client: blind{api, theirs.Name}, reader: blind{api, theirs.Name}}
 		Expect(r.ensure(ctx, &pass{view: view}, service("theirs", want))).To(MatchError(errRace))
-		// And one that was ours, and is another by now.
+		// This one was the site's, and was replaced since.
 		ours := children.Service(view, "c", "t").WithName("ours")
 		r = &Reconciler{client: api, reader: api}
 		Expect(r.ensure(ctx, &pass{view: view}, service("ours", ours))).To(Succeed())
@@ -180,11 +180,12 @@ var _ = Describe("A site", func() {
 		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Suspend = true })
 		eventually(ctx, v, viewv1.ConditionAvailable, "False Suspended")
 		Eventually(func() int32 { return current(ctx, v).Status.Replicas }).Should(BeZero())
+		Expect(kstatus(eventually(ctx, v, viewv1.ConditionReady, "True Suspended"))).To(Equal("Current"))
 		edit(ctx, v, "# While suspended\n")
 		quiet(w)
 		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Suspend = false })
 		settle(ctx, w, v)
-		Expect(contents(ctx, v)).To(HaveLen(1))
+		eventuallyOneContent(ctx, v)
 		Expect(current(ctx, v).Status.ReadyReplicas).To(BeEquivalentTo(2))
 	})
 
@@ -262,7 +263,8 @@ var _ = Describe("A site", func() {
 		Expect(route.Spec.Rules[0].BackendRefs[0].Name).To(BeEquivalentTo("viewer-site"))
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
-		// It is watched from then on, costs no write, is repaired, and goes when not asked for.
+		// From now on it is watched, costs no write, is repaired, and is deleted when
+		// no longer asked for.
 		writes := w.journal.writes()
 		metav1.SetMetaDataAnnotation(&route.ObjectMeta, "a", "b")
 		Expect(api.Update(ctx, route)).To(Succeed())
@@ -274,7 +276,7 @@ var _ = Describe("A site", func() {
 	})
 })
 
-// blind does not see one object that exists.
+// blind hides one object that exists.
 type blind struct {
 	client.Client
 	name string

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,27 +17,28 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// apply makes the children what they are to be next. What fails is noted; the
-// rest goes on.
+// apply brings the children to their next state. Failures are recorded, and the rest
+// goes on.
 func (r *Reconciler) apply(ctx context.Context, p *pass) {
 	s := p.rollout.next()
 	if p.rollout.deployed != "" && s.deploy != p.rollout.deployed {
-		// The cache may not know yet what was written a moment ago. To replace a
-		// template on a wrong belief could take away the viewers that readers have.
+		// The cache may lack the latest write. Replacing a template on wrong
+		// information could remove the viewers that readers have.
 		if err := r.observe(ctx, p, r.reader); err != nil {
-			p.retry = append(p.retry, err)
+			p.readFailed(err, true)
+			p.unobserved = true
 			return
 		}
 		s = p.rollout.next()
 	}
 	if p.wanted != nil && s.deploy == p.wanted.template && !r.applyContent(ctx, p) {
-		// Viewers of a content that is not there would never start.
+		// Viewers of missing content would never start.
 		p.wanted, p.rollout.desired = nil, ""
 		s = p.rollout.next()
 	}
 	r.applyDeployment(ctx, p, s)
 	r.applyService(ctx, p, s)
-	for _, c := range others(p.view) {
+	for _, c := range others(p.permitted) {
 		c.keepPath = p.behind()
 		p.failed(ctx, r.ensure(ctx, p, c), false)
 	}
@@ -46,7 +48,8 @@ func (r *Reconciler) apply(ctx context.Context, p *pass) {
 	}
 }
 
-// applyContent makes the ConfigMaps of the wanted content.
+// applyContent applies the ConfigMaps of the wanted content, and reports whether all of
+// them exist.
 func (r *Reconciler) applyContent(ctx context.Context, p *pass) bool {
 	ok := true
 	for _, cm := range children.ConfigMaps(p.wanted.site) {
@@ -63,15 +66,15 @@ func (r *Reconciler) applyDeployment(ctx context.Context, p *pass, s step) {
 	}
 	var want *appsv1ac.DeploymentApplyConfiguration
 	if p.wanted != nil && s.deploy == p.wanted.template {
-		want = children.Deployment(p.view, p.wanted.pods, s.hold)
+		want = children.Deployment(p.permitted, p.wanted.pods, s.hold)
 	} else {
-		// What is deployed stays for now, and is only to be read from the object:
-		// the spec says something else already.
+		// The deployed template stays for now. It can only be read from the object,
+		// since the spec has changed.
 		applied, err := appsv1ac.ExtractDeployment(p.deployment, children.Owner)
 		if err != nil || applied.Spec == nil || applied.Spec.Template == nil {
 			return
 		}
-		want = children.Deployment(p.view, applied.Spec.Template, s.hold)
+		want = children.Deployment(p.permitted, applied.Spec.Template, s.hold)
 	}
 	p.failed(ctx, r.ensure(ctx, p, deployment(children.ViewerName(p.view.Name), want)), true)
 }
@@ -80,44 +83,46 @@ func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
 	if s.sel == "" || s.sel == unlabelled {
 		return
 	}
-	want := children.Service(p.view, p.contents[s.sel], s.sel)
+	want := children.Service(p.permitted, p.contents[s.sel], s.sel)
 	failed := p.failed(ctx, r.ensure(ctx, p, service(children.ViewerName(p.view.Name), want)), true)
 	if !failed && p.rollout.selected != "" && s.sel != p.rollout.selected {
 		r.switched(p, s.sel)
 	}
 }
 
-// behind tells whether readers have other viewers than those that the spec asks
-// for. Such may be at another path, and a route is to lead to where they are.
+// behind reports whether readers still have other viewers than the spec asks for. Those
+// may be at another path, and the route must lead to them.
 func (p *pass) behind() bool {
 	return p.rollout.selected != "" && p.rollout.selected != p.rollout.desired
 }
 
-// applyRoute is for clusters with the Gateway API only.
+// applyRoute applies the HTTPRoute, in clusters with the Gateway API.
 func (r *Reconciler) applyRoute(ctx context.Context, p *pass) {
-	c := httpRoute(p.view)
+	c := httpRoute(p.permitted)
 	c.keepPath = p.behind()
 	known, err := r.routes.known()
 	switch {
-	case err != nil:
+	case err != nil && c.want == nil:
 		p.retry = append(p.retry, err)
+	case err != nil:
+		p.readFailed(err, false)
 	case known:
 		p.failed(ctx, r.ensure(ctx, p, c), false)
 	case c.want != nil:
-		p.trouble(trouble{viewv1.ReasonGatewayAPIMissing,
-			"the cluster does not know HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress", false})
+		p.trouble(trouble{reason: viewv1.ReasonGatewayAPIMissing,
+			message: "the cluster does not know HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress"})
 		p.lookAgain(refusalRetry)
 	}
 }
 
-// prune deletes the content that nobody reads any more.
+// prune deletes content that no viewer reads any more.
 func (r *Reconciler) prune(ctx context.Context, p *pass) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
 	err := r.client.List(ctx, &list, client.InNamespace(p.view.Namespace),
 		client.MatchingLabelsSelector{Selector: children.Selector(p.view.Name)})
 	if err != nil {
-		p.retry = append(p.retry, err)
+		p.readFailed(fmt.Errorf("listing the ConfigMaps: %w", err), false)
 		return
 	}
 	for i := range list.Items {
@@ -136,7 +141,7 @@ func (r *Reconciler) prune(ctx context.Context, p *pass) {
 	}
 }
 
-// resources are those of the kinds of children.
+// resources maps the kinds of children to their resources.
 var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap":           {Version: "v1", Resource: "configmaps"},
 	"Service":             {Version: "v1", Resource: "services"},
@@ -147,8 +152,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"HTTPRoute":           {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"},
 }
 
-// watchNames asks to hear of the objects that no cache of the operator has: the
-// ConfigMaps that the spec names, and what is in the way.
+// watchNames watches objects that are not in the cache: the ConfigMaps that the spec
+// names, and foreign objects with a child's name.
 func (r *Reconciler) watchNames(p *pass, configMaps []string) {
 	var want []refs.Ref
 	for _, name := range configMaps {

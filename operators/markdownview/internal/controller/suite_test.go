@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -41,7 +43,8 @@ var (
 	scheme = runtime.NewScheme()
 	cfg    *rest.Config
 	api    client.Client
-	// bare says that nobody runs Deployments: the suite plays that part.
+	// bare reports whether no Deployment controller runs: then the suite plays its
+	// part.
 	bare bool
 )
 
@@ -51,8 +54,8 @@ func TestController(t *testing.T) {
 }
 
 // The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has a
-// namespace of its own, so the suite may run again on the same cluster.
+// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has its own
+// namespace, so the suite may run again on the same cluster.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -75,7 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	bare = !runsDeployments(ctx)
 })
 
-// runsDeployments finds out by asking for one.
+// runsDeployments creates a Deployment to find out whether a controller runs.
 func runsDeployments(ctx context.Context) bool {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "mdv-probe-"}}
@@ -102,13 +105,13 @@ func runsDeployments(ctx context.Context) bool {
 	}
 }
 
-// world is what one spec has to itself.
+// world holds the resources of one spec.
 type world struct {
 	namespace string
 	journal   *journal
 	logs      *logBuffer
 	manager   ctrl.Manager
-	// stop ends the manager and waits for that.
+	// stop stops the manager and waits for its end.
 	stop func()
 }
 
@@ -157,7 +160,7 @@ func (w *world) run(change ...func(*Options)) {
 	DeferCleanup(w.stop)
 }
 
-// newView is a site of two pages.
+// newView returns a site of two pages.
 func (w *world) newView(name string, change ...func(*viewv1.MarkdownViewSpec)) *viewv1.MarkdownView {
 	v := &viewv1.MarkdownView{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
@@ -175,14 +178,14 @@ func (w *world) newView(name string, change ...func(*viewv1.MarkdownViewSpec)) *
 	return v
 }
 
-// childOf is the site's object of a type.
+// childOf returns the site's object of a type.
 func childOf[T client.Object](ctx context.Context, v *viewv1.MarkdownView, o T) T {
 	GinkgoHelper()
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}, o)).To(Succeed())
 	return o
 }
 
-// contents are the site's ConfigMaps.
+// contents returns the site's ConfigMaps.
 func contents(ctx context.Context, v *viewv1.MarkdownView) []corev1.ConfigMap {
 	GinkgoHelper()
 	var list corev1.ConfigMapList
@@ -222,7 +225,7 @@ func edit(ctx context.Context, v *viewv1.MarkdownView, text string) {
 	update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Markdowns["one.md"] = text })
 }
 
-// told is "Status Reason" of a condition of the newest generation; empty when
+// told returns "Status Reason" of a condition of the newest generation; empty when
 // there is none.
 func told(v *viewv1.MarkdownView, kind string) string {
 	for _, c := range v.Status.Conditions {
@@ -258,7 +261,7 @@ func eventuallyReady(ctx context.Context, v *viewv1.MarkdownView) *viewv1.Markdo
 	return eventually(ctx, v, viewv1.ConditionReady, "True OK")
 }
 
-// settle waits until the old viewers and their content are gone as well.
+// settle waits until the old viewers and their content are gone, too.
 func settle(ctx context.Context, w *world, v *viewv1.MarkdownView) {
 	GinkgoHelper()
 	eventuallyReady(ctx, v)
@@ -277,12 +280,45 @@ func quiet(w *world) {
 	}).WithPolling(400 * time.Millisecond).Should(BeTrue())
 }
 
-// journal has the writes of one manager.
+// journal records the writes of one manager.
 type journal struct {
 	mu      sync.Mutex
 	entries []string
-	// limit is how many writes pass before every request fails; 0 for no limit.
+	// limit is the number of writes that pass before every request fails; 0 means no
+	// limit.
 	limit int
+	// refuses returns the status code to answer a request with; 0 lets it pass.
+	refuses func(*http.Request) int
+}
+
+// refuse sets how requests are answered from now on.
+func (j *journal) refuse(f func(*http.Request) int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.refuses = f
+}
+
+// refusal returns the answer of the API server to a request that is refused.
+func (j *journal) refusal(r *http.Request) *http.Response {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.refuses == nil {
+		return nil
+	}
+	code := j.refuses(r)
+	if code == 0 {
+		return nil
+	}
+	status := apierrors.NewGenericServerResponse(code, r.Method, schema.GroupResource{Resource: "objects"}, r.URL.Path, "refused by the test", 0, false).Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	body, err := json.Marshal(status)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Request: r, ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}
 }
 
 func (j *journal) writes() []string {
@@ -291,7 +327,7 @@ func (j *journal) writes() []string {
 	return append([]string(nil), j.entries...)
 }
 
-// passes takes note of a write, and tells whether it may be made.
+// passes records a write, and reports whether it may be made.
 func (j *journal) passes(r *http.Request) bool {
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") {
 		return true
@@ -310,6 +346,9 @@ func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 		if !j.passes(r) {
 			return nil, apierrors.NewServiceUnavailable("the controller was stopped here")
 		}
+		if refusal := j.refusal(r); refusal != nil {
+			return refusal, nil
+		}
 		return next.RoundTrip(r)
 	})
 }
@@ -318,7 +357,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// logBuffer keeps all that was logged.
+// logBuffer keeps the log.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

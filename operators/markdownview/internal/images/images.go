@@ -1,5 +1,5 @@
-// Package images says which container images may be named by those who may not
-// make Pods themselves.
+// Package images limits the container images that authors may choose without the right
+// to create Pods.
 package images
 
 import (
@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// List are the images that are allowed. The zero value allows none.
+// List holds the allowed images. The zero value allows none.
 type List struct {
 	all      bool
 	patterns []pattern
 }
 
-// pattern is one image, or many by wildcards.
+// pattern matches one image, or several by wildcards.
 type pattern struct {
 	repository *regexp.Regexp
 	digest     string
 	tags       *regexp.Regexp // nil where the pattern has no tag
 }
 
-// The grammar of image references, of which a pattern may replace any part by *.
+// The grammar of image references. In a pattern, * may replace any part.
 var (
 	component = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
 	host      = `[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?`
@@ -30,11 +30,10 @@ var (
 	digest    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$`)
 )
 
-// Parse reads patterns such as ghcr.io/acme/*. Each is an image; * stands for any
-// part of a name but a slash, ** for a slash too. Without a tag any tag and any
-// digest are meant. A pattern with a tag does not allow an image with a digest,
-// since then the tag says nothing about what runs. The pattern * alone allows
-// every image.
+// Parse reads patterns such as ghcr.io/acme/*. Each is an image, in which * matches any
+// part of a name but a slash, and ** also a slash. Without a tag it matches every tag
+// and digest. A pattern with a tag does not match an image with a digest, since the
+// digest then decides what runs. The pattern * alone matches every image.
 func Parse(patterns ...string) (List, error) {
 	var l List
 	for _, text := range patterns {
@@ -68,7 +67,7 @@ func parse(text string) (pattern, error) {
 	return p, nil
 }
 
-// Allows says whether an image is one of the list.
+// Allows reports whether the list contains an image.
 func (l List) Allows(image string) bool {
 	repository, tags, fixed := split(image)
 	if !Valid(image) {
@@ -98,7 +97,7 @@ func (p pattern) version(tags, fixed string) bool {
 	return true
 }
 
-// Valid says whether this is the name of an image.
+// Valid reports whether this is the name of an image.
 func Valid(image string) bool {
 	repository, tags, fixed := split(image)
 	return reference.MatchString(repository) &&
@@ -114,7 +113,7 @@ func split(image string) (repository, tag, digest string) {
 	return repository, tag, digest
 }
 
-// complete adds what container runtimes add to a short name.
+// complete expands a short name as container runtimes do.
 func complete(repository string) string {
 	first, rest, several := strings.Cut(repository, "/")
 	switch {

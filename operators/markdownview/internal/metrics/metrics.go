@@ -1,5 +1,5 @@
-// Package metrics has the operator's own metrics. Those of sites are counted
-// from the cache at each scrape, and so end with the site.
+// Package metrics holds the operator's own metrics. Those of sites are read from the
+// cache at each scrape, and thus end with the site.
 package metrics
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// counters are registered once per process, as the registry itself is.
+// counters are registered once per process, like the registry itself.
 type counters struct {
 	writes   *prometheus.CounterVec
 	switches prometheus.Counter
@@ -33,5 +33,5 @@ func newCounters() counters {
 // ChildWritten counts a write. The verb is apply or delete.
 func ChildWritten(kind, verb string) { all.writes.WithLabelValues(kind, verb).Inc() }
 
-// Switched counts that the readers of a site were given another version.
+// Switched counts a switch of a site's readers to another version.
 func Switched() { all.switches.Inc() }

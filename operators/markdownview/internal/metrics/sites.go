@@ -59,8 +59,8 @@ func number(b bool) float64 {
 	return 0
 }
 
-// Register has sites counted at each scrape. The reader is to read from a cache;
-// it replaces the one of an earlier call.
+// Register exports the metrics of sites. The reader should read from a cache; it
+// replaces the one of an earlier call.
 func Register(reader client.Reader) {
 	c := &sites{reader: reader, gauges: gauges()}
 	metrics.Registry.Unregister(c) // a collector is known by its descriptions
@@ -81,8 +81,8 @@ func (s *sites) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect counts. Sites that cannot be listed have no series in this scrape; the
-// other metrics are not to suffer from that.
+// Collect counts sites. If they cannot be listed they have no series in this scrape;
+// the other metrics do not suffer.
 func (s *sites) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit)
 	defer cancel()

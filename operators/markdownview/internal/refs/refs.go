@@ -1,8 +1,7 @@
-// Package refs tells when an object changes that somebody refers to by name,
-// without watching, or keeping, any other of its kind.
+// Package refs watches objects that others refer to by name, without watching or
+// caching other objects of their kind.
 //
-// Each such object has an informer of its own, limited to its name and to its
-// metadata.
+// Each such object has its own informer, limited to its name and metadata.
 package refs
 
 import (
@@ -40,11 +39,11 @@ type Watcher struct {
 	mu      sync.Mutex
 	wanted  map[types.NamespacedName][]Ref
 	watches map[Ref]*watch
-	// begin starts a watch; nil while the Watcher does not run.
+	// begin starts a watch; nil until the Watcher runs.
 	begin func(*watch)
 }
 
-// watch is that of one object. Its fields need Watcher.mu.
+// watch watches one object. Its fields are guarded by Watcher.mu.
 type watch struct {
 	ref    Ref
 	owners map[types.NamespacedName]struct{}
@@ -58,8 +57,8 @@ func New(client metadata.Interface) *Watcher {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Start begins to put requests into a controller's queue, until the context
-// ends. A controller calls it, once.
+// Start puts requests into a controller's queue until the context ends. A controller
+// calls it once.
 func (w *Watcher) Start(ctx context.Context, q queue) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,8 +73,8 @@ func (w *Watcher) Start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// Want says what the owner refers to from now on; nothing forgets the owner. The
-// owner hears of each object that exists, and of every change from then on.
+// Want replaces the owner's references; none forgets the owner. The owner is enqueued
+// for each object that exists, and for every later change.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +94,7 @@ func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.wanted[owner] = slices.Clone(refs)
 }
 
-// add needs w.mu, as does drop.
+// add must be called with w.mu held, as must drop.
 func (w *Watcher) add(owner types.NamespacedName, ref Ref) {
 	one, ok := w.watches[ref]
 	if !ok {
@@ -134,7 +133,8 @@ func (w *Watcher) follow(ctx context.Context, one *watch, q queue) {
 	err := informer.SetTransform(identity)
 	if err == nil {
 		err = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-			// What breaks off is begun again by itself; a right is not given by itself.
+			// A broken watch restarts by itself; a missing right does not appear by
+			// itself.
 			if apierrors.IsForbidden(err) {
 				logger.Error(err, "cannot watch what is referred to: allow the operator to list and watch it")
 			}
@@ -151,7 +151,7 @@ func (w *Watcher) follow(ctx context.Context, one *watch, q queue) {
 		logger.Error(err, "cannot watch what is referred to")
 		return
 	}
-	// What went between the owner's look and the first listing is no event.
+	// A deletion between the owner's read and the first list produces no event.
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			w.tell(ctx, one, q)
@@ -160,7 +160,7 @@ func (w *Watcher) follow(ctx context.Context, one *watch, q queue) {
 	informer.RunWithContext(ctx)
 }
 
-// tell puts requests for the owners into the queue.
+// tell enqueues the owners.
 func (w *Watcher) tell(ctx context.Context, one *watch, q queue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +172,8 @@ func (w *Watcher) tell(ctx context.Context, one *watch, q queue) {
 	}
 }
 
-// identity keeps of an object which one it is, and its version: an annotation of
-// kubectl apply repeats all content.
+// identity reduces an object to its identity and version: kubectl apply's annotation
+// repeats all content.
 func identity(obj any) (any, error) {
 	o, err := meta.Accessor(obj)
 	if err != nil {
@@ -184,7 +184,7 @@ func identity(obj any) (any, error) {
 	}}, nil
 }
 
-// String is for messages of tests.
+// String formats the reference for messages of tests.
 func (r Ref) String() string {
 	return fmt.Sprintf("%s %s/%s", r.Resource.Resource, r.Namespace, r.Name)
 }

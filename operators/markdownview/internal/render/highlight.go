@@ -10,16 +10,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Colours are for reading: more code than this is data, and a block that takes
-// longer than this to read has met a pattern that its lexer is slow on. Either
-// stays black on white.
+// Limits of highlighting: longer code is data rather than text to read, and a block
+// that takes longer hits a pattern that its lexer is slow on. Either stays uncoloured.
 const (
 	mostHighlighted = 64 << 10
 	longestLexing   = 500 * time.Millisecond
 )
 
-// highlight puts the tokens of a block of code into spans whose classes the
-// style sheet gives colours.
+// highlight wraps the tokens of a code block in spans, whose classes the style sheet
+// colours.
 func highlight(pre *html.Node) {
 	code := pre.FirstChild
 	if code == nil || code.DataAtom != atom.Code || code.NextSibling != nil {
@@ -34,7 +33,7 @@ func highlight(pre *html.Node) {
 	if !ok {
 		return
 	}
-	// mdBook writes options behind the language: rust,ignore or js {1,3}.
+	// mdBook allows options after the language: rust,ignore or js {1,3}.
 	language = strings.FieldsFunc(language+" ", func(c rune) bool { return c == ',' || c == '{' || c == ' ' })[0]
 	set(code, "class", "language-"+language)
 	lexer := lexers.Get(language)
@@ -73,12 +72,12 @@ func lex(lexer chroma.Lexer, source string) (spans []*html.Node, ok bool) {
 		span.AppendChild(text)
 		spans = append(spans, span)
 	}
-	// A lexer that lost or made up text is not to be believed.
+	// The lexer's output is only used if it has the same text.
 	return spans, length == len(source)
 }
 
-// tokenClass is the usual short name of a kind of token, empty for those that
-// have no colour.
+// tokenClass returns the usual short name of a kind of token, or "" for kinds without a
+// colour.
 func tokenClass(t chroma.TokenType) string {
 	switch t {
 	case chroma.Text, chroma.TextWhitespace, chroma.Other, chroma.Name, chroma.NameOther, chroma.Operator,

@@ -6,18 +6,19 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// The classes a page may have: the colours of code (at most three letters) and
-// what the renderer marks. Those of the site's frame are not among them, so that
-// a page cannot dress up as the frame.
+// The classes that a page may use: the colours of code (at most three letters) and the
+// renderer's marks. The frame's classes are excluded, so that a page cannot imitate the
+// frame.
 var allowedClass = regexp.MustCompile(`^(` + classToken + `)( (` + classToken + `))*$`)
 
 const classToken = `[a-z][a-z0-9]{0,2}|language-[A-Za-z0-9_+#.-]+|admonition|admonition-(note|tip|important|warning|caution|title)|anchor|table|footnotes|footnote-(ref|backref)|external-image|task`
 
-// The ids a page may have have no colon, but for those of footnotes: the frame's
-// own ids have one.
+// The ids that a page may use have no colon, except those of footnotes: the frame's ids
+// have one.
 var allowedID = regexp.MustCompile(`^([\p{L}\p{M}\p{N}\p{Pc}.-]+|fn:\d+|fnref\d*:\d+)$`)
 
-// policy is what a page may consist of. Everything that is not named here goes.
+// policy returns the elements and attributes that a page may have. Everything else is
+// removed.
 func policy() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 
@@ -29,7 +30,7 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("role").Matching(regexp.MustCompile(`^(note|region|doc-noteref|doc-backlink|doc-endnotes)$`)).
 		OnElements("div", "a")
 	p.AllowAttrs("aria-label").OnElements("a", "div")
-	// Where a box scrolls, the keyboard must be able to reach it.
+	// The keyboard must be able to reach a box that scrolls.
 	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "div")
 
 	p.RequireParseableURLs(true)
@@ -62,7 +63,7 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("align").Matching(bluemonday.ImageAlign).OnElements("img")
 	p.AllowAttrs("loading").Matching(regexp.MustCompile(`^lazy$`)).OnElements("img")
 
-	// The boxes of a task list, and no other form.
+	// Checkboxes of task lists are the only form elements.
 	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
 	p.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
 	return p

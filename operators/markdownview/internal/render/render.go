@@ -1,11 +1,11 @@
-// Package render makes safe HTML of a page's Markdown.
+// Package render renders Markdown as safe HTML.
 //
 //	Markdown → goldmark → tree → links, admonitions, colours … → policy → HTML
 //
-// Raw HTML is welcome in a page. What protects the reader is the last step: the
-// policy judges the whole of what the steps before it made, theirs and the
-// author's alike, so that a mistake in one of them is no hole. The tree before it
-// closes what an author left open: a page cannot end the frame it stands in.
+// Pages may contain raw HTML. The last step protects the reader: the policy filters
+// the whole output of the previous steps, including the author's HTML, so that a mistake
+// in one of them is not a hole. The tree closes elements that the author left open: a
+// page cannot end its frame.
 package render
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Options say where the site is.
+// Options locate the site.
 type Options struct {
-	// Base is the path below which the site is served; it begins and ends with a
-	// slash. Empty means "/".
+	// Base is the path below which the site is served. It begins and ends with a slash.
+	// Empty means "/".
 	Base string
 }
 
@@ -39,15 +39,15 @@ type Renderer struct {
 
 // Page is a rendered page.
 type Page struct {
-	// HTML is what goes into the page's frame; it is balanced and harmless.
+	// HTML is the text for the page's frame. It is balanced and harmless.
 	HTML []byte
-	// Sections are the page's text, for a search.
+	// Sections hold the page's text for the search.
 	Sections []Section
 }
 
 // Section is the text from one heading to the next.
 type Section struct {
-	// ID is the fragment of the heading; empty for what is before the first one.
+	// ID is the fragment of the heading; empty before the first one.
 	ID      string
 	Heading string
 	Text    string
@@ -68,8 +68,8 @@ func New(o Options) *Renderer {
 	}
 }
 
-// Page renders a page of the book. A page that cannot be rendered is an error,
-// whatever the reason; it never panics.
+// Page renders a page of the book. Every failure is an error, even a panic of a
+// library.
 func (r *Renderer) Page(b *book.Book, p *book.Page) (out Page, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -102,7 +102,7 @@ func (r *Renderer) Page(b *book.Book, p *book.Page) (out Page, err error) {
 	return out, nil
 }
 
-// Source is a page that could not be rendered, as its author wrote it.
+// Source returns the source of a page that could not be rendered.
 func Source(p *book.Page) Page {
 	text := string(p.Source)
 	return Page{

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// section is a Section in the making.
+// section is an unfinished Section.
 type section struct {
 	id            string
 	open          bool // its heading is being read
 	heading, text strings.Builder
 }
 
-// text adds to the section that is being read.
+// text adds to the current section.
 func (t *tree) text(s string) {
 	if len(t.found) == 0 {
 		t.found = append(t.found, &section{})
@@ -25,7 +25,7 @@ func (t *tree) text(s string) {
 	}
 }
 
-// sections are those with anything in them.
+// sections returns the sections that have text.
 func (t *tree) sections() []Section {
 	var all []Section
 	for _, f := range t.found {
@@ -37,12 +37,12 @@ func (t *tree) sections() []Section {
 	return all
 }
 
-// squeeze makes every run of white space one space.
+// squeeze replaces every run of white space with one space.
 func squeeze(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// isBlock says whether an element's text stands apart from what follows it.
+// isBlock reports whether an element's text is separate from the text that follows it.
 func isBlock(name atom.Atom) bool {
 	switch name {
 	case atom.A, atom.Abbr, atom.B, atom.Bdi, atom.Bdo, atom.Cite, atom.Code, atom.Del, atom.Dfn, atom.Em, atom.I, atom.Ins,

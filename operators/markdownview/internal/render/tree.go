@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// tree turns what goldmark made of a page, and the author's own HTML in it, into
-// a page of this site. It also gathers the page's text.
+// tree converts goldmark's output, including the author's own HTML, into a page of this
+// site. It also collects the page's text.
 type tree struct {
 	renderer *Renderer
 	book     *book.Book
@@ -25,7 +25,7 @@ type tree struct {
 
 func (t *tree) children(parent *html.Node) {
 	for n := parent.FirstChild; n != nil; {
-		// Kept before the visit: a visit may move or replace its node.
+		// Kept, since a visit may move or replace its node.
 		next := n.NextSibling
 		t.visit(n)
 		n = next
@@ -45,8 +45,8 @@ func (t *tree) visit(n *html.Node) {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Template, atom.Iframe, atom.Object, atom.Embed, atom.Noscript, atom.Textarea,
 		atom.Title, atom.Select, atom.Svg, atom.Math, atom.Audio, atom.Video, atom.Canvas, atom.Base, atom.Link, atom.Meta:
-		// The policy drops these and their text too; here, so that a search does
-		// not find what no reader sees.
+		// The policy removes these with their text. Removing them here keeps the search
+		// from finding text that no reader sees.
 		n.Parent.RemoveChild(n)
 		return
 	case atom.A:
@@ -57,7 +57,7 @@ func (t *tree) visit(n *html.Node) {
 		wrap(n, element(atom.Div, "class", "table", "role", "region", "tabindex", "0", "aria-label", "Table"))
 	case atom.Td, atom.Th:
 		if style, ok := get(n, "style"); ok {
-			// goldmark's way to align a column, which the policy takes away.
+			// goldmark aligns a column by a style, which the policy removes.
 			set(n, "align", strings.TrimPrefix(style, "text-align:"))
 		}
 	case atom.Blockquote:
@@ -79,7 +79,7 @@ func (t *tree) visit(n *html.Node) {
 	}
 }
 
-// heading begins a section, and gives the heading a link to itself.
+// heading begins a section, and links the heading to itself.
 func (t *tree) heading(n *html.Node) {
 	id, _ := get(n, "id")
 	s := &section{id: id, open: true}
@@ -94,7 +94,7 @@ func (t *tree) heading(n *html.Node) {
 	n.AppendChild(a)
 }
 
-// link makes a link between files one between pages.
+// link rewrites a link between files as one between pages.
 func (t *tree) link(n *html.Node) {
 	href, ok := get(n, "href")
 	if !ok {
@@ -105,7 +105,7 @@ func (t *tree) link(n *html.Node) {
 	}
 }
 
-// image shows an image of this site, and makes a link of any other: a reader's
+// image shows images of this site, and replaces any other with a link: a reader's
 // browser should not tell a third party which page is being read.
 func (t *tree) image(n *html.Node) {
 	src, _ := get(n, "src")
@@ -134,7 +134,7 @@ func (t *tree) image(n *html.Node) {
 	n.Parent.RemoveChild(n)
 }
 
-// address is where a link between files leads on the site.
+// address returns the site's address for a link between files.
 func (t *tree) address(link string) (to string, local bool) {
 	target, fragment, local := book.Resolve(t.path, link)
 	if !local {
@@ -147,7 +147,7 @@ func (t *tree) address(link string) (to string, local bool) {
 	if file, ok := t.book.Find(target); ok {
 		u.Path = t.renderer.base + book.URL(file)
 	} else {
-		// Nothing of this site, or a dead link: it leads where its author said.
+		// The link leaves the site or is dead: it stays as its author wrote it.
 		u.Path = path.Join(t.renderer.base, target)
 		if strings.HasSuffix(target, "/") && !strings.HasSuffix(u.Path, "/") {
 			u.Path += "/"
@@ -158,7 +158,7 @@ func (t *tree) address(link string) (to string, local bool) {
 
 var admonitionMark = regexp.MustCompile(`^\s*\[!(?i:(NOTE|TIP|IMPORTANT|WARNING|CAUTION))\][ \t]*(\n|$)`)
 
-// admonition makes a box of a quotation that begins with [!NOTE] or its like.
+// admonition makes a box from a quotation that begins with [!NOTE] or the like.
 func admonition(n *html.Node) {
 	p := n.FirstChild
 	for p != nil && p.Type == html.TextNode && strings.TrimSpace(p.Data) == "" {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// assetTypes are the types an author's files may have. What a browser would run
-// or apply (HTML, scripts, style sheets) is not among them: the site's own policy
-// trusts its origin, so nothing an author wrote may be a script of that origin.
+// assetTypes holds the types of authors' files. It excludes what a browser would run or
+// apply (HTML, scripts, style sheets): the site's policy trusts its origin, so no
+// author's file may be a script of that origin.
 var assetTypes = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
 	".avif": "image/avif", ".ico": "image/x-icon", ".bmp": "image/bmp", ".svg": "image/svg+xml",
@@ -18,7 +18,7 @@ var assetTypes = map[string]string{
 	".json": "application/json", ".csv": "text/csv; charset=utf-8",
 }
 
-// textAssets are shown as the text they are.
+// textAssets are shown as plain text.
 var textAssets = map[string]bool{
 	".txt": true, ".text": true, ".log": true, ".yaml": true, ".yml": true, ".toml": true, ".ini": true, ".conf": true,
 	".cfg": true, ".env": true, ".sh": true, ".bash": true, ".go": true, ".py": true, ".rs": true, ".rb": true, ".java": true,
@@ -27,10 +27,10 @@ var textAssets = map[string]bool{
 	".rst": true, ".mod": true, ".sum": true, ".jsonl": true, ".tpl": true, ".tmpl": true, ".xml": true, ".mdx": true,
 }
 
-// documents are files that a browser would open as a page of the site.
+// documents would be opened by a browser as pages of the site.
 var documents = map[string]bool{".html": true, ".htm": true, ".xhtml": true, ".xht": true, ".mht": true, ".mhtml": true, ".shtml": true}
 
-// assetKind is how a file of the author's is served.
+// assetKind returns how an author's file is served.
 func assetKind(name string) kind {
 	k := kind{status: http.StatusOK, policy: assetPolicy, cache: revalidate}
 	ext := strings.ToLower(path.Ext(name))

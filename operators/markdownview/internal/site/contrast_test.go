@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// onGround are the texts that stand on each ground.
+// onGround lists the text colours on each background.
 var onGround = map[string][]string{
 	"paper":  {"ink", "strong", "faint", "link", "code-ink", "note", "tip", "important", "warning", "caution"},
 	"side":   {"ink", "strong", "faint"},
@@ -50,7 +50,7 @@ func contrast(t *testing.T, a, b string) float64 {
 	return (max(la, lb) + 0.05) / (min(la, lb) + 0.05)
 }
 
-// luminance is the relative luminance of WCAG 2.2.
+// luminance returns the relative luminance of WCAG 2.2.
 func luminance(t *testing.T, hex string) float64 {
 	if len(hex) != 6 {
 		t.Fatalf("colour %q", hex)

@@ -9,14 +9,13 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Base is the path below which the site is; it ends in a slash.
+// Base returns the path below which the site is; it ends in a slash.
 func (s *Site) Base() string { return s.base }
 
-// NotFound is the answer where there is nothing.
+// NotFound returns the answer for unknown addresses.
 func (s *Site) NotFound() *Resource { return s.notFound }
 
-// Find is the resource at a path, as it stands in a decoded URL; nil if there is
-// none.
+// Find returns the resource at the path of a decoded URL, or nil.
 func (s *Site) Find(urlPath string) *Resource {
 	if r, ok := s.resources[urlPath]; ok {
 		return r
@@ -30,7 +29,7 @@ func (s *Site) Find(urlPath string) *Resource {
 	return s.outdated[stem+"."+ext]
 }
 
-// Redirect is where a path that has no resource leads instead, escaped.
+// Redirect returns the escaped target for a path without a resource.
 func (s *Site) Redirect(urlPath string) (to string, ok bool) {
 	if to, ok = s.redirects[urlPath]; ok {
 		return to, true
@@ -41,8 +40,8 @@ func (s *Site) Redirect(urlPath string) (to string, ok bool) {
 	return "", false
 }
 
-// addRedirects leads the other spellings of an address to the one that is served:
-// a page's file, a page without its ending, a directory without its slash.
+// addRedirects redirects alternative spellings of an address: a page's file, a page
+// without its extension, a directory without its slash.
 func (s *Site) addRedirects() {
 	lead := func(from, to string) {
 		if _, taken := s.resources[s.base+from]; !taken {
@@ -64,19 +63,19 @@ func (s *Site) addRedirects() {
 	lead("favicon.ico", ownPrefix+path.Base(s.frame.own["icon.svg"]))
 }
 
-// SearchPath is the path of the search page.
+// SearchPath returns the path of the search page.
 func (s *Site) SearchPath() string { return s.base + "search" }
 
-// longestQuery is the most of a query that is looked at, in bytes.
+// longestQuery is the number of bytes of a query that are used.
 const longestQuery = 500
 
-// Search is the page with what a query finds.
+// Search returns the page with the results of a query.
 func (s *Site) Search(query string) (*Resource, error) {
 	if len(query) > longestQuery {
 		query = query[:longestQuery]
 	}
 	query = strings.TrimSpace(strings.ToValidUTF8(query, ""))
-	l := &leaf{Title: "Search", Query: query, Searched: true, Results: s.index.search(terms(query))}
+	l := &leaf{Title: s.frame.Words.Search, Query: query, Searched: true, Results: s.index.search(terms(query))}
 	k := kind{status: http.StatusOK, contentType: pageKind.contentType, policy: pagePolicy, cache: revalidate}
 	r, err := s.leaf(newPlainComposer(), k, l)
 	if err != nil {

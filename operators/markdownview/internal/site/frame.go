@@ -17,21 +17,23 @@ import (
 //go:embed theme
 var theme embed.FS
 
-// ownPrefix is where the site's own files are, below the base path.
+// ownPrefix is the directory of the site's own files, below the base path.
 const ownPrefix = "_/"
 
-// frame is what is around the text of all pages.
+// frame surrounds the text of all pages.
 type frame struct {
 	templates *template.Template
 	Base      string
 	Site      string
 	Theme     Theme
-	// own are the addresses of the theme's files and of the index, by name.
+	Language  string
+	Words     words
+	// own holds the addresses of the theme's files and of the index, by name.
 	own  map[string]string
 	Icon string
 }
 
-// leaf is what a frame holds.
+// leaf is the content of a frame.
 type leaf struct {
 	*frame
 	Title       string
@@ -51,22 +53,25 @@ type leaf struct {
 
 type link struct{ Title, URL string }
 
-// address is where a path of the site is, escaped.
+// address returns the escaped address of a path of the site.
 func address(base, path string) string {
 	return (&url.URL{Path: base + path}).EscapedPath()
 }
 
-// Own is the address of a file of the theme.
+// Own returns the address of a file of the theme.
 func (f *frame) Own(name string) string { return f.own[name] }
 
-// Address is the address of what a search found.
+// Address returns the address of a search result.
 func (f *frame) Address(found string) string {
 	path, fragment, _ := strings.Cut(found, "#")
 	return (&url.URL{Path: f.Base + path, Fragment: fragment}).String()
 }
 
 func newFrame(o Options, title string) (*frame, error) {
-	f := &frame{Base: o.BasePath, Site: title, Theme: o.Theme, own: map[string]string{}}
+	f := &frame{
+		Base: o.BasePath, Site: title, Theme: o.Theme, Language: o.Language,
+		Words: wordsOf(o.Language), own: map[string]string{},
+	}
 	var err error
 	f.templates, err = template.New("").Funcs(template.FuncMap{
 		"odd": func(i int) bool { return i%2 == 1 },
@@ -87,9 +92,9 @@ var themeKinds = map[string]kind{
 
 var indexKind = kind{status: http.StatusOK, contentType: "application/json", policy: pagePolicy, cache: forever, compressible: true}
 
-// addOwn adds a file of the site's own. Its address holds its hash. Who comes
-// with the hash of another version, with a page loaded before the site changed,
-// is served what there is now.
+// addOwn adds one of the site's own files. Its address contains its hash. Requests with
+// the hash of another version, from a page loaded before the site changed, get the
+// current file.
 func (s *Site) addOwn(f *frame, c *composer, k kind, name string, data []byte) {
 	sum := sha256.Sum256(data)
 	stem, ext, _ := strings.Cut(name, ".")
@@ -101,7 +106,7 @@ func (s *Site) addOwn(f *frame, c *composer, k kind, name string, data []byte) {
 	s.outdated[name] = r.as(k)
 }
 
-// before and after are what surrounds the navigation and the text of a page.
+// before and after return the HTML around the navigation and the text of a page.
 func (f *frame) before(l *leaf) ([]byte, error) { return f.execute("before.html", l) }
 func (f *frame) after(l *leaf) ([]byte, error)  { return f.execute("after.html", l) }
 

@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// A navigation of at most this many lines is shown unfolded.
+	// A navigation with at most this many lines is shown unfolded.
 	mostUnfolded = 60
-	// The pieces of a navigation that is worth sharing, and from which size it is.
+	// The size of a navigation's pieces, and the size from which it is shared.
 	pieceSize   = 3 << 10
 	worthPieces = 16 << 10
 )
 
-// navigation is the list at the side of all pages. It is written once; a page
-// adds its marks.
+// navigation is the list at the side of all pages. It is written once; pages add their
+// marks.
 type navigation struct {
 	base string
 	text []byte
-	// marks are where a page's marks go, by the page's path.
+	// marks holds the positions of a page's marks, by the page's path.
 	marks map[string][]mark
-	// trail leads to a page: the titles and paths of what it is below.
+	// trail holds the ancestors of each page.
 	trail map[string][]book.Entry
-	// titles are what the navigation calls the pages.
+	// titles holds the pages' titles in the navigation.
 	titles map[string]string
-	// pieces are the text, cut between lines; nil if it is short.
+	// pieces holds the text, cut between lines; nil if it is short.
 	pieces []*piece
 
 	unfolded bool
 }
 
-// mark is text to be put in.
+// mark is text to insert at an offset.
 type mark struct {
 	at   int
 	text string
@@ -69,7 +69,8 @@ func lines(entries []book.Entry) int {
 	return sum
 }
 
-// entries writes a list. open are the places where an ancestor's "open" goes.
+// entries writes a list. open holds the offsets at which an ancestor's "open" is
+// inserted.
 func (n *navigation) entries(out *strings.Builder, cuts *[]int, entries, above []book.Entry, open []mark) {
 	out.WriteString("<ul>")
 	for _, e := range entries {
@@ -121,7 +122,7 @@ func (n *navigation) entry(out *strings.Builder, cuts *[]int, e book.Entry, abov
 	out.WriteString("</li>")
 }
 
-// parts is the navigation as the page of this path shows it.
+// parts returns the navigation as shown on the page at this path.
 func (n *navigation) parts(path string) []part {
 	marks := n.marks[path]
 	if n.pieces == nil {
@@ -145,7 +146,7 @@ func (n *navigation) parts(path string) []part {
 	return parts
 }
 
-// marked is a text that begins at an offset, with its marks.
+// marked inserts marks into a text that begins at an offset.
 func marked(text []byte, offset int, marks []mark) []byte {
 	var out []byte
 	from := 0

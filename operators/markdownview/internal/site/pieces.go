@@ -11,21 +11,21 @@ import (
 	"slices"
 )
 
-// Every page of a book shows the book's navigation. With a thousand pages that is
-// a hundred kilobytes in each of them, all the same but for the mark of the
-// current page. So a body is a list of pieces, and the pieces of the navigation
-// that have no mark in them are shared by all pages, plain and compressed.
+// Every page shows the navigation of the whole book. With a thousand pages that is a
+// hundred kilobytes in each, the same except for the mark of the current page. So a
+// body is a list of pieces, and all pages share the pieces of the navigation without
+// marks, plain and compressed.
 
-// piece is what several bodies share.
+// piece is a part that several bodies share.
 type piece struct {
 	plain []byte
-	// deflated is the plain bytes as whole, unfinal deflate blocks that refer to
-	// nothing before them, so that they fit into any stream.
+	// deflated holds the plain bytes as complete, non-final deflate blocks without
+	// references to earlier data, so that they fit into any stream.
 	deflated []byte
 	sum      [sha256.Size]byte
 }
 
-// part is a part of one body: its own bytes or a shared piece.
+// part is a part of a body: its own bytes or a shared piece.
 type part struct {
 	own    []byte
 	shared *piece
@@ -38,13 +38,13 @@ func (p part) bytes() []byte {
 	return p.own
 }
 
-// Body is the bytes of an answer, in pieces that must not be changed.
+// Body holds the bytes of an answer, in pieces that must not be changed.
 type Body struct {
 	pieces [][]byte
 	size   int
 }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (b Body) Size() int { return b.size }
 
 // WriteTo writes the whole of the body.
@@ -66,7 +66,7 @@ func (b *Body) add(p []byte) {
 	}
 	b.size += len(p)
 	if n := len(b.pieces); n > 0 {
-		// Shared pieces that follow each other in memory are one to write.
+		// Shared pieces that are neighbours in memory are written at once.
 		last := b.pieces[n-1]
 		if cap(last) >= len(last)+len(p) && &last[:len(last)+1][len(last)] == &p[0] {
 			b.pieces[n-1] = last[:len(last)+len(p)]
@@ -76,7 +76,7 @@ func (b *Body) add(p []byte) {
 	b.pieces = append(b.pieces, p)
 }
 
-// composer makes bodies; it is for one goroutine.
+// composer makes bodies. It must not be used concurrently.
 type composer struct {
 	flate *flate.Writer
 	buf   bytes.Buffer
@@ -84,12 +84,12 @@ type composer struct {
 
 func newComposer() *composer {
 	c := &composer{}
-	// The only error is that of a level that does not exist.
+	// The only possible error is a level that does not exist.
 	c.flate, _ = flate.NewWriter(&c.buf, flate.DefaultCompression)
 	return c
 }
 
-// newPlainComposer makes bodies that are not compressed.
+// newPlainComposer returns a composer that does not compress.
 func newPlainComposer() *composer { return &composer{} }
 
 // share cuts a text at these offsets into shared pieces, which stay neighbours in
@@ -113,8 +113,8 @@ func (c *composer) share(text []byte, cuts []int) []*piece {
 	return pieces
 }
 
-// deflate compresses the parts into blocks that begin and end at a byte. Writing
-// to a buffer cannot fail.
+// deflate compresses the parts into blocks that begin and end at a byte boundary.
+// Writing to a buffer cannot fail.
 func (c *composer) deflate(final bool, parts ...[]byte) []byte {
 	c.buf.Reset()
 	c.flate.Reset(&c.buf)
@@ -129,8 +129,8 @@ func (c *composer) deflate(final bool, parts ...[]byte) []byte {
 	return bytes.Clone(c.buf.Bytes())
 }
 
-// plain makes the body of parts, and a strong tag for it. Different bytes never
-// have one tag.
+// plain joins parts into a body, and returns a strong tag for it. Different bytes never
+// share a tag.
 func (c *composer) plain(parts []part) (body Body, tag string) {
 	sum := sha256.New()
 	var own []byte
@@ -156,11 +156,10 @@ func (c *composer) plain(parts []part) (body Body, tag string) {
 	return body, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:15])
 }
 
-// gzipHeader says: deflate, no name, no time, of no particular system.
+// gzipHeader means: deflate, no name, no time, unknown system.
 var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
 
-// gzip makes the compressed body of parts: one gzip member, put together from
-// blocks that were compressed apart.
+// gzip joins parts into one gzip member, from separately compressed blocks.
 func (c *composer) gzip(parts []part) Body {
 	var body Body
 	var sum, size uint32
@@ -185,7 +184,7 @@ func (c *composer) gzip(parts []part) Body {
 	return body.joined()
 }
 
-// joined copies small neighbours together: a write costs more than a copy.
+// joined merges small neighbours: a write costs more than a copy.
 func (b Body) joined() Body {
 	const small = 1 << 10
 	out := Body{size: b.size}

@@ -5,55 +5,52 @@ import (
 	"strconv"
 )
 
-// Resource is an answer that waits for its request, plain and, where that saves
-// anything, compressed.
+// Resource is a prepared answer, plain and, if it helps, compressed.
 type Resource struct {
 	Status int
 	Plain  Encoded
-	// Gzip has no body where compression saves nothing.
+	// Gzip has no body if compression saves nothing.
 	Gzip Encoded
 }
 
 // Encoded is a resource in one encoding.
 type Encoded struct {
-	// Headers are all headers but the date. The slices are shared by all answers.
+	// Headers holds all headers except the date. The slices are shared by all answers.
 	Headers []Header
-	// Tag is the value of ETag; empty for what is not cached.
+	// Tag is the value of ETag; empty if not cached.
 	Tag  string
 	Body Body
 }
 
-// Header is a header with its values as net/http keeps them, so that answering
-// allocates nothing.
+// Header is a header in net/http's form, so that answering allocates nothing.
 type Header struct {
 	Key    string
 	Values []string
 }
 
-// The policy of a page: its own script and style and nothing else of anybody's,
-// no script or style in the text, no frame of a stranger's around it. Images come
-// from the site itself: one from elsewhere would tell elsewhere who reads which
-// page, so the renderer shows it as a link. Scripts can make no HTML of strings.
+// The policy of a page allows the site's own script and style and nothing else: no
+// script or style in the text, no foreign frame around it. Images must be from the
+// site: a foreign one would tell its host who reads which page, so the renderer shows
+// it as a link. Scripts cannot create HTML from strings.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// assetPolicy makes a file that a browser opens as a document, such as an SVG, a
-// stranger to the site: no script, no form, an origin of its own.
+// assetPolicy isolates a file that a browser opens as a document, such as an SVG: no
+// script, no form, an origin of its own.
 const assetPolicy = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox"
 
-// pdfPolicy is what is left of it where a sandbox keeps the browser's own reader
-// from starting.
+// pdfPolicy omits the sandbox, which would keep the browser's own reader from starting.
 const pdfPolicy = "frame-ancestors 'self'"
 
 const (
-	// A reader's browser asks each time whether its copy is the newest.
+	// The browser asks each time whether its copy is current.
 	revalidate = "no-cache"
-	// The address has the hash of what is there: it never changes.
+	// The address contains the hash of the content, so it never changes.
 	forever = "public, max-age=31536000, immutable"
 )
 
-// security is on every answer.
+// security holds the headers of every answer.
 var security = []Header{
 	{"X-Content-Type-Options", []string{"nosniff"}},
 	{"Referrer-Policy", []string{"same-origin"}},
@@ -62,7 +59,7 @@ var security = []Header{
 	{"X-Frame-Options", []string{"SAMEORIGIN"}},
 }
 
-// Secure puts the headers of a page on an answer that is not of a Site.
+// Secure sets the headers of a page on an answer that is not from a Site.
 func Secure(h http.Header) {
 	for _, s := range security {
 		h[s.Key] = s.Values
@@ -70,7 +67,7 @@ func Secure(h http.Header) {
 	h["Content-Security-Policy"] = []string{pagePolicy}
 }
 
-// kind is what a resource is to a browser.
+// kind holds what a browser needs to know of a resource.
 type kind struct {
 	status       int
 	contentType  string
@@ -82,7 +79,7 @@ type kind struct {
 
 var pageKind = kind{status: http.StatusOK, contentType: "text/html; charset=utf-8", policy: pagePolicy, cache: revalidate, compressible: true}
 
-// resource makes the answer of parts.
+// resource makes an answer from parts.
 func (c *composer) resource(k kind, parts ...part) *Resource {
 	body, tag := c.plain(parts)
 	r := &Resource{Status: k.status}
@@ -95,7 +92,7 @@ func (c *composer) resource(k kind, parts ...part) *Resource {
 	return r.as(k)
 }
 
-// as is the resource with the headers of a kind.
+// as returns the resource with the headers of a kind.
 func (r Resource) as(k kind) *Resource {
 	vary := r.Gzip.Body.size > 0
 	r.Plain.Headers = k.headers(r.Plain, vary, false)

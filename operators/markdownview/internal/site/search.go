@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// The search is the same in the browser (theme/site.js) and here, for readers
-// without JavaScript. It looks through the text of all sections: a book of a
-// thousand pages is a few megabytes, which takes milliseconds and finds parts of
-// words and languages without spaces, which an index of words would not.
+// The search is the same in the browser (theme/site.js) and here, for readers without
+// JavaScript. It scans the text of all sections: for a thousand pages that is a few
+// megabytes and takes milliseconds. Unlike an index of words, it finds parts of words
+// and works for languages without spaces.
 
 const (
 	mostTerms   = 8
@@ -28,12 +28,12 @@ const (
 type indexed struct {
 	URL   string `json:"u"`
 	Title string `json:"t"`
-	// Sections are id, heading and text.
+	// Sections hold id, heading and text.
 	Sections [][3]string `json:"s"`
 }
 
-// index is the text of the site. It is kept as the JSON that browsers are sent:
-// only a reader without JavaScript needs it here.
+// index is the text of the site, kept as the JSON for browsers. The server only reads
+// it for readers without JavaScript.
 type index struct {
 	json []byte
 	read func() (pages, lower []indexed)
@@ -66,15 +66,14 @@ func lowered(pages []indexed) []indexed {
 // result is a section that was found.
 type result struct {
 	URL, Title, Heading string
-	// Snippet is text around the first term, in pieces of which each second one
-	// is what was looked for.
+	// Snippet is the text around the first term. Every second piece is a match.
 	Snippet []string
 
 	page, section  int
 	matched, score int
 }
 
-// terms are what a query asks for.
+// terms returns the words of a query.
 func terms(query string) []string {
 	words := strings.FieldsFunc(strings.ToLower(query), func(c rune) bool { return unicode.IsSpace(c) || c == '"' })
 	if len(words) > mostTerms {
@@ -88,7 +87,7 @@ func terms(query string) []string {
 	return words
 }
 
-// search finds the sections with all terms in them, or else with the most.
+// search returns the sections with all terms, or else those with the most.
 func (x *index) search(words []string) []result {
 	var found []result
 	if len(words) == 0 {
@@ -115,7 +114,7 @@ func (x *index) search(words []string) []result {
 	return best(found, words, pages, lower)
 }
 
-// best are the first of what was found, with all that a reader is shown of them.
+// best returns the best results, with the texts that readers see.
 func best(found []result, words []string, pages, lower []indexed) []result {
 	var results []result
 	perPage := map[int]int{}
@@ -138,8 +137,8 @@ func best(found []result, words []string, pages, lower []indexed) []result {
 	return results
 }
 
-// weigh says how well a text in lower case matches a word: twice as well where a
-// word of the text begins with it, for at most so many places.
+// weigh rates how well a lower-case text matches a word: twice as high where a word of
+// the text begins with it, for a limited number of places.
 func weigh(text, word string, weight, most int) int {
 	sum := 0
 	for from, seen := 0, 0; seen < most; seen++ {
@@ -200,7 +199,7 @@ func snippet(text, lower string, words []string) []string {
 	return pieces
 }
 
-// boundary is a place near at where a word begins or at least a letter does.
+// boundary returns an offset near at where a word, or at least a letter, begins.
 func boundary(text string, at int) int {
 	const near = 20
 	if at <= 0 || at >= len(text) {

@@ -1,6 +1,6 @@
-// Package site makes a documentation site of files: everything that is served,
-// rendered, compressed and with its headers, before the first request comes. A
-// Site never changes; another state of the files is another Site.
+// Package site builds a documentation site from files: everything is rendered,
+// compressed and given its headers before the first request. A Site never changes;
+// changed files make another Site.
 package site
 
 import (
@@ -18,20 +18,23 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/render"
 )
 
-// Theme is how the site looks to a reader who has not chosen.
+// Theme is the colour scheme for readers who have not chosen one.
 type Theme string
 
-// The themes.
+// Themes.
 const (
 	ThemeAuto  Theme = "auto"
 	ThemeLight Theme = "light"
 	ThemeDark  Theme = "dark"
 )
 
-// Options are what the files do not say.
+// Options hold what the files do not determine.
 type Options struct {
-	// Title of the site. Empty: that of the book.
+	// Title is the title of the site. Empty means that of the book.
 	Title string
+	// Language is a BCP 47 tag; empty means en. It marks the pages, and selects the
+	// language of the site's own texts.
+	Language string
 	// Theme; empty means auto.
 	Theme Theme
 	// BasePath is the path below which the site is served, such as /handbook/.
@@ -39,19 +42,20 @@ type Options struct {
 	BasePath string
 }
 
-// ErrNoPages says that there is nothing to serve.
+// ErrNoPages is returned when there is nothing to serve.
 var ErrNoPages = errors.New("there is no page (no file that ends in .md)")
 
 // Site is a site in one state.
 type Site struct {
-	// Book is what the site was made of. Its pages have no Source.
+	// Book is the source of the site. Its pages have no Source.
 	Book *book.Book
-	// Failed are the pages that could not be rendered; they show their source.
+	// Failed holds the errors of pages that could not be rendered. They show their
+	// source.
 	Failed []error
 
 	base      string
 	resources map[string]*Resource
-	// outdated are the site's own files by name, for addresses with another hash.
+	// outdated holds the site's own files by name, for addresses with another hash.
 	outdated  map[string]*Resource
 	redirects map[string]string
 	notFound  *Resource
@@ -62,11 +66,16 @@ type Site struct {
 
 var basePath = regexp.MustCompile(`^/([A-Za-z0-9._~-]+/)*$`)
 
-// Complete checks the options and gives them their defaults and one spelling.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
+
+// Complete checks the options, sets defaults and normalises paths.
 func (o Options) Complete() (Options, error) {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/") + "/"
 	if !basePath.MatchString(o.BasePath) || strings.Contains(o.BasePath, "/./") || strings.Contains(o.BasePath, "/../") {
 		return o, fmt.Errorf("base path %q: it must be like /handbook/, of letters, digits and . _ ~ -", o.BasePath)
+	}
+	if o.Language = cmp.Or(o.Language, "en"); len(o.Language) > 35 || !languageTag.MatchString(o.Language) {
+		return o, fmt.Errorf("language %q: it must be a BCP 47 tag such as en, ja or pt-BR", o.Language)
 	}
 	switch o.Theme = cmp.Or(o.Theme, ThemeAuto); o.Theme {
 	case ThemeAuto, ThemeLight, ThemeDark:
@@ -76,8 +85,8 @@ func (o Options) Complete() (Options, error) {
 	return o, nil
 }
 
-// Build makes a site of files. A page that cannot be rendered is no error: it is
-// served with a note and its source, and is among the site's Failed.
+// Build makes a site from files. A page that cannot be rendered is not an error: it is
+// served with a note and its source, and is listed in Failed.
 func Build(files []book.File, o Options) (*Site, error) {
 	o, err := o.Complete()
 	if err != nil {
@@ -138,8 +147,8 @@ func (s *Site) addAssets(c *composer) {
 	}
 }
 
-// addPages renders all pages, and then frames them: the frame holds the address
-// of the search's index, which holds the hash of all text.
+// addPages renders all pages, then frames them: the frame contains the address of the
+// search index, which contains the hash of all text.
 func (s *Site) addPages(c *composer) error {
 	pages := s.Book.Pages
 	rendered, failed := s.render()
@@ -173,7 +182,7 @@ func (s *Site) addPages(c *composer) error {
 	}
 	k := pageKind
 	k.status = http.StatusNotFound
-	s.notFound, err = s.leaf(c, k, &leaf{Title: "Page not found", NotFound: true})
+	s.notFound, err = s.leaf(c, k, &leaf{Title: s.frame.Words.NotFound, NotFound: true})
 	return err
 }
 
@@ -181,7 +190,7 @@ func (s *Site) render() ([]render.Page, []error) {
 	pages := s.Book.Pages
 	renderer := render.New(render.Options{Base: s.base})
 	rendered, failed := make([]render.Page, len(pages)), make([]error, len(pages))
-	// No page's error is another's: what fails is shown as it is.
+	// A page's error does not affect other pages: the page is shown as its source.
 	_ = eachPart(len(pages), func(i int, _ *composer) error {
 		if rendered[i], failed[i] = renderer.Page(s.Book, &pages[i]); failed[i] != nil {
 			rendered[i] = render.Source(&pages[i])
@@ -191,7 +200,7 @@ func (s *Site) render() ([]render.Page, []error) {
 	return rendered, failed
 }
 
-// eachPart calls f for 0 to n-1, on all processors; each has a composer.
+// eachPart calls f for 0 to n-1 in parallel; each goroutine has its own composer.
 func eachPart(n int, f func(i int, c *composer) error) error {
 	var group errgroup.Group
 	workers := min(n, runtime.GOMAXPROCS(0))
@@ -253,7 +262,7 @@ func (s *Site) neighbour(i int) *link {
 	return &link{Title: cmp.Or(s.nav.titles[p.Path], p.Title), URL: address(s.base, book.URL(p.Path))}
 }
 
-// leaf frames what is no page of the book.
+// leaf frames a page that is not from the book.
 func (s *Site) leaf(c *composer, k kind, l *leaf) (*Resource, error) {
 	before, err := s.frame.before(l)
 	if err != nil {

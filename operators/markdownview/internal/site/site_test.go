@@ -157,7 +157,7 @@ func TestThePageShowsWhereItIsInTheBook(t *testing.T) {
 	}
 }
 
-// large is a book whose navigation is worth sharing.
+// large returns a book whose navigation is large enough to be shared.
 func large(pages int) map[string]string {
 	texts := map[string]string{"README.md": "# Home\n"}
 	for i := range pages {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// logged logs each request: what was asked for, not what was searched for, nor by
-// whom.
+// logged logs requests without search queries and client addresses.
 func logged(next http.Handler, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()

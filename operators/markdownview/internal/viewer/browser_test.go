@@ -23,7 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// browser is a Chromium that looks at one site, and what it had to complain of.
+// browser is a Chromium with one site open, and the errors it reported.
 type browser struct {
 	*testing.T
 	ctx    context.Context
@@ -32,8 +32,8 @@ type browser struct {
 	faults []string
 }
 
-// open starts a headless Chromium. Without one on this machine the test is
-// skipped; CI installs one.
+// open starts a headless Chromium. Without one on this machine the test is skipped; CI
+// installs it.
 func open(t *testing.T, site string) *browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -73,7 +73,7 @@ func open(t *testing.T, site string) *browser {
 	return b
 }
 
-// observe gathers the faults among events.
+// observe collects errors from events.
 func observe[E any](b *browser, event cdp.Event[E], fault func(E) string) {
 	events := chromedp.Events(b.ctx, event)
 	go func() {
@@ -97,7 +97,7 @@ func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
 	}
 }
 
-// taken are the faults since the last time.
+// taken returns the errors since the last call.
 func (b *browser) taken() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +106,7 @@ func (b *browser) taken() []string {
 	return faults
 }
 
-// step is a subtest in the same browser.
+// step runs a subtest in the same browser.
 func (b *browser) step(name string, f func()) {
 	outer := b.T
 	outer.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 
 func (b *browser) value(expression string) string {
 	b.Helper()
-	// While a page is left for another there is nothing to ask.
+	// Nothing can be evaluated while the browser changes pages.
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
 	if err != nil {
 		return err.Error()
@@ -147,14 +147,14 @@ func (b *browser) until(expression, want string) {
 	})
 }
 
-// arrived waits until a page is shown and its script, which comes last, has run.
+// arrived waits until a page is shown and its script, which runs last, has finished.
 func (b *browser) arrived(at string) {
 	b.Helper()
 	b.until("location.pathname + location.hash", at)
 	b.until("document.querySelector('.mdv-theme').hidden", "false")
 }
 
-// shot keeps a picture where SCREENSHOTS names a directory.
+// shot saves a screenshot if SCREENSHOTS names a directory.
 func (b *browser) shot(name string) {
 	b.Helper()
 	dir := os.Getenv("SCREENSHOTS")
@@ -216,8 +216,8 @@ func TestTheSiteInARealBrowser(t *testing.T) {
 	})
 }
 
-// press presses a key as a keyboard does: chromedp's own key events write the
-// letter, or send the form, even where a page has taken the key.
+// press presses a key as a keyboard does: chromedp's own key events write the letter,
+// or send the form, even if a page has handled the key.
 func (b *browser) press(key, text string) {
 	b.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {

@@ -7,16 +7,14 @@ import (
 	"sync"
 )
 
-// net/http sends an answer through a buffer of a few kilobytes: first the buffer,
-// full with the headers and the beginning of the body, then the rest of the body.
-// For a large page that is a system call, and a wake-up of the client, too many.
-// So while a body is written, its connection holds the first small write back and
-// sends it together with the next.
+// net/http sends an answer through a buffer of a few kilobytes: first the buffer, full
+// with the headers and the beginning of the body, then the rest. For a large page that
+// costs an extra system call and wake-up of the client. So while a body is written, its
+// connection delays the first small write and sends it together with the next.
 
 const mostHeld = 4 << 10
 
-// connection is a connection that can hold a write back. Only the goroutine that
-// answers the request writes.
+// connection can delay a write. Only the goroutine that answers the request writes.
 type connection struct {
 	*net.TCPConn
 	done func()
@@ -45,7 +43,7 @@ func (c *connection) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// release sends what is held, and holds nothing more.
+// release sends the delayed write, and stops delaying.
 func (c *connection) release() error {
 	c.holding = false
 	if len(c.held) == 0 {
@@ -56,7 +54,7 @@ func (c *connection) release() error {
 	return err
 }
 
-// Close closes the connection and makes room for another.
+// Close closes the connection and frees its place.
 func (c *connection) Close() error {
 	err := c.TCPConn.Close()
 	c.done()
@@ -69,13 +67,13 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// connectionOf is the connection of a request; nil if it is not ours.
+// connectionOf returns the connection of a request; nil if it is of another type.
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c
 }
 
-// limited accepts so many connections at once; the rest wait in the kernel.
+// limited limits the number of open connections; the rest wait in the kernel.
 type limited struct {
 	net.Listener
 	places chan struct{}
@@ -87,7 +85,7 @@ func limit(l net.Listener, most int) *limited {
 	return &limited{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
-// Accept waits for a place, and then for a connection.
+// Accept waits for a free place, then for a connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -112,7 +110,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// other is a connection that is not TCP.
+// other is a connection other than TCP.
 type other struct {
 	net.Conn
 	done func()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// connections counts the connections that are open.
+// connections counts open connections.
 type connections struct {
 	mu      sync.Mutex
 	open    int
@@ -37,8 +37,7 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// drained waits until no connection has been open for a moment, but no longer
-// than most.
+// drained waits until no connection has been open for a moment, at most for this time.
 func (c *connections) drained(most time.Duration) {
 	const moment = 200 * time.Millisecond
 	deadline := time.NewTimer(most)

@@ -15,37 +15,36 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// What a content directory may hold. Kubernetes gives a viewer far less; this
-// keeps a directory chosen by mistake from filling the memory.
+// Limits of a content directory. Kubernetes mounts far less; the limits keep a
+// directory chosen by mistake from filling the memory.
 const (
 	mostFiles = 20_000
 	mostBytes = 512 << 20
 )
 
-// snapshot is a directory's files as they were at one time.
+// snapshot holds a directory's files at one time.
 type snapshot struct {
 	files []book.File
 	hash  [sha256.Size]byte
-	// print tells cheaply whether the directory is likely the same.
+	// print cheaply identifies the state of the directory.
 	print [sha256.Size]byte
 }
 
-// errMoved says that the directory changed while it was read.
+// errMoved reports that the directory changed while it was read.
 var errMoved = errors.New("the directory changed while it was read")
 
 // directory reads a content directory.
 //
-// Kubernetes writes a volume beside the old one and then swaps the link ..data,
-// so all files are read from where that link led at the start, and the link is
-// read again at the end. A directory without the link is one that a person edits:
-// what is hidden in it (.git, a text editor's files) is not content, and no link
-// in it leads out of it.
+// Kubernetes writes a volume beside the old one and then swaps the link ..data, so all
+// files are read from the target that the link had at the start, and the link is checked
+// again at the end. A directory without the link is edited by a person: hidden files in
+// it (.git, a text editor's files) are not content, and links must not leave it.
 type directory struct {
 	path   string
 	logger *slog.Logger
 }
 
-// root is where the files are now.
+// root returns the current directory of the files.
 func (d directory) root() (at string, volume bool, err error) {
 	if target, err := os.Readlink(filepath.Join(d.path, "..data")); err == nil {
 		if !filepath.IsAbs(target) {
@@ -57,7 +56,7 @@ func (d directory) root() (at string, volume bool, err error) {
 	return at, false, err
 }
 
-// read reads all files, in one state of the directory.
+// read reads all files in one state of the directory.
 func (d directory) read() (*snapshot, error) {
 	const attempts = 5
 	var err error
@@ -114,8 +113,8 @@ func (d directory) attempt() (*snapshot, error) {
 	return s, nil
 }
 
-// fingerprint is the directory's names, sizes and times; for a volume, which
-// never changes, only where it is.
+// fingerprint returns a hash of the directory's names, sizes and times. A volume never
+// changes, so its location suffices.
 func (d directory) fingerprint() (print [sha256.Size]byte, err error) {
 	at, volume, err := d.root()
 	if err != nil {
@@ -137,7 +136,7 @@ func (d directory) printOf(at string, volume bool) (print [sha256.Size]byte, err
 	return print, err
 }
 
-// walk calls visit for each file, in the order of names.
+// walk calls visit for each file, ordered by name.
 func (d directory) walk(at string, volume bool, visit func(root *os.Root, name string, info fs.FileInfo) error) error {
 	root, err := os.OpenRoot(at)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
 )
 
-// handler answers from whatever site is the current one. Each answer is of one
-// site: it is looked at once, at the start.
+// handler serves the current site. Each answer uses one site, read once at the start.
 type handler struct {
 	site     *atomic.Pointer[site.Site]
 	state    *state
@@ -28,7 +27,7 @@ var (
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		// The client opens its next connection to a viewer that stays.
+		// The client's next connection goes to a viewer that stays.
 		w.Header()["Connection"] = closeConnection
 	}
 	switch h.probe(r.URL.Path) {
@@ -58,7 +57,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.page(w, r, s)
 }
 
-// probe is the name of the probe at a path, at the root or below the base path.
+// probe returns the name of the probe at a path, at the root or below the base path.
 func (h *handler) probe(path string) string {
 	switch {
 	case path == "/healthz" || path == "/readyz":
@@ -97,7 +96,7 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request, s *site.Site) {
 	send(w, r, s.NotFound())
 }
 
-// send writes a resource as the request wants it.
+// send writes a resource in the form that the request accepts.
 func send(w http.ResponseWriter, r *http.Request, res *site.Resource) {
 	e := &res.Plain
 	if res.Gzip.Body.Size() > 0 && acceptsGzip(r.Header["Accept-Encoding"]) {
@@ -117,7 +116,7 @@ func send(w http.ResponseWriter, r *http.Request, res *site.Resource) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// An error is the reader's connection; there is nobody to tell.
+	// An error means a broken connection; nobody can be told.
 	c := connectionOf(r)
 	if c == nil {
 		_, _ = e.Body.WriteTo(w)
@@ -128,7 +127,7 @@ func send(w http.ResponseWriter, r *http.Request, res *site.Resource) {
 	_ = c.release()
 }
 
-// text answers with a line that is no page.
+// text answers with a plain line of text.
 func (h *handler) text(w http.ResponseWriter, r *http.Request, status int, line string) {
 	header := w.Header()
 	site.Secure(header)

@@ -15,19 +15,19 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
 )
 
-// state is what is known about the site, for probes and the log.
+// state is the state of the site for probes and the log.
 type state struct {
 	mu     sync.Mutex
 	loaded time.Time
 	hash   string
 	pages  int
 	failed int
-	// problem is why the newest state of the directory is not the one served.
+	// problem explains why the newest state of the directory is not served.
 	problem string
 	reloads int
 }
 
-// ready says whether there is a site to serve, and what is to be known about it.
+// ready reports whether there is a site to serve, with a detail for the probe.
 func (s *state) ready(stopping bool) (ok bool, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *state) ready(stopping bool) (ok bool, detail string) {
 	return word == "ready", out.String()
 }
 
-// loader keeps the site the same as the directory.
+// loader keeps the site in step with the directory.
 type loader struct {
 	directory directory
 	options   site.Options
@@ -64,8 +64,8 @@ type loader struct {
 	seen bool
 }
 
-// load reads the directory and, if there is something new and good in it, swaps
-// the site. What is worse than what is served is left alone.
+// load reads the directory and swaps the site if the new content is good. Content that
+// is worse than the served one is ignored.
 func (l *loader) load() {
 	started := time.Now()
 	print, err := l.directory.fingerprint()
@@ -96,8 +96,8 @@ func (l *loader) load() {
 	l.swap(s, hex.EncodeToString(snapshot.hash[:8]), time.Since(started))
 }
 
-// worse says why a site must not replace the one that is served: it has fatal
-// problems and that one has none. With nothing to serve, anything is better.
+// worse explains why a site must not replace the current one: it has fatal problems and
+// the current one has none. Without a current site, anything is better.
 func (l *loader) worse(s *site.Site) error {
 	fatal := s.Book.Fatal()
 	old := l.site.Load()
@@ -134,7 +134,7 @@ func (l *loader) swap(s *site.Site, hash string, took time.Duration) {
 	}
 }
 
-// refuse keeps what is served and says why.
+// refuse keeps the current site and records why.
 func (l *loader) refuse(err error) {
 	l.state.mu.Lock()
 	known := l.state.problem == err.Error()
@@ -150,18 +150,18 @@ func (l *loader) refuse(err error) {
 	l.logger.Error("the content is not served", "error", err, "kept", kept)
 }
 
-// accepted says that the directory is as it is served, whatever was in between.
+// accepted records that the directory's content is served.
 func (l *loader) accepted() {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	// The same content that was refused stays refused.
+	// Content that was refused before stays refused.
 	if s := l.site.Load(); s != nil && hex.EncodeToString(l.hash[:8]) == l.state.hash {
 		l.state.problem = ""
 	}
 }
 
-// keep loads the directory, and again whenever it changes, until the context
-// ends. It watches first: a change after the first look is not missed.
+// keep loads the directory whenever it changes, until the context ends. It watches
+// before the first read, so no change is missed.
 func (l *loader) keep(ctx context.Context, rescan time.Duration) error {
 	changes, err := watch(ctx, l.directory.path, l.logger)
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// volume is a directory as Kubernetes writes one: the files in a directory of
-// their own, a link ..data to it that is swapped, links to files through ..data.
+// volume is a directory as Kubernetes writes it: the files in a directory of their own,
+// a link ..data to it that is swapped, and links to files through ..data.
 type volume struct {
 	t    testing.TB
 	path string
@@ -53,7 +53,7 @@ func (v *volume) swap(files map[string]string) {
 	}
 }
 
-// version is a book whose pages all name it.
+// version returns a book whose pages all contain its number.
 func version(n int) map[string]string {
 	text := fmt.Sprintf("# Page\n\nversion-%d %s\n", n, strings.Repeat("filler ", 200))
 	return map[string]string{"README.md": text, "sub/a.md": text, "sub/b.md": text}
@@ -189,7 +189,7 @@ func TestAChangeThatIsNotAnnouncedIsFoundByLooking(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "README.md"), version(1)["README.md"])
 	ready(t, r)
-	// The file may have been found before its text was in it.
+	// The file may have been found while it was still empty.
 	until(t, "its text", func() bool { return served(t, r.url+"/") == "1" })
 }
 

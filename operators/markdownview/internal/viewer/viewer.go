@@ -10,8 +10,8 @@
 //	             │                     ▲
 //	             └─────────────────────┘ SIGTERM
 //
-// While it drains, it is not ready, still answers, and closes each connection
-// with its answer; then it takes no more, finishes what it has begun, and ends.
+// While it drains it is not ready, still answers, and closes each connection with its
+// answer. Then it accepts no more connections, finishes running requests, and ends.
 package viewer
 
 import (
@@ -27,31 +27,30 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
 )
 
-// Options are what a viewer is told.
+// Options configure a viewer.
 type Options struct {
-	// Content is the directory.
+	// Content is the directory to serve.
 	Content string
 	Site    site.Options
-	// Rescan is how often the directory is looked at where no change was seen;
-	// 0 means 30 s.
+	// Rescan is the interval of scans for changes that were not noticed; 0 means 30 s.
 	Rescan time.Duration
-	// Drain is how long to go on taking connections after the end of the context:
-	// as long as it may take every proxy to hear of it. Readers who keep a
-	// connection are sent elsewhere by then, with their next answer.
+	// Drain is how long the viewer keeps accepting connections after the context ends:
+	// every proxy needs to learn of it. Clients with open connections are sent
+	// elsewhere with their next answer.
 	Drain time.Duration
-	// ShutdownGrace is the most time between the end of the context and the end of
+	// ShutdownGrace is the maximum time between the end of the context and the end of
 	// the viewer; 0 means 20 s.
 	ShutdownGrace time.Duration
-	// Loaded is called after each load of a new state; nil means nothing.
+	// Loaded is called after each load of a new state, if not nil.
 	Loaded func()
-	// AccessLog logs each request.
+	// AccessLog enables a log of requests.
 	AccessLog bool
 	// Logger; nil means none.
 	Logger *slog.Logger
 }
 
-// What one client may take. A reader on a slow line gets a page of a megabyte at
-// 150 kbit/s; who is slower than that on purpose is cut off.
+// Limits of one client. At 150 kbit/s a page of a megabyte still arrives; slower
+// clients are cut off.
 const (
 	headerTimeout   = 10 * time.Second
 	writeTimeout    = time.Minute
@@ -62,7 +61,7 @@ const (
 	defaultGrace    = 20 * time.Second
 )
 
-// Viewer serves one directory.
+// Viewer serves one directory as a site.
 type Viewer struct {
 	options  Options
 	site     atomic.Pointer[site.Site]
@@ -72,7 +71,7 @@ type Viewer struct {
 	loader   *loader
 }
 
-// New makes a viewer of a directory; it reads nothing yet.
+// New returns a viewer for a directory. It reads nothing yet.
 func New(o Options) (*Viewer, error) {
 	var err error
 	if o.Site, err = o.Site.Complete(); err != nil {
@@ -99,7 +98,7 @@ func New(o Options) (*Viewer, error) {
 	return v, nil
 }
 
-// Handler is the site's HTTP side.
+// Handler returns the handler for the site's requests.
 func (v *Viewer) Handler() http.Handler { return v.handler }
 
 // Run serves on the listener until the context ends, and closes it.
@@ -133,9 +132,9 @@ func (v *Viewer) Run(ctx context.Context, listener net.Listener) error {
 	return errors.Join(err, <-kept)
 }
 
-// shutdown stops without losing a request. A client that sends on a connection
-// just as it is closed cannot know whether its request was read; so connections
-// are closed with an answer, and only those that stay silent without one.
+// shutdown stops without losing a request. A client that sends on a connection just as
+// it is closed cannot know whether its request was read. So connections are closed with
+// an answer, and only idle ones without.
 func (v *Viewer) shutdown(server *http.Server, open *connections) error {
 	started := time.Now()
 	v.draining.Store(true)

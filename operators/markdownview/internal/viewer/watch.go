@@ -12,22 +12,22 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A change is taken up once the directory has been quiet for this long, or has
-// not been for the longer time: an editor or git writes many files at once.
+// A change is loaded once the directory has been quiet for the first time, or at the
+// latest after the second: an editor or git writes many files at once.
 const (
 	quiet    = 100 * time.Millisecond
 	patience = time.Second
 )
 
-// watch sends when something in the directory has changed. It sees the swap of a
-// volume's ..data because that happens in the directory itself.
+// watch sends when something in the directory has changed. It notices the swap of a
+// volume's ..data, which happens in the directory itself.
 func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", dir, err)
 	}
-	// What a link leads to is watched with all below it; that the link itself
-	// leads elsewhere later is seen by looking.
+	// A link's target is watched with everything below it. A later change of the link
+	// itself is found by a scan.
 	at, err := filepath.EvalSymlinks(dir)
 	if err == nil {
 		err = add(watcher, at)
@@ -47,7 +47,7 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 				return
 			case event := <-watcher.Events:
 				if event.Has(fsnotify.Create) && !strings.HasPrefix(filepath.Base(event.Name), ".") {
-					// A new directory; what is in it already is read anyway.
+					// A new directory. Its files are read anyway.
 					if err := add(watcher, event.Name); err != nil {
 						logger.Debug("not watched", "path", event.Name, "error", err)
 					}
@@ -71,7 +71,7 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 	return changes, nil
 }
 
-// add watches a directory and those below it. Hidden ones hold no content.
+// add watches a directory and its subdirectories. Hidden ones hold no content.
 func add(watcher *fsnotify.Watcher, dir string) error {
 	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		switch {

@@ -72,7 +72,7 @@ func TestKeyboardAloneReachesEverythingAndShowsWhere(t *testing.T) {
 	stops := map[string]bool{}
 	for range 60 {
 		ok(t, tab.Press(kb.Tab))
-		// What tells that an element has the focus: an outline, or it is the page.
+		// An element visibly has the focus if it has an outline, or is the page.
 		const stop = `(() => {
 			const e = document.activeElement;
 			if (!e || e === document.body) return '';

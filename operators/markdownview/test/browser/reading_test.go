@@ -62,10 +62,10 @@ func TestTypingWhatIsNowhereSaysSo(t *testing.T) {
 	expectQuiet(t, tab, book)
 }
 
-// missingPicture is one that a page of the book has and the book has not.
+// missingPicture is an image that a page refers to and the book lacks.
 const missingPicture = "images/missing.png"
 
-// isDark is whether the page is dark as it is painted.
+// isDark evaluates to whether the page is painted dark.
 const isDark = `(() => {
 	const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).map(Number);
 	return r + g + b < 3 * 128;
@@ -128,7 +128,7 @@ func TestWhatAnAuthorWritesNeverRuns(t *testing.T) {
 		for (const element of document.querySelectorAll('main *')) element.dispatchEvent(new Event('focus'));
 		return true;
 	})()`)
-	// Whatever was started has run by the second frame.
+	// Everything has run by the second frame.
 	value[bool](t, tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true), 200))))`)
 	if by := value[string](t, tab, `document.documentElement.dataset.owned || ''`); by != "" {
 		t.Errorf("the author's %s ran", by)
@@ -141,7 +141,7 @@ func TestWhatAnAuthorWritesNeverRuns(t *testing.T) {
 		t.Errorf("the page has %q", found)
 	}
 	for _, problem := range tab.Problems() {
-		// Even a policy that holds should have had nothing to do.
+		// Nothing should even have been blocked by the policy.
 		if !strings.Contains(problem, missingPicture) {
 			t.Error(problem)
 		}

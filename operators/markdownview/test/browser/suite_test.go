@@ -1,6 +1,6 @@
-// Package browser looks at sites as they are served by viewers that are Pods, in
-// a real Chromium: as somebody who clicks, who types, who has a keyboard only,
-// who has a narrow screen or no JavaScript.
+// Package browser tests sites in a real Chromium, served by viewers that are Pods: with
+// mouse and keyboard, with the keyboard only, on a narrow screen, and without
+// JavaScript.
 package browser
 
 import (
@@ -96,7 +96,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// value is that of a JavaScript expression.
+// value evaluates a JavaScript expression.
 func value[T any](t *testing.T, tab *chrome.Tab, expression string) T {
 	t.Helper()
 	v, err := chrome.Evaluate[T](tab, expression)
@@ -106,8 +106,7 @@ func value[T any](t *testing.T, tab *chrome.Tab, expression string) T {
 	return v
 }
 
-// expectQuiet fails if there is anything in the console, or if a request went
-// anywhere but to the site.
+// expectQuiet fails if the console has messages, or if a request left the site.
 func expectQuiet(t *testing.T, tab *chrome.Tab, site string) {
 	t.Helper()
 	if problems := tab.Problems(); len(problems) > 0 {
@@ -128,7 +127,7 @@ func expectNoStrays(t *testing.T, tab *chrome.Tab, site string) {
 	}
 }
 
-// walk visits every page of a site, from each to the next, and has look look.
+// walk visits every page of a site by its next links, and calls look on each.
 func walk(t *testing.T, tab *chrome.Tab, site string, look func(address string)) {
 	t.Helper()
 	ok(t, tab.Visit(site))

@@ -1,5 +1,5 @@
-// Package chrome opens sites in a headless Chromium and writes down what a person
-// would find in its console, and where it sent requests.
+// Package chrome opens sites in a headless Chromium, and records console messages and
+// requests.
 package chrome
 
 import (
@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	// patience is how long anything in the browser may take.
+	// patience bounds every action in the browser.
 	patience = time.Minute
-	// startPatience is how long the browser may take to start.
+	// startPatience bounds the start of the browser.
 	startPatience = 2 * time.Minute
 )
 
-// ErrNotInstalled is that there is no Chromium on this machine.
+// ErrNotInstalled reports that this machine has no Chromium.
 var ErrNotInstalled = errors.New("there is no chromium: install Debian's package of that name")
 
 // Browser is a running Chromium.
@@ -41,13 +41,13 @@ type Browser struct {
 	stop []context.CancelFunc
 }
 
-// Start starts the browser with a window of that size.
+// Start starts the browser with a window of this size.
 func Start(ctx context.Context, width, height int) (*Browser, error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		return nil, ErrNotInstalled
 	}
-	// Scrollbars stay, for they are what a page that is too wide shows.
+	// Scrollbars stay: they reveal a page that is too wide.
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.WindowSize(width, height),
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("force-device-scale-factor", "1"))
@@ -70,7 +70,7 @@ func Start(ctx context.Context, width, height int) (*Browser, error) {
 	return b, nil
 }
 
-// Stop ends the browser.
+// Stop stops the browser.
 func (b *Browser) Stop() {
 	for _, stop := range slices.Backward(b.stop) {
 		stop()
@@ -87,7 +87,7 @@ type Tab struct {
 	requests []string
 }
 
-// Open opens a tab of that size.
+// Open opens a tab of this size.
 func (b *Browser) Open(width, height int64) (*Tab, error) {
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
 	t := &Tab{ctx: ctx, close: cancel}
@@ -111,7 +111,7 @@ func (b *Browser) Open(width, height int64) (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.close() }
 
-// note writes down what matters of an event.
+// note records problems and requests of an event.
 func (t *Tab) note(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,15 +141,15 @@ func (t *Tab) note(event any) {
 	}
 }
 
-// Problems are the errors and warnings of all pages so far: of scripts, of
-// requests and of the policies that pages come with.
+// Problems returns the errors and warnings of all pages so far: from scripts, requests
+// and content policies.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.problems)
 }
 
-// Strays are the requests that went anywhere but to the origin of a site.
+// Strays returns requests that did not go to the origin of a site.
 func (t *Tab) Strays(site string) (strays []string, all int, err error) {
 	home, err := url.Parse(site)
 	if err != nil {
@@ -180,7 +180,7 @@ func (t *Tab) Visit(address string) error {
 	return nil
 }
 
-// Click clicks on the first element that a CSS selector finds.
+// Click clicks on the first element that a CSS selector matches.
 func (t *Tab) Click(selector string) error {
 	if err := t.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
 		return fmt.Errorf("clicking %s: %w", selector, err)
@@ -188,9 +188,9 @@ func (t *Tab) Click(selector string) error {
 	return nil
 }
 
-// Press presses keys, one after the other, wherever the focus is. Names of keys
-// are those of chromedp's package kb. As from a keyboard, a key that the page
-// takes for itself writes nothing; chromedp's own action would write it still.
+// Press presses keys, one after the other, wherever the focus is. Names of keys are
+// those of chromedp's package kb. Like on a keyboard, a key that the page handles
+// writes nothing; chromedp's own action would still write it.
 func (t *Tab) Press(keys string) error {
 	for _, key := range keys {
 		for _, event := range strokes(key) {
@@ -202,7 +202,8 @@ func (t *Tab) Press(keys string) error {
 	return nil
 }
 
-// strokes are the events of a key, with what it writes as part of its first.
+// strokes returns the events of a key. The first one includes the text that the key
+// writes.
 func strokes(key rune) []*input.DispatchKeyEventParams {
 	events := kb.Encode(key)
 	if len(events) == 3 {
@@ -225,7 +226,7 @@ func (t *Tab) Await(expression string) error {
 	})
 }
 
-// Prefer has the system prefer a colour scheme: light or dark.
+// Prefer emulates a system preference for a colour scheme: light or dark.
 func (t *Tab) Prefer(scheme string) error {
 	_, err := chromedp.Call(t.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
@@ -233,21 +234,21 @@ func (t *Tab) Prefer(scheme string) error {
 	return err
 }
 
-// WithoutScripts has pages run none.
+// WithoutScripts disables scripts.
 func (t *Tab) WithoutScripts() error {
 	_, err := chromedp.Call(t.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	return err
 }
 
-// Picture is a PNG of what the tab shows.
+// Picture returns a screenshot of the tab as PNG.
 func (t *Tab) Picture() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.CaptureScreenshot())
 }
 
-// Evaluate is the value of a JavaScript expression in the tab's page; promises
-// are waited for.
+// Evaluate returns the value of a JavaScript expression in the tab's page. It waits for
+// promises.
 func Evaluate[T any](t *Tab, expression string) (T, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()

@@ -51,7 +51,7 @@ func TestMdBookIsRunAsTheTutorialDoes(t *testing.T) {
 	}
 }
 
-// scale does what kubectl scale does; with kubectl where there is one.
+// scale scales a site as kubectl scale does, with kubectl if it is installed.
 func scale(t *testing.T, view *viewv1.MarkdownView, replicas int32) {
 	t.Helper()
 	if kubectl, err := exec.LookPath("kubectl"); err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/rig"
 )
 
-// children are the names of all objects of a site, with their kinds.
+// children returns the kinds and names of all objects of a site.
 func children(ctx context.Context, view *viewv1.MarkdownView) ([]string, error) {
 	var names []string
 	for _, list := range []client.ObjectList{
@@ -46,7 +46,7 @@ func children(ctx context.Context, view *viewv1.MarkdownView) ([]string, error) 
 	return names, nil
 }
 
-// remove deletes a site and waits until nothing is left of it.
+// remove deletes a site and waits until nothing of it is left.
 func remove(ctx context.Context, view *viewv1.MarkdownView) error {
 	if err := world.Delete(ctx, view); client.IgnoreNotFound(err) != nil {
 		return err
@@ -82,7 +82,7 @@ func TestDeletionRemovesEveryChildAndEveryProcess(t *testing.T) {
 	await(t, "the processes to end", func(context.Context) error { return countViewers(title, 0) })
 }
 
-// viewersOf are the processes of viewers of a site that has this title.
+// viewersOf returns the viewer processes of the site with this title.
 func viewersOf(t *testing.T, title string) []string {
 	t.Helper()
 	return must[[]string](t)(world.Plane.Descendants("--title=" + title))

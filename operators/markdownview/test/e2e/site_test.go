@@ -16,7 +16,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// pixel is the smallest PNG there is.
+// pixel is the smallest PNG.
 var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89" +
 	"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82")
 
@@ -28,7 +28,7 @@ var guide = map[string]string{
 	"install/grüße.md": "# Grüße\n\nAus der Ferne.\n",
 }
 
-// elements are the elements of a page of that name.
+// elements returns the elements of a page with this name.
 func elements(t *testing.T, p page, name string) (found []*html.Node) {
 	t.Helper()
 	root := must[*html.Node](t)(html.Parse(bytes.NewReader(p.text)))
@@ -59,7 +59,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// linkTo follows the link of a page with that text.
+// linkTo follows the link with this text.
 func linkTo(t *testing.T, at string, p page, words string) (string, page) {
 	t.Helper()
 	for _, a := range elements(t, p, "a") {
@@ -73,7 +73,7 @@ func linkTo(t *testing.T, at string, p page, words string) (string, page) {
 	return "", page{}
 }
 
-// What no test of the tutorial does; defect 24.
+// The tutorial has no such test; defect 24.
 func TestPagesAreRenderedFromOneResource(t *testing.T) {
 	view := newView(t, viewv1.MarkdownViewSpec{
 		Replicas: new(int32(2)), Markdowns: guide, BinaryAssets: map[string][]byte{"images/pixel.png": pixel},

@@ -1,8 +1,8 @@
-// Package e2e has the operator as it is shipped make sites, in a Kubernetes whose
-// Pods are processes, and reads them as anybody does.
+// Package e2e runs the operator as it is shipped, in a Kubernetes whose Pods are
+// processes, and reads its sites as users do.
 //
 // The programs are those of make build, here and in the root of the repository,
-// or what KOBOSHI, MANAGER and VIEWER name.
+// or those that KOBOSHI, MANAGER and VIEWER name.
 package e2e
 
 import (
@@ -26,17 +26,17 @@ import (
 )
 
 const (
-	// patience is how long anything may take on a busy machine.
+	// patience bounds every step, for a busy machine.
 	patience = 2 * time.Minute
-	// brokenImage ends as soon as it is started.
+	// brokenImage exits at once.
 	brokenImage = "rig.example/broken:1"
 	mdBookImage = "rig.example/mdbook:1"
 )
 
-// world is what all tests share. They take turns.
+// world is shared by all tests, which run one after the other.
 var world *rig.Rig
 
-// realMdBook tells whether mdBook itself is run, and not its stand-in.
+// realMdBook reports whether mdBook itself is used, rather than its stand-in.
 var realMdBook bool
 
 func TestMain(m *testing.M) {
@@ -73,7 +73,7 @@ func suite(m *testing.M) error {
 	})
 }
 
-// findMdBook is mdBook if it is installed, else a program that says how it was
+// findMdBook returns mdBook if it is installed, else a stand-in that reports how it was
 // started.
 func findMdBook(dir string) (string, error) {
 	if path, err := exec.LookPath("mdbook"); err == nil {
@@ -89,7 +89,7 @@ func findMdBook(dir string) (string, error) {
 	return path, nil
 }
 
-// must is for what has to go well before the test begins to matter.
+// must unwraps the result of a setup step, and fails the test on an error.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -100,8 +100,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// newView is a site of a namespace of its own, not yet made. What is left of it
-// at the end of the test is deleted.
+// newView returns a site in a namespace of its own, not yet created. What is left at
+// the end of the test is deleted.
 func newView(t *testing.T, spec viewv1.MarkdownViewSpec) *viewv1.MarkdownView {
 	t.Helper()
 	ns := must[string](t)(world.Namespace(t.Context()))
@@ -116,7 +116,7 @@ func newView(t *testing.T, spec viewv1.MarkdownViewSpec) *viewv1.MarkdownView {
 	return view
 }
 
-// publish makes the site and waits until it is served; it returns where.
+// publish creates the site, waits until it is served, and returns its address.
 func publish(t *testing.T, view *viewv1.MarkdownView) string {
 	t.Helper()
 	begin := time.Now()
@@ -129,7 +129,7 @@ func publish(t *testing.T, view *viewv1.MarkdownView) string {
 	return site
 }
 
-// awaitServing waits until all viewers serve what the spec says.
+// awaitServing waits until all viewers serve the spec.
 func awaitServing(t *testing.T, view *viewv1.MarkdownView) {
 	t.Helper()
 	await(t, view.Name+" to serve its spec", func(ctx context.Context) error { return world.Serving(ctx, view) })
@@ -150,7 +150,7 @@ func edit(t *testing.T, view *viewv1.MarkdownView, change func(*viewv1.MarkdownV
 	}
 }
 
-// page is what is at an address.
+// page is the answer at an address.
 type page struct {
 	status int
 	header http.Header
@@ -164,7 +164,7 @@ func read(ctx context.Context, url string) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	// Each reader comes anew, so that it does not stay with a viewer it knows.
+	// Each request uses a new connection, so that it does not stay with one viewer.
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -180,7 +180,7 @@ func get(t *testing.T, url string) page {
 	return must[page](t)(read(t.Context(), url))
 }
 
-// expectEdition fails unless a site's home page is of an edition.
+// expectEdition fails unless a site's home page belongs to an edition.
 func expectEdition(t *testing.T, site string, want int) {
 	t.Helper()
 	got, err := readers.EditionOf(get(t, site).text)

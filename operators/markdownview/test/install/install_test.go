@@ -1,4 +1,4 @@
-// Package install tests that the parts of config/ fit each other and the program.
+// Package install tests that the parts of config/ fit together and fit the program.
 package install
 
 import (
@@ -24,10 +24,10 @@ const (
 	namespace = "markdownview-system"
 )
 
-// objects are those of a kustomization, as YAML, by kind and name.
+// objects holds the YAML of a kustomization by kind and name.
 type objects map[string][]byte
 
-// built is what a kustomization of config/ makes, with components on top.
+// built builds a kustomization of config/ with components on top.
 func built(t *testing.T, resource string, components ...string) objects {
 	t.Helper()
 	koboshi := os.Getenv("KOBOSHI")
@@ -145,7 +145,7 @@ func TestEveryBindingIsOfARoleThatExists(t *testing.T) {
 				t.Errorf("%s: %s is of %s %s, which is not there", name, key, b.RoleRef.Kind, b.RoleRef.Name)
 			}
 			for _, s := range b.Subjects {
-				// That of Prometheus is not ours.
+				// The account of Prometheus is not ours.
 				if s.Namespace == namespace && in[s.Kind+"/"+s.Name] == nil || s.Namespace != namespace && s.Namespace != "monitoring" {
 					t.Errorf("%s: %s is for %s/%s, which is not there", name, key, s.Namespace, s.Name)
 				}
@@ -161,7 +161,7 @@ func TestWithNamespacesTheManagerWatchesThoseThatItHasRightsIn(t *testing.T) {
 	}
 	watched := get[rbacv1.RoleBinding](t, in, "RoleBinding/markdownview-manager-rolebinding").Namespace
 	args := get[appsv1.Deployment](t, in, "Deployment/markdownview-controller-manager").Spec.Template.Spec.Containers[0].Args
-	if want := "--watch-namespaces=" + watched; !slices.Contains(args, want) {
+	if want := "--namespaces=" + watched; !slices.Contains(args, want) {
 		t.Errorf("no %s in %v", want, args)
 	}
 }
@@ -223,7 +223,8 @@ func TestTheWebhooksAreAskedWhereTheManagerAnswers(t *testing.T) {
 	mounted(t, get[appsv1.Deployment](t, in, "Deployment/markdownview-controller-manager"), certificate.Spec.SecretName)
 }
 
-// mounted checks that the manager looks for its certificate where the Secret is.
+// mounted checks that the manager looks for its certificate where the Secret is
+// mounted.
 func mounted(t *testing.T, d appsv1.Deployment, secret string) {
 	t.Helper()
 	pod := d.Spec.Template.Spec

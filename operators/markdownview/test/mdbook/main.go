@@ -1,6 +1,5 @@
-// Command mdbook stands in for mdBook where there is none. It is a program of
-// the tests that says how it was started and what it finds, and judges nothing:
-// what mdBook would do of it is not shown.
+// Command mdbook stands in for mdBook in tests. It reports how it was started and which
+// files it finds. It does not show how mdBook would behave.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Seen is what is answered to every request.
+// Seen is the answer to every request.
 type Seen struct {
 	Args     []string          `json:"args"`
 	Dir      string            `json:"dir"`
@@ -54,7 +53,7 @@ func look() (Seen, error) {
 	}
 	seen.ReadOnly = errors.Is(os.WriteFile("src/new.md", nil, 0o600), syscall.EROFS)
 	seen.Writable = os.WriteFile("book.html", nil, 0o600) == nil
-	// A volume keeps its files in a directory that this link leads to.
+	// The files of a volume are in the directory that this link leads to.
 	src := os.DirFS(filepath.Join("src", "..data"))
 	err = fs.WalkDir(src, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

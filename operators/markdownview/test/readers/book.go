@@ -1,6 +1,5 @@
-// Package readers makes books whose every piece says which edition it is of, and
-// reads a site as several people at once do, to find who fails and who sees two
-// editions at the same time.
+// Package readers makes books in which every piece names its edition, and reads a site
+// like several people at once, to find failures and mixtures of editions.
 package readers
 
 import (
@@ -9,16 +8,16 @@ import (
 	"strconv"
 )
 
-// Asset is the path of a file of each book that is no page.
+// Asset is the path of a file in each book that is not a page.
 const Asset = "files/notes.txt"
 
 var markAt = regexp.MustCompile(`edition-(\d+)-x`)
 
-// Mark is what all pieces of an edition have in their text.
+// Mark returns the text that all pieces of an edition contain.
 func Mark(edition int) string { return fmt.Sprintf("edition-%d-x", edition) }
 
-// Book is an edition of a book of so many pages: each page and the navigation
-// bear the mark, and with them the title and the search index.
+// Book returns an edition of a book with this number of pages. Each page and the
+// navigation contain the mark, and thus also the title and the search index.
 func Book(edition, pages int) map[string]string {
 	mark := Mark(edition)
 	summary := fmt.Sprintf("# Book %s\n\n[Welcome %s](README.md)\n\n", mark, mark)
@@ -35,7 +34,8 @@ func Book(edition, pages int) map[string]string {
 	return files
 }
 
-// EditionOf is the edition a text is of. A text of none or of two is an error.
+// EditionOf returns the edition of a text. A text without an edition, or with two, is
+// an error.
 func EditionOf(text []byte) (int, error) {
 	edition := -1
 	for _, found := range markAt.FindAllSubmatch(text, -1) {

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// each is how many readers there are of each kind.
+	// each is the number of readers of each kind.
 	each = 2
-	// pause is between two requests of one reader: the readers should notice
-	// every moment of an edit and leave room for it to happen.
+	// pause is the time between two requests of one reader: short enough to notice
+	// every moment of an edit, and long enough to let it happen.
 	pause = 5 * time.Millisecond
 	// patience is how long a reader waits for an answer.
 	patience = 15 * time.Second
-	// ofBrowser is how many connections browsers have to one host.
+	// ofBrowser is the number of connections that browsers open to one host.
 	ofBrowser = 6
-	// mostTold bounds what is kept of failures.
+	// mostTold limits the recorded failures.
 	mostTold = 20
 )
 
@@ -30,30 +30,29 @@ var (
 	indexAt = regexp.MustCompile(`data-mdv-index="([^"]+)"`)
 )
 
-// Report is what the readers met.
+// Report holds the readers' observations.
 type Report struct {
-	// Requests is how many were made, and Failed how many of them had no answer
-	// or one that is no success.
+	// Requests counts requests, and Failed those without a successful answer.
 	Requests, Failed int
-	// Mixed counts answers with marks of two editions, and those of an older
-	// edition than the same reader had seen before.
+	// Mixed counts answers with marks of two editions, or of an older edition than the
+	// same reader had seen.
 	Mixed int
-	// Returned counts the pages of an older edition that a reader with several
-	// connections met: such a reader may have kept one to an old viewer.
+	// Returned counts pages of an older edition seen by a reader with several
+	// connections, which may have kept one to an old viewer.
 	Returned int
-	// Newest is the newest edition that each reader has seen.
+	// Newest is the newest edition seen by each reader.
 	Newest []int
-	// Told is what is known of the first that failed or were mixed.
+	// Told describes the first failed or mixed answers.
 	Told []string
 }
 
-// Crowd are readers of a site who go from each page to the next, over and over,
-// and look at the search index and an asset in between. Some keep their one
-// connection; others make a new one for each request; one has several, as a
-// browser has, and gets a page and what belongs to it at the same time.
+// Crowd is a group of readers who go from page to page repeatedly, and request the
+// search index and an asset in between. Some keep one connection; some open a new one
+// for each request; one has several, as a browser has, and requests a page together
+// with what it needs.
 //
-// A request that meets the end of a kept connection before any answer is made
-// again on a new one, as browsers do; see net/http.Transport.
+// If a kept connection ends before any answer, the request is repeated on a new one, as
+// browsers do; see net/http.Transport.
 type Crowd struct {
 	stop    context.CancelFunc
 	readers sync.WaitGroup
@@ -62,7 +61,7 @@ type Crowd struct {
 	report Report
 }
 
-// Gather has the readers begin.
+// Gather starts the readers.
 func Gather(ctx context.Context, site string) (*Crowd, error) {
 	base, err := url.Parse(site)
 	if err != nil {
@@ -84,14 +83,14 @@ func Gather(ctx context.Context, site string) (*Crowd, error) {
 	return c, nil
 }
 
-// Disperse has the readers end, and tells what they met.
+// Disperse stops the readers and returns their observations.
 func (c *Crowd) Disperse() Report {
 	c.stop()
 	c.readers.Wait()
 	return c.Report()
 }
 
-// Report tells what the readers met so far.
+// Report returns the observations so far.
 func (c *Crowd) Report() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +99,7 @@ func (c *Crowd) Report() Report {
 	return r
 }
 
-// reader is one of them.
+// reader is one reader of a crowd.
 type reader struct {
 	crowd    *Crowd
 	base     *url.URL
@@ -111,8 +110,7 @@ type reader struct {
 	newest   int
 }
 
-// read goes on until the context ends. What is still to be read is what the last
-// page led to.
+// read reads until the context ends. It follows the links of the last page.
 func (r *reader) read(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
 	tick := time.NewTicker(pause)
@@ -146,14 +144,14 @@ func (r *reader) read(ctx context.Context) {
 	}
 }
 
-// answer is what a request led to.
+// answer is the result of a request.
 type answer struct {
 	at   *url.URL
 	text []byte
 	err  error
 }
 
-// from is where a page leads.
+// from returns the links of a page.
 func (r *reader) from(at *url.URL, page []byte, n int) (all []*url.URL) {
 	follow := func(address string) {
 		if u, err := at.Parse(address); err == nil {
@@ -193,8 +191,8 @@ func (r *reader) request(ctx context.Context, at *url.URL) ([]byte, error) {
 	return text, err
 }
 
-// note counts an answer. Requests that were made at the same time are not older
-// than one another: before is the newest edition from before them.
+// note records an answer. Simultaneous requests have no order: before is the newest
+// edition from before them.
 func (r *reader) note(a answer, before int) {
 	c := r.crowd
 	c.mu.Lock()

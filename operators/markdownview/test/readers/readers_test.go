@@ -33,7 +33,7 @@ func TestAllFilesOfABookHaveItsMark(t *testing.T) {
 	}
 }
 
-// served is a site that answers each request as next says.
+// crowdAt reads a site that answers each request as next says.
 func crowdAt(t *testing.T, next func(n int) (status, edition int)) Report {
 	t.Helper()
 	var count atomic.Int64

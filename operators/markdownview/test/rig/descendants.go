@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// stat are the fields of /proc/PID/stat after the name, which may contain
-// anything: the state, the parent and more; see proc(5).
+// stat returns the fields of /proc/PID/stat after the name, which may contain anything:
+// the state, the parent and more; see proc(5).
 func stat(dir string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -22,7 +22,7 @@ func stat(dir string) ([]string, error) {
 	return fields, nil
 }
 
-// Descendants are the command lines of all processes below the program whose
+// Descendants returns the command lines of all processes below the program whose
 // arguments include arg.
 func (p *Process) Descendants(arg string) ([]string, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -10,7 +10,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// Files gives a site the files of a folder, but for Go's.
+// Files returns a spec with the files of a folder, except Go's.
 func Files(folder string) (viewv1.MarkdownViewSpec, error) {
 	spec := viewv1.MarkdownViewSpec{Markdowns: map[string]string{}, BinaryAssets: map[string][]byte{}}
 	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -34,7 +34,7 @@ func Files(folder string) (viewv1.MarkdownViewSpec, error) {
 	return spec, nil
 }
 
-// Guide is the site that the repository's own handbook is.
+// Guide returns a spec with the repository's own handbook.
 func Guide() (viewv1.MarkdownViewSpec, error) {
 	folder, err := FromRoot("..", "..", "docs", "guide")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// StartManager starts the manager; the one before has to have ended.
+// StartManager starts the manager. The previous one must have ended.
 func (r *Rig) StartManager(ctx context.Context) error {
 	program, err := Program("MANAGER", "bin", "manager")
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *Rig) StartManager(ctx context.Context) error {
 	})
 }
 
-// ok tells why a URL does not answer with success; nil if it does.
+// ok returns an error unless a URL answers with success.
 func ok(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -58,7 +58,7 @@ func ok(ctx context.Context, url string) error {
 	return nil
 }
 
-// freeAddress is a loopback address that nobody listens on right now.
+// freeAddress returns an unused loopback address.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// startPlane starts a Kubernetes of its own.
+// startPlane starts a control plane.
 func (r *Rig) startPlane(ctx context.Context) error {
 	koboshi, err := Program("KOBOSHI", "..", "..", "bin", "koboshi")
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *Rig) startPlane(ctx context.Context) error {
 	r.Kubeconfig = filepath.Join(r.dir, "kubeconfig")
 	args := []string{
 		"up", "--profile", "full", "--ephemeral", "--die-with-parent", "--nodes", strconv.Itoa(max(1, r.options.Nodes)),
-		// The default has addresses for 254 Services.
+		// The default range has addresses for 254 Services.
 		"--kube-apiserver-arg=service-cluster-ip-range=10.0.0.0/16",
 		"--ready-file", ready, "--kubeconfig", r.Kubeconfig,
 	}
@@ -48,7 +48,7 @@ func (r *Rig) startPlane(ctx context.Context) error {
 	return r.connect()
 }
 
-// programs are the flags that name them.
+// programs returns the flags that name the programs.
 func (r *Rig) programs() ([]string, error) {
 	if r.options.Simulated {
 		return nil, nil
@@ -84,8 +84,7 @@ func (r *Rig) connect() error {
 	return nil
 }
 
-// install makes MarkdownViews known, and has the API server ask the webhooks of
-// the manager to come.
+// install installs the CRD, and the webhooks of the manager that is started later.
 func (r *Rig) install(ctx context.Context) error {
 	crds, err := FromRoot("config", "crd", "bases")
 	if err != nil {
@@ -103,13 +102,13 @@ func (r *Rig) install(ctx context.Context) error {
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// Address waits until a site can be reached, and says where: as the plane says
-// it, in an Event of the Service.
+// Address waits until a site can be reached, and returns the address from the plane's
+// Event for the Service.
 func (r *Rig) Address(ctx context.Context, limit time.Duration, view *viewv1.MarkdownView) (address string, err error) {
 	return r.ServiceAddress(ctx, limit, view.Namespace, "viewer-"+view.Name)
 }
 
-// ServiceAddress is that of any Service.
+// ServiceAddress is like Address, for any Service.
 func (r *Rig) ServiceAddress(ctx context.Context, limit time.Duration, namespace, name string) (address string, err error) {
 	err = Await(ctx, limit, "an address of Service "+name, func(ctx context.Context) error {
 		var service corev1.Service

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// stopGrace is how long a program may take to end when it is told to.
+	// stopGrace is how long a program may take to end after a signal.
 	stopGrace = 20 * time.Second
-	// logTail is how much of a log is shown when its program failed.
+	// logTail is the number of bytes of a failed program's log that are shown.
 	logTail = 4000
 )
 
-// Process is a program that runs.
+// Process is a running program.
 type Process struct {
 	// PID of the process.
 	PID int
@@ -32,8 +32,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// run starts a program, with its output appended to a file of that name. It
-// ends with this process at the latest.
+// run starts a program, and appends its output to a file of that name. It ends with
+// this process at the latest.
 func (r *Rig) run(name, program string, env []string, args ...string) (*Process, error) {
 	p := &Process{name: name, Log: filepath.Join(r.dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -56,16 +56,16 @@ func (r *Rig) run(name, program string, env []string, args ...string) (*Process,
 	return p, nil
 }
 
-// Ended is closed when the program has ended.
+// Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Kill ends the program at once, and waits until it has.
+// Kill kills the program and waits for its end.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
 }
 
-// Stop asks the program to end, and ends it after the time it is given.
+// Stop asks the program to end, and kills it after a while.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
@@ -75,7 +75,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// failure is an end that nobody asked for.
+// failure returns an error if the program ended unasked.
 func (p *Process) failure() error {
 	return fmt.Errorf("%s ended: %v; the end of its output:\n%s", p.name, p.cmd.ProcessState, p.tail())
 }
@@ -85,7 +85,7 @@ func (p *Process) tail() string {
 	return strings.TrimSpace(string(text[max(0, len(text)-logTail):]))
 }
 
-// ready waits until a program that was just started is.
+// ready waits until a started program is ready.
 func (p *Process) ready(ctx context.Context, log io.Writer, is func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,7 +111,7 @@ func (p *Process) ready(ctx context.Context, log io.Writer, is func(context.Cont
 	return err
 }
 
-// exists is the condition that a file is there.
+// exists returns a condition that holds when a file exists.
 func exists(path string) func(context.Context) error {
 	return func(context.Context) error {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {

@@ -4,5 +4,5 @@ package rig
 
 import "syscall"
 
-// attributes need Linux, as do Pods that are processes.
+// attributes are empty: the feature needs Linux, as do Pods that are processes.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -1,9 +1,9 @@
-// Package rig brings up what a site is made by: a control plane whose Pods are
-// processes, the operator's definition and webhooks, and its manager, each a
-// program of its own. Tests, the bench and the screenshot stand on it.
+// Package rig starts what sites need: a control plane whose Pods are processes, the
+// operator's CRD and webhooks, and its manager, each as a program of its own. Tests,
+// the bench and the screenshot use it.
 //
 // The programs are those of make build, here and in the root of the repository,
-// or what KOBOSHI, MANAGER and VIEWER name.
+// or those that KOBOSHI, MANAGER and VIEWER name.
 package rig
 
 import (
@@ -24,37 +24,37 @@ import (
 )
 
 const (
-	// Image is what viewers run.
+	// Image is the image of viewers.
 	Image = "rig.example/viewer:1"
-	// startLimit bounds how long each program may take to be ready.
+	// startLimit bounds the start of each program.
 	startLimit = 2 * time.Minute
-	// look is how often a condition is looked at.
+	// look is the polling interval of conditions.
 	look = 50 * time.Millisecond
 )
 
-// Options say what is brought up. The zero value is a plane on which viewers
-// run, and a manager.
+// Options configure the rig. The zero value is a plane on which viewers run, and a
+// manager.
 type Options struct {
-	// Programs are the images that stand for programs, beside Image.
+	// Programs maps further images to programs, beside Image.
 	Programs map[string]string
-	// Simulated has all Pods simulated, and nothing reachable.
+	// Simulated makes all Pods simulated, and nothing reachable.
 	Simulated bool
-	// Nodes is how many simulated nodes there are; 0 means one.
+	// Nodes is the number of simulated nodes; 0 means one.
 	Nodes int
-	// ManagerArgs are further flags of the manager. Those given last win.
+	// ManagerArgs holds further flags of the manager. Later ones win.
 	ManagerArgs []string
-	// Log is told what the programs said when they fail to start, and where their
-	// logs are; nil means nowhere.
+	// Log receives the output of programs that fail to start, and the location of their
+	// logs; nil discards it.
 	Log io.Writer
 }
 
-// Rig is what was brought up.
+// Rig is a running rig.
 type Rig struct {
 	client.WithWatch
 	Config     *rest.Config
 	Kubeconfig string
 	Plane      *Process
-	// Manager is the running one, or the last.
+	// Manager is the running manager, or the last one.
 	Manager *Process
 	// Metrics is the URL of the manager's metrics.
 	Metrics string
@@ -65,8 +65,8 @@ type Rig struct {
 	health   string
 }
 
-// With brings everything up, has it used, and leaves no program behind. After an
-// error the programs' logs are kept.
+// With starts everything, calls use, and stops all programs. After an error the
+// programs' logs are kept.
 func With(ctx context.Context, o Options, use func(*Rig) error) (err error) {
 	r := &Rig{options: o}
 	if r.dir, err = os.MkdirTemp("", "markdownview-rig-"); err != nil {
@@ -96,7 +96,7 @@ func (r *Rig) start(ctx context.Context) error {
 	return r.StartManager(ctx)
 }
 
-// stop ends all programs.
+// stop stops all programs.
 func (r *Rig) stop() {
 	for _, p := range []*Process{r.Manager, r.Plane} {
 		if p != nil {
@@ -105,7 +105,7 @@ func (r *Rig) stop() {
 	}
 }
 
-// root is the folder of this module, seen from anywhere below it.
+// root returns the folder of this module, from anywhere below it.
 func root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -122,14 +122,14 @@ func root() (string, error) {
 	}
 }
 
-// FromRoot is a path in this module.
+// FromRoot returns a path in this module.
 func FromRoot(path ...string) (string, error) {
 	dir, err := root()
 	return filepath.Join(append([]string{dir}, path...)...), err
 }
 
-// Program is the path of a built program: what the environment variable names,
-// or the one at path. Both are seen from the module's folder.
+// Program returns the path of a built program: the value of the environment variable,
+// or else the one at path. Both are relative to the module's folder.
 func Program(variable string, path ...string) (string, error) {
 	name := os.Getenv(variable)
 	if name == "" {
@@ -147,8 +147,8 @@ func Program(variable string, path ...string) (string, error) {
 	return name, nil
 }
 
-// Await waits until a condition holds. What it says of the reason why it does
-// not is part of the error when time is up.
+// Await waits until a condition holds. Its last error becomes part of the error when
+// time is up.
 func Await(ctx context.Context, limit time.Duration, what string, holds func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, look, limit, true, func(ctx context.Context) (bool, error) {
@@ -168,7 +168,7 @@ func Await(ctx context.Context, limit time.Duration, what string, holds func(con
 	}
 }
 
-// Namespace makes one.
+// Namespace creates a namespace.
 func (r *Rig) Namespace(ctx context.Context) (string, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "mdv-"}}
 	if err := r.Create(ctx, ns); err != nil {
@@ -177,8 +177,8 @@ func (r *Rig) Namespace(ctx context.Context) (string, error) {
 	return ns.Name, nil
 }
 
-// Save writes an object that is changed by change, however often others write it
-// or the webhooks are away for a moment.
+// Save applies change to an object and writes it. It retries conflicts and short
+// outages of the webhooks.
 func Save[T client.Object](ctx context.Context, r *Rig, limit time.Duration, object T, change func(T)) error {
 	key := client.ObjectKeyFromObject(object)
 	return Await(ctx, limit, "the change of "+key.String(), func(ctx context.Context) error {
@@ -190,7 +190,8 @@ func Save[T client.Object](ctx context.Context, r *Rig, limit time.Duration, obj
 	})
 }
 
-// Serving tells why a site does not serve what its spec says; nil if it does.
+// Serving returns an error that explains why a site does not serve its spec; nil if it
+// does.
 func (r *Rig) Serving(ctx context.Context, view *viewv1.MarkdownView) error {
 	if err := r.Get(ctx, client.ObjectKeyFromObject(view), view); err != nil {
 		return err

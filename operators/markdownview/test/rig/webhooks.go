@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// webhooks are where the manager answers the API server's questions: at a URL,
-// for the manager is no Pod and has no Service.
+// webhooks configure the API server to call the manager at a URL, since the manager is
+// not a Pod and has no Service.
 type webhooks struct {
 	dir  string // of tls.crt and tls.key
 	port int
@@ -53,7 +53,7 @@ func newWebhooks(dir string) (*webhooks, error) {
 	return w, nil
 }
 
-// certify makes a certificate that is its own authority.
+// certify creates a certificate that is its own authority.
 func (w *webhooks) certify() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *webhooks) certify() error {
 	)
 }
 
-// install creates the configurations as they are shipped, but for the address.
+// install creates the shipped configurations, with another address.
 func (w *webhooks) install(ctx context.Context, c client.Client) error {
 	path, err := FromRoot("config", "webhook", "manifests.yaml")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command screenshot makes a picture of the home page of the repository's
-// handbook, as a MarkdownView serves it.
+// Command screenshot takes a picture of the home page of the repository's handbook, as
+// served by a MarkdownView.
 package main
 
 import (

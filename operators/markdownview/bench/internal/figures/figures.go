@@ -1,5 +1,5 @@
-// Package figures turns what was measured into the numbers that are reported,
-// and says under which conditions it was.
+// Package figures computes the reported numbers, and records the conditions of a
+// measurement.
 package figures
 
 import (
@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Conditions are what a figure depends on beside the program that is measured.
+// Conditions hold what a measurement depends on, apart from the program.
 type Conditions struct {
 	Date     time.Time `json:"date"`
 	CPUs     int       `json:"cpus"`
 	Platform string    `json:"platform"`
 	Go       string    `json:"go"`
-	// Load is the load average over a minute, when the measurement began and
-	// when it ended; -1 where that is not known.
+	// Load is the load average over a minute at the beginning and the end of the
+	// measurement; -1 if unknown.
 	Load [2]float64 `json:"load"`
 }
 
-// Now are the conditions at the beginning of a measurement.
+// Now returns the conditions at the beginning of a measurement.
 func Now() Conditions {
 	return Conditions{
 		Date: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(),
@@ -31,10 +31,10 @@ func Now() Conditions {
 	}
 }
 
-// End notes those at the end.
+// End records the conditions at the end.
 func (c *Conditions) End() { c.Load[1] = load() }
 
-// String is one line.
+// String formats the conditions as one line.
 func (c *Conditions) String() string {
 	return fmt.Sprintf("%d CPUs, %s, %s; load average %.1f before, %.1f after",
 		c.CPUs, c.Platform, c.Go, c.Load[0], c.Load[1])
@@ -52,7 +52,7 @@ func load() float64 {
 	return load
 }
 
-// Summary is what several measurements of one thing say.
+// Summary summarises several measurements of one thing.
 type Summary struct {
 	Median float64   `json:"median"`
 	Least  float64   `json:"least"`
@@ -60,14 +60,14 @@ type Summary struct {
 	All    []float64 `json:"all"`
 }
 
-// Summarize takes at least one measurement.
+// Summarize needs at least one measurement.
 func Summarize(all []float64) Summary {
 	sorted := slices.Sorted(slices.Values(all))
 	n := len(sorted)
 	return Summary{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Least: sorted[0], Most: sorted[n-1], All: all}
 }
 
-// Verdict compares with what is to be shown.
+// Verdict compares a value with its limit.
 func Verdict(is, atMost float64) string {
 	if is <= atMost {
 		return "met"
@@ -75,7 +75,7 @@ func Verdict(is, atMost float64) string {
 	return "MISSED"
 }
 
-// Write writes a report as JSON; an empty path means nowhere.
+// Write writes a report as JSON; an empty path means that it is not written.
 func Write(path string, report any) error {
 	if path == "" {
 		return nil

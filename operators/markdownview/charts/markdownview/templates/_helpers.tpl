@@ -1,4 +1,4 @@
-{{/* What all names begin with. */}}
+{{/* The prefix of all names. */}}
 {{- define "markdownview.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -44,6 +44,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
+{{/* The namespaces to watch, as a list. watchNamespaces is the old name. */}}
+{{- define "markdownview.namespaces" -}}
+{{- if and .Values.namespaces .Values.watchNamespaces -}}
+{{- fail "set namespaces only: watchNamespaces is its old name" -}}
+{{- end -}}
+{{- .Values.namespaces | default .Values.watchNamespaces | default list | toYaml -}}
+{{- end -}}
+
 {{- define "markdownview.podSecurityContext" -}}
 runAsNonRoot: true
 seccompProfile:
@@ -59,7 +67,7 @@ capabilities:
 {{- end -}}
 
 {{/* The name of the Secret with a certificate. cert-manager and the chart do not
-     share one: neither would let go of it for the other. */}}
+     share one: neither would hand it over. */}}
 {{- define "markdownview.certSecret" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}
 {{ include "markdownview.fullname" $root }}-{{ $what }}-{{ ternary "server-cert" "self-signed" $root.Values.certManager.enabled }}

@@ -7,6 +7,6 @@
     const chosen = localStorage.getItem('mdv-theme');
     if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen;
   } catch {
-    // Storage may be forbidden; then there is no choice to remember.
+    // Storage may be forbidden. Then no choice can be remembered.
   }
 })();

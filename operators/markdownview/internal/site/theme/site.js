@@ -1,6 +1,5 @@
-// What the pages can do beyond being read: choosing a theme, searching while
-// typing, turning pages with the arrow keys. All of it is an addition; without
-// this file the site has the same pages, links and search.
+// Optional features of pages: choosing a theme, searching while typing, turning pages
+// with the arrow keys. Without this file the site has the same pages, links and search.
 (() => {
   'use strict';
   const root = document.documentElement;
@@ -12,6 +11,8 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
+  // The texts of the site's language, see words.go.
+  const texts = JSON.parse(one('.mdv-search').dataset.mdvWords);
 
   // ---- theme
   const theme = one('.mdv-theme');
@@ -20,7 +21,7 @@
   const shown = () => root.dataset.theme || unchosen();
   const tellTheme = () => theme.setAttribute('aria-pressed', String(shown() === 'dark'));
   const choose = (name) => {
-    // A choice that is what one would see anyway is none: who goes back to it
+    // Choosing what the reader would see anyway removes the choice: the page then
     // follows the system again.
     const choice = name === unchosen() ? null : name;
     if (choice || root.dataset.default) root.dataset.theme = name;
@@ -29,7 +30,7 @@
       if (choice) localStorage.setItem('mdv-theme', choice);
       else localStorage.removeItem('mdv-theme');
     } catch {
-      // The choice then lasts as long as the page.
+      // Then the choice lasts until the page is left.
     }
     tellTheme();
   };
@@ -99,16 +100,16 @@
   if (navigator.clipboard) {
     for (const pre of all('.mdv-text pre')) {
       const box = make('div', 'mdv-code');
-      const button = make('button', 'mdv-copy', 'Copy');
+      const button = make('button', 'mdv-copy', texts.copy);
       button.type = 'button';
       button.addEventListener('click', async () => {
         try {
           await navigator.clipboard.writeText(pre.textContent);
-          button.textContent = 'Copied';
+          button.textContent = texts.copied;
         } catch {
-          button.textContent = 'Not allowed';
+          button.textContent = texts.notAllowed;
         }
-        setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+        setTimeout(() => { button.textContent = texts.copy; }, 1500);
       });
       pre.replaceWith(box);
       box.append(pre, button);
@@ -121,7 +122,7 @@
   const list = make('div', 'mdv-results');
   list.id = 'mdv:results';
   list.setAttribute('role', 'listbox');
-  list.setAttribute('aria-label', 'Results');
+  list.setAttribute('aria-label', texts.results);
   list.hidden = true;
   form.append(list);
   const status = make('p', 'mdv-unseen');
@@ -253,8 +254,8 @@
       line.append(snippet(hit, words));
       return line;
     }));
-    if (results.length === 0) list.append(make('p', 'mdv-none', 'Nothing found.'));
-    status.textContent = results.length === 1 ? '1 result' : `${results.length} results`;
+    if (results.length === 0) list.append(make('p', 'mdv-none', texts.none));
+    status.textContent = results.length === 1 ? texts.one : texts.many.replace('%d', results.length);
     active = -1;
     input.removeAttribute('aria-activedescendant');
     showList(true);
@@ -322,7 +323,7 @@
       input.focus();
       input.select();
     }
-    // In a box that scrolls sideways the arrows scroll it.
+    // In a box that scrolls sideways the arrow keys scroll.
     if (event.shiftKey || target.closest('pre, .table')) return;
     const turn = { ArrowLeft: '.mdv-prev', ArrowRight: '.mdv-next' }[event.key];
     const page = turn && one(turn);

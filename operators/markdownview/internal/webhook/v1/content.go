@@ -12,12 +12,12 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// mostInline is how many bytes markdowns and binaryAssets may have together. A
-// little more would fit into an object, and leave no room for its status.
+// mostInline is the maximum size of markdowns and binaryAssets together, in bytes. A
+// little more would fit into an object, but leave no room for its status.
 const mostInline = 1 << 20
 
-// checkContent reads the content that is in the object itself as a book. What it
-// misses may be in a ConfigMap of contentFrom; the controller reads the whole.
+// checkContent reads the object's own content as a book. A missing file may be in a
+// ConfigMap of contentFrom; the controller checks the whole.
 func checkContent(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	var files []book.File
 	size := 0
@@ -50,8 +50,8 @@ type bookReader struct {
 	at       *field.Path
 	found    *findings
 	isMdBook bool
-	// elsewhere is how many entries of SUMMARY.md lead to files that a ConfigMap
-	// must have, and the first of them.
+	// elsewhere counts the entries of SUMMARY.md that lead to files which a ConfigMap
+	// must have; first is the first of them.
 	elsewhere int
 	first     book.Problem
 }
@@ -73,11 +73,12 @@ func (r *bookReader) report(b *book.Book) {
 }
 
 func (r *bookReader) mdBook(b *book.Book) {
+	r.found.warn(r.at.Child("engine"), "mdBook does not sanitise pages: HTML and scripts in them run in the readers' browsers")
 	if !b.HasSummary && len(r.spec.ContentFrom) == 0 {
-		r.found.refuse(field.Required(r.at.Child("markdowns").Key(book.SummaryPath), "mdBook makes no book without SUMMARY.md"))
+		r.found.refuse(field.Required(r.at.Child("markdowns").Key(book.SummaryPath), "mdBook needs SUMMARY.md"))
 	}
 	if r.spec.BasePath != "" && r.spec.BasePath != "/" {
-		r.found.warn(r.at.Child("basePath"), "mdBook serves at / only, so that basePath means nothing")
+		r.found.warn(r.at.Child("basePath"), "ignored: mdBook serves at / only")
 	}
 }
 
@@ -90,7 +91,7 @@ func (r *bookReader) problem(p book.Problem) {
 	switch more := len(r.spec.ContentFrom) > 0; {
 	case p.MdBook && !r.isMdBook:
 	case !fatal && p.Missing != "" && more:
-		// It may well be in a ConfigMap.
+		// The target may be in a ConfigMap.
 	case !fatal:
 		r.found.warn(at, inLine(p.Line, p.Message))
 	case p.Missing != "" && more:
@@ -111,7 +112,7 @@ func inLine(line int, message string) string {
 	return fmt.Sprintf("line %d: %s", line, message)
 }
 
-// checkSources checks where other content comes from.
+// checkSources checks contentFrom.
 func checkSources(sources []viewv1.ContentSource, at *field.Path, found *findings) {
 	type placed struct{ name, path string }
 	whole := map[placed]bool{}

@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// These are rules of the API for what goes into the children of a site. They are
-// told here because a child that is refused is only seen in a condition.
+// Rules of the API for fields that are copied into a site's children. They are checked
+// here because the refusal of a child only shows up in a condition.
 
 func checkItems(items []viewv1.ContentItem, at *field.Path, found *findings) {
 	paths := map[string]bool{}
@@ -37,7 +37,7 @@ func checkItems(items []viewv1.ContentItem, at *field.Path, found *findings) {
 	}
 }
 
-// checkPublishing checks how the site is reached.
+// checkPublishing checks how the site is exposed.
 func checkPublishing(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	if s := spec.Service; s != nil {
 		checkAnnotations(s.Annotations, at.Child("service"), found)
@@ -130,7 +130,7 @@ func checkPods(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	}
 }
 
-// isReserved says whether the operator finds its children by this label.
+// isReserved reports whether the operator uses this label to find its children.
 func isReserved(key string) bool {
 	_, ours := children.Labels("")[key]
 	return ours || strings.HasPrefix(key, viewv1.GroupVersion.Group+"/")
@@ -150,8 +150,8 @@ func checkName(name string, at *field.Path, found *findings) {
 	refuseAll(validation.IsDNS1123Subdomain(name), name, at, found)
 }
 
-// checkHost checks the name of a host. Wildcards are none, for the site's URL is
-// made of it.
+// checkHost checks a host name. Wildcards are refused, since the site's URL contains
+// the host.
 func checkHost(host string, at *field.Path, found *findings) {
 	if net.ParseIP(host) != nil {
 		found.refuse(field.Invalid(at, host, "must be a DNS name, not an IP address"))

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// An answer has limits: the API server passes 4,096 characters of warnings on,
-// and a person reads even less of errors.
+// An answer has limits: the API server passes on 4,096 characters of warnings, and
+// people read even fewer errors.
 const (
 	mostErrors      = 50
 	mostWarnings    = 20
@@ -17,7 +17,7 @@ const (
 	warningsEllipse = "…"
 )
 
-// findings are what is wrong with an object.
+// findings collects errors and warnings about an object.
 type findings struct {
 	errors field.ErrorList
 	warned []string
@@ -31,7 +31,7 @@ func (f *findings) warn(at *field.Path, message string) {
 	f.warned = append(f.warned, at.String()+": "+message)
 }
 
-// told are the errors, as many as are read.
+// told returns the errors, up to a readable number.
 func (f *findings) told() field.ErrorList {
 	if len(f.errors) <= mostErrors {
 		return f.errors
@@ -55,7 +55,7 @@ func (f *findings) warnings() admission.Warnings {
 	return warnings
 }
 
-// short is a warning as an HTTP header takes it.
+// short shortens a warning to the length of an HTTP header.
 func short(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {

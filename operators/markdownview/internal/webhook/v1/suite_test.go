@@ -50,8 +50,8 @@ func TestWebhooks(t *testing.T) {
 }
 
 // The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster on this machine, for
-// it calls the webhooks in this process.
+// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster on this machine, which calls
+// the webhooks in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -81,7 +81,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	serve(cfg)
 })
 
-// configurations are config/webhook's, with its patch.
+// configurations returns the configurations of config/webhook, with its patch.
 func configurations() ([]*admissionregistrationv1.MutatingWebhookConfiguration, []*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	GinkgoHelper()
 	var mutating admissionregistrationv1.MutatingWebhookConfiguration
@@ -96,7 +96,7 @@ func configurations() ([]*admissionregistrationv1.MutatingWebhookConfiguration, 
 	return []*admissionregistrationv1.MutatingWebhookConfiguration{&mutating}, []*admissionregistrationv1.ValidatingWebhookConfiguration{&validating}
 }
 
-// documents are those of a file, as JSON by their kind.
+// documents returns the documents of a file as JSON, by their kind.
 func documents(name string) map[string][]byte {
 	GinkgoHelper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "webhook", name))
@@ -144,7 +144,7 @@ func serve(cfg *rest.Config) {
 	})
 	address := net.JoinHostPort(hooks.LocalServingHost, fmt.Sprint(hooks.LocalServingPort))
 	Eventually(func() error {
-		// Only whether it listens; the API server verifies the certificate.
+		// This only checks whether it listens; the API server verifies the certificate.
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return err
@@ -153,7 +153,8 @@ func serve(cfg *rest.Config) {
 	}).Should(Succeed())
 }
 
-// removeHooks has the API server ask nobody, and waits until it does not.
+// removeHooks removes the webhooks, and waits until the API server no longer calls
+// them.
 func removeHooks(ctx context.Context) {
 	GinkgoHelper()
 	for _, c := range hooks.MutatingWebhooks {
@@ -187,7 +188,8 @@ func restoreHooks(ctx context.Context) {
 	}).Should(Equal("/x/"))
 }
 
-// sendHooksNowhere has the API server ask where nobody listens, in this spec.
+// sendHooksNowhere makes the API server call an address where nothing listens, in this
+// spec.
 func sendHooksNowhere(ctx context.Context) {
 	GinkgoHelper()
 	removeHooks(ctx)
@@ -210,12 +212,12 @@ func sendHooksNowhere(ctx context.Context) {
 	}
 }
 
-// tryInvalid asks whether something would be stored that the webhook refuses.
+// tryInvalid tries, as a dry run, to store something that the webhook refuses.
 func tryInvalid(ctx context.Context) error {
 	return api.Create(ctx, view("default", map[string]string{"SUMMARY.md": "- [X](missing.md)"}), client.DryRunAll)
 }
 
-// view is a MarkdownView with these pages.
+// view returns a MarkdownView with these pages.
 func view(namespace string, markdowns map[string]string) *viewv1.MarkdownView {
 	return &viewv1.MarkdownView{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "site-"},
@@ -246,7 +248,7 @@ func (w *warned) HandleWarningHeader(_ int, _, text string) {
 	w.text = append(w.text, text)
 }
 
-// take is what came since it was asked last.
+// take returns the warnings since the last call.
 func (w *warned) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

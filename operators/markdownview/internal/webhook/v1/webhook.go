@@ -1,14 +1,15 @@
-// Package v1 is what the API server asks of a MarkdownView before it stores it:
-// one spelling for values that have several, and the checks that a schema cannot
-// do, because they need to read the pages or to know other rules of the API.
+// Package v1 implements the webhooks of MarkdownViews: normalisation, and checks that a
+// schema cannot do, because they read the pages or depend on other rules of the API.
 //
-// What the schema can say holds without these webhooks; and the operator copes
-// with all that they would refuse, for they may have been off when it came.
+// The schema's rules hold without these webhooks. The operator also copes with objects
+// that they would refuse, since the webhooks may have been disabled.
 package v1
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,21 +19,25 @@ import (
 
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/images"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/overrides"
 )
 
-// The MarkdownView may be read and written while no operator is there to answer,
-// but not changed: a failure of the webhook refuses the change.
+// Without an operator, MarkdownViews can be read and their status written, but not
+// changed: a failure of the webhook refuses the change.
 //
 // +kubebuilder:webhook:path=/mutate-view-koboshi-dev-v1-markdownview,mutating=true,failurePolicy=fail,sideEffects=None,groups=view.koboshi.dev,resources=markdownviews,verbs=create;update,versions=v1,name=mmarkdownview.view.koboshi.dev,admissionReviewVersions=v1,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-view-koboshi-dev-v1-markdownview,mutating=false,failurePolicy=fail,sideEffects=None,groups=view.koboshi.dev,resources=markdownviews,verbs=create;update,versions=v1,name=vmarkdownview.view.koboshi.dev,admissionReviewVersions=v1,timeoutSeconds=10
 
-// Options are what the operator is configured with.
+// Options hold the operator's configuration.
 type Options struct {
-	// DefaultImage is the operator's own viewer, which may always be named.
+	// DefaultImage is the operator's own viewer, which is always allowed.
 	DefaultImage string
-	// Images may be named in viewerImage besides. Who makes a MarkdownView has
-	// the operator run an image for them, so that nothing is allowed by default.
+	// Images lists the other allowed values of viewerImage. Authors can have these
+	// images run, so nothing is allowed by default.
 	Images images.List
+	// Overrides limits the fields that change how children are exposed and scheduled;
+	// nil allows all.
+	Overrides *overrides.Policy
 }
 
 // SetupWithManager serves the webhooks with the manager's webhook server.
@@ -47,8 +52,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// defaulter gives values one spelling. Defaults of the operator, such as the
-// image, are not written: they would outlast their change.
+// defaulter normalises values. It does not write the operator's defaults, such as the
+// image: they would outlast a change of the configuration.
 type defaulter struct{}
 
 func (defaulter) Default(_ context.Context, view *viewv1.MarkdownView) error {
@@ -64,16 +69,15 @@ func spell(spec *viewv1.MarkdownViewSpec) {
 	}
 }
 
-// validator refuses what cannot become a site, and warns of what its readers
-// would stumble over.
+// validator refuses specs that cannot become a site, and warns of problems for readers.
 type validator struct{ options Options }
 
 func (v *validator) ValidateCreate(_ context.Context, view *viewv1.MarkdownView) (admission.Warnings, error) {
 	return v.validate(view, nil)
 }
 
-// ValidateUpdate has nothing to say where the spec stays as it is: an object that
-// was let in by other rules can still lose its finalizers, and be labelled.
+// ValidateUpdate accepts an unchanged spec: an object that was admitted under other
+// rules can still lose its finalizers and be labelled.
 func (v *validator) ValidateUpdate(_ context.Context, old, view *viewv1.MarkdownView) (admission.Warnings, error) {
 	before := old.Spec.DeepCopy()
 	spell(before)
@@ -89,13 +93,14 @@ func (v *validator) ValidateDelete(context.Context, *viewv1.MarkdownView) (admis
 	return nil, nil
 }
 
-// validate collects all that is wrong. before is nil for a new object.
+// validate collects all problems. before is nil for a new object.
 func (v *validator) validate(view *viewv1.MarkdownView, before *viewv1.MarkdownViewSpec) (admission.Warnings, error) {
 	spec, at := &view.Spec, field.NewPath("spec")
 	var found findings
 	checkContent(spec, at, &found)
 	checkSources(spec.ContentFrom, at.Child("contentFrom"), &found)
 	v.checkImage(spec, before, at.Child("viewerImage"), &found)
+	v.checkOverrides(spec, before, at, &found)
 	checkPublishing(spec, at, &found)
 	checkPods(spec, at, &found)
 	if len(found.errors) > 0 {
@@ -104,17 +109,35 @@ func (v *validator) validate(view *viewv1.MarkdownView, before *viewv1.MarkdownV
 	return found.warnings(), nil
 }
 
-// checkImage judges an image that is new. One that an operator has allowed once
-// is left to the controller, or else a page could not be corrected any more.
+// checkImage checks a new image. One that was allowed before is left to the controller;
+// otherwise the site's pages could not be edited any more.
 func (v *validator) checkImage(spec, before *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	image := spec.ViewerImage
 	switch {
 	case image == "" || image == v.options.DefaultImage || v.options.Images.Allows(image):
 	case before != nil && before.ViewerImage == image:
-		found.warn(at, "this image is not, or no longer, one that the operator allows")
+		found.warn(at, "the operator does not, or no longer, allow this image")
 	case !images.Valid(image):
 		found.refuse(field.Invalid(at, image, "is not the name of an image"))
 	default:
-		found.refuse(field.Forbidden(at, fmt.Sprintf("%s is not an image that the operator allows; leave viewerImage out, or have it added to --allowed-viewer-images", image)))
+		found.refuse(field.Forbidden(at, fmt.Sprintf("the operator does not allow %s; omit viewerImage, or have it added to --allowed-viewer-images", image)))
+	}
+}
+
+// checkOverrides refuses settings that the platform team does not allow. One that the
+// object had before is only warned of: the controller leaves it out anyway, and pages
+// must stay editable.
+func (v *validator) checkOverrides(spec, before *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
+	var known []overrides.Denial
+	if before != nil {
+		known = v.options.Overrides.Denied(before)
+	}
+	for _, d := range v.options.Overrides.Denied(spec) {
+		at := at.Child(strings.Split(d.Field, ".")[0], strings.Split(d.Field, ".")[1:]...).Key(d.Key)
+		if slices.Contains(known, d) {
+			found.warn(at, "the operator does not, or no longer, allow it and leaves it out")
+			continue
+		}
+		found.refuse(field.Forbidden(at, "the operator does not allow it; remove it, or have it added to --author-overrides"))
 	}
 }

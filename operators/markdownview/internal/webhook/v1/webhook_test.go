@@ -22,11 +22,14 @@ type (
 	pages = map[string]string
 )
 
-// one page is enough of a site.
+// unsanitised is the warning about mdBook.
+const unsanitised = "spec.engine: mdBook does not sanitise pages: HTML and scripts in them run in the readers' browsers"
+
+// onePage is the smallest site.
 var onePage = pages{"a.md": "# A"}
 
-// refusals are what the API server has against an object, in its own words and
-// without what stands before each message.
+// refusals returns the API server's messages about an object, without the prefix of
+// each message.
 func refusals(err error) []string {
 	GinkgoHelper()
 	Expect(err).To(HaveOccurred(), "it was accepted")
@@ -57,7 +60,7 @@ var _ = Describe("The webhooks", func() {
 		v.Spec.BasePath = "/docs/x"
 		Expect(api.Create(ctx, v)).To(Succeed())
 		one := int32(1)
-		Expect(v.Spec).To(Equal(spec{Markdowns: onePage, Replicas: &one, Theme: viewv1.ThemeAuto, BasePath: "/docs/x/"}))
+		Expect(v.Spec).To(Equal(spec{Markdowns: onePage, Replicas: &one, Language: "en", Theme: viewv1.ThemeAuto, BasePath: "/docs/x/"}))
 		Expect(v.Status).To(Equal(viewv1.MarkdownViewStatus{}))
 		Expect(warnings.take()).To(BeEmpty())
 		v.Spec.BasePath = "/other"
@@ -70,17 +73,10 @@ var _ = Describe("The webhooks", func() {
 			Expect(create(ctx, s)).To(Succeed())
 			Expect(warnings.take()).To(BeEmpty())
 		},
-		Entry("the tutorial's site", spec{
-			Markdowns: pages{"SUMMARY.md": "# Summary\n\n- [Page1](page1.md)\n", "page1.md": "# Page 1\n"}, ViewerImage: "peaceiris/mdbook:latest",
-		}),
 		Entry("pages without SUMMARY.md", spec{Markdowns: onePage}),
 		Entry("drafts", spec{Markdowns: pages{"SUMMARY.md": "- [A](a.md)\n- [Later]()\n", "a.md": ""}}),
 		Entry("an image of the list", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v2"}),
 		Entry("the operator's own image", spec{Markdowns: onePage, ViewerImage: defaultImage}),
-		Entry("mdBook with SUMMARY.md in a ConfigMap", spec{
-			Markdowns: onePage, Engine: viewv1.EngineMdBook,
-			ContentFrom: []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}},
-		}),
 		Entry("links to what a ConfigMap may have", spec{
 			Markdowns:   pages{"a.md": "[b](b.md) ![c](img/c.png)"},
 			ContentFrom: []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}},
@@ -93,6 +89,20 @@ var _ = Describe("The webhooks", func() {
 			},
 			NetworkPolicy: &viewv1.NetworkPolicySettings{From: []viewv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}},
 			Pod:           &viewv1.PodSettings{Labels: map[string]string{"team": "docs"}, NodeSelector: map[string]string{"disk": "ssd"}},
+		}),
+	)
+
+	DescribeTable("admit mdBook, and warn that it does not sanitise pages",
+		func(ctx context.Context, s spec) {
+			Expect(create(ctx, s)).To(Succeed())
+			Expect(warnings.take()).To(Equal([]string{unsanitised}))
+		},
+		Entry("the tutorial's site", spec{
+			Markdowns: pages{"SUMMARY.md": "# Summary\n\n- [Page1](page1.md)\n", "page1.md": "# Page 1\n"}, ViewerImage: "peaceiris/mdbook:latest",
+		}),
+		Entry("SUMMARY.md in a ConfigMap", spec{
+			Markdowns: onePage, Engine: viewv1.EngineMdBook,
+			ContentFrom: []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}},
 		}),
 	)
 
@@ -130,7 +140,7 @@ var _ = Describe("The webhooks", func() {
 
 	It("warn that mdBook serves at the root only", func(ctx context.Context) {
 		Expect(create(ctx, spec{Markdowns: pages{"SUMMARY.md": "- [A](a.md)", "a.md": ""}, Engine: viewv1.EngineMdBook, BasePath: "/docs/"})).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.basePath: mdBook serves at / only, so that basePath means nothing"}))
+		Expect(warnings.take()).To(Equal([]string{unsanitised, "spec.basePath: ignored: mdBook serves at / only"}))
 	})
 
 	DescribeTable("refuse",
@@ -146,9 +156,9 @@ var _ = Describe("The webhooks", func() {
 		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 2: an item of a list must begin with a link: - [Title](page.md), or - [Title]() for a page to come",
 			"spec.markdowns[SUMMARY.md]: Invalid value: line 3: links to a.md, as line 1 does; a page has one entry"),
 		Entry("mdBook without SUMMARY.md", spec{Markdowns: onePage, Engine: viewv1.EngineMdBook},
-			"spec.markdowns[SUMMARY.md]: Required value: mdBook makes no book without SUMMARY.md"),
+			"spec.markdowns[SUMMARY.md]: Required value: mdBook needs SUMMARY.md"),
 		Entry("an image called mdbook without SUMMARY.md", spec{Markdowns: onePage, ViewerImage: "peaceiris/mdbook:0.4.10"},
-			"spec.markdowns[SUMMARY.md]: Required value: mdBook makes no book without SUMMARY.md"),
+			"spec.markdowns[SUMMARY.md]: Required value: mdBook needs SUMMARY.md"),
 		Entry("links that mdBook does not understand, with mdBook", spec{Markdowns: pages{"SUMMARY.md": "- [A](/a.md)", "a.md": ""}, Engine: viewv1.EngineMdBook},
 			"spec.markdowns[SUMMARY.md]: Invalid value: line 1: links to /a.md, which mdBook does not find; write a.md"),
 		Entry("a path in markdowns and binaryAssets", spec{Markdowns: onePage, BinaryAssets: map[string][]byte{"a.md": {0}}},
@@ -160,7 +170,7 @@ var _ = Describe("The webhooks", func() {
 		Entry("more than fits", spec{Markdowns: pages{"a.md": strings.Repeat("x", 700_000)}, BinaryAssets: map[string][]byte{"b.png": make([]byte, 400_000)}},
 			"spec.markdowns: Invalid value: has 1100000 bytes, with binaryAssets; 1048576 are the most: move files into ConfigMaps, and name those in contentFrom"),
 		Entry("an image that is not allowed", spec{Markdowns: onePage, ViewerImage: "evil.example/viewer:v1"},
-			"spec.viewerImage: Forbidden: evil.example/viewer:v1 is not an image that the operator allows; leave viewerImage out, or have it added to --allowed-viewer-images"),
+			"spec.viewerImage: Forbidden: the operator does not allow evil.example/viewer:v1; omit viewerImage, or have it added to --allowed-viewer-images"),
 		Entry("an image that is none", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v1:v2"},
 			`spec.viewerImage: Invalid value: "ghcr.io/acme/viewer:v1:v2": is not the name of an image`),
 		Entry("ConfigMaps that cannot be", spec{ContentFrom: []viewv1.ContentSource{
@@ -279,7 +289,7 @@ var _ = Describe("The webhooks", func() {
 	})
 })
 
-// Each came to be while no webhook was there to refuse it.
+// Each was stored while no webhook was there to refuse it.
 var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 	var bad *viewv1.MarkdownView
 	BeforeEach(func(ctx context.Context) {
@@ -330,7 +340,7 @@ var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 		bad.Spec.Markdowns["a.md"] = ""
 		warnings.take()
 		Expect(api.Update(ctx, bad)).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.viewerImage: this image is not, or no longer, one that the operator allows"}))
+		Expect(warnings.take()).To(Equal([]string{"spec.viewerImage: the operator does not, or no longer, allow this image"}))
 	})
 })
 
