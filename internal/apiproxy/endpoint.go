@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -47,7 +47,7 @@ func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
 	if c.Name == "" {
 		return nil, errors.New("starting an endpoint: it has no name; set EndpointConfig.Name")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %s: %w", c.Name, err)
 	}

@@ -22,7 +22,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,6 +33,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -87,7 +87,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}

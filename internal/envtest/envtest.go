@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage/command"
@@ -23,17 +24,33 @@ const (
 	exitError = 1
 )
 
+// endTimeout bounds the wait for a server whose suite has gone.
+const endTimeout = 2 * time.Second
+
 // Run is the program of that name, in this process.
 func Run(name string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if os.Getenv(shim.KeepVariable) == "" {
-		go func() {
-			shim.AwaitParentsEnd()
-			shim.RemoveLeftover(name)
-			os.Exit(exitError)
-		}()
+	ended := make(chan struct{})
+	go func() {
+		<-shim.Orphaned()
+		stop()
+		select {
+		case <-ended:
+		case <-time.After(endTimeout):
+		}
+		shim.RemoveLeftover(name)
+		os.Exit(exitError)
+	}()
+	code := serve(ctx, name, args)
+	close(ended)
+	if shim.IsOrphaned() {
+		select {} // until the folder is removed
 	}
+	return code
+}
+
+func serve(ctx context.Context, name string, args []string) int {
 	memory.Starting()
 	if name == shim.APIServer {
 		return runAPIServer(ctx, args, false, nil)
@@ -48,6 +65,9 @@ func Run(name string, args []string) int {
 	case code := <-ended:
 		return code
 	case <-ctx.Done():
+		if shim.IsOrphaned() {
+			return <-ended // its folder is about to be removed
+		}
 		return exitOK // what was acknowledged is in the log
 	}
 }

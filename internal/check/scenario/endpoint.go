@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
 // Servers are the endpoints of a scenario, running.
@@ -136,7 +137,7 @@ func launch(e Endpoint) (*Server, error) {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return "", fmt.Errorf("finding a free port: %w", err)
 	}

@@ -44,6 +44,8 @@ const (
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
 	// KeepVariable set to any value lets the servers outlive their parent.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
+	// TidyVariable is set for a process that waits for the end of a suite, and names it.
+	TidyVariable = "KOBOSHI_ENVTEST_TIDY"
 	// HostVariable tells a spawned host that it is one: it holds HostFile.
 	HostVariable = "KOBOSHI_ENVTEST_HOST"
 	// HostFile is the number of the open file through which its first shim speaks.
@@ -59,6 +61,8 @@ type Request struct {
 	Dir  string   `json:"dir"`  // the working directory
 	Root string   `json:"root"` // which files the names in Args mean; see root
 }
+
+const exitError = 1
 
 // What shim and host tell each other after the request, each a line.
 const (
@@ -80,6 +84,11 @@ func init() { //nolint:gochecknoinits // to run before all others is what this p
 	name := Called()
 	if name == "" || os.Getenv(HostVariable) != "" {
 		return
+	}
+	if suite := os.Getenv(TidyVariable); suite != "" {
+		pid, _ := strconv.Atoi(suite)
+		tidy(name, pid)
+		os.Exit(0)
 	}
 	// A person gets upstream's text, which takes a moment longer.
 	if wantsHelp(os.Args[1:]) && !terminal(os.Stdout) {
@@ -168,15 +177,6 @@ func request(name string) ([]byte, error) {
 	}
 	line, err := json.Marshal(Request{Name: name, Args: os.Args[1:], Env: os.Environ(), Dir: dir, Root: root()})
 	return append(line, '\n'), err
-}
-
-// RemoveLeftover removes the folder that envtest made for a server and would
-// remove after it has stopped it: when envtest is gone nobody else will.
-func RemoveLeftover(name string) {
-	dir := Flag(os.Args[1:], map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
-	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {
-		_ = os.RemoveAll(dir)
-	}
 }
 
 // exitCode reads what the host says until it closes the connection.

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
@@ -36,10 +36,15 @@ func SameUser(conn *net.UnixConn) bool {
 	return err == nil && same
 }
 
-// run is the shim's life. It returns where this process must be the server.
+// run does the work of a shim and exits. It returns where this process must be the
+// server itself.
 func run(name string) {
+	if IsOrphaned() {
+		abandon(name)
+	}
 	conn, host, err := reach(name)
 	if err != nil || conn == nil {
+		refuseDeadEtcd(name)
 		return
 	}
 	lines, accepted := ask(conn, name)
@@ -55,29 +60,59 @@ func run(name string) {
 		stopped <- <-signals
 		tell()
 		<-signals
-		os.Exit(1)
+		os.Exit(exitError)
 	}()
-	orphan := make(chan struct{})
-	if os.Getenv(KeepVariable) == "" {
-		go func() {
-			AwaitParentsEnd()
-			close(orphan)
-			tell()
-		}()
-	}
+	go func() {
+		<-Orphaned()
+		tell()
+	}()
 	go giveBack()
 	code := exitCode(lines)
+	if IsOrphaned() {
+		end(host)
+		abandon(name)
+	}
 	reap(host)
 	select {
-	case <-orphan:
-		RemoveLeftover(name)
 	case by := <-stopped:
+		startTidying(name)
 		if name == Etcd {
 			endBy(by.(syscall.Signal))
 		}
 	default:
 	}
 	os.Exit(code)
+}
+
+// abandon ends a process whose suite has gone.
+func abandon(name string) {
+	RemoveLeftover(name)
+	os.Exit(exitError)
+}
+
+// refuseDeadEtcd ends a kube-apiserver of envtest's whose etcd is not there. envtest
+// starts it only when etcd has answered, so etcd has ended since then, mostly because
+// the suite was killed.
+func refuseDeadEtcd(name string) {
+	etcd := Flag(os.Args[1:], "etcd-servers")
+	if name != APIServer || leftover(name, os.Args[1:]) == "" || Port(etcd) == 0 {
+		return
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(etcd, "http://"), ",")
+	conn, err := net.DialTimeout("tcp", strings.TrimRight(first, "/"), time.Second)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return
+	}
+	select {
+	case <-Orphaned():
+		abandon(name)
+	case <-time.After(reapTimeout):
+	}
+	_, _ = fmt.Fprintf(os.Stderr, "koboshi: etcd has ended: %v\n", err)
+	os.Exit(exitError)
 }
 
 // ending lists the signals that end a server, less what nohup has taken away.
@@ -176,6 +211,17 @@ func reap(host *os.Process) {
 	}
 }
 
+// end waits until the host has ended, so that it cannot write into a folder that is
+// being removed. All its servers are orphans and stop by themselves.
+func end(host *os.Process) {
+	if host == nil {
+		return
+	}
+	kill := time.AfterFunc(endTimeout, func() { _ = host.Kill() })
+	defer kill.Stop()
+	_, _ = host.Wait()
+}
+
 // ask sends the request with the standard output and error, and returns the
 // connection for reading.
 func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
@@ -196,32 +242,9 @@ func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 	return lines, err == nil && strings.TrimSpace(answer) == Accepted
 }
 
-// reapTimeout is ample for a process that has closed its files already.
-const reapTimeout = 200 * time.Millisecond
-
 const (
-	sysPidfdOpen = 434 // on every architecture that Go runs on
-	pollIn       = 0x1
+	// reapTimeout is ample for a process that has closed its files already.
+	reapTimeout = 200 * time.Millisecond
+	// endTimeout is ample for servers to stop on a busy machine.
+	endTimeout = 5 * time.Second
 )
-
-// AwaitParentsEnd returns when the process that started this one has ended.
-// PR_SET_PDEATHSIG would not do: it is about the thread that forked, and Go ends
-// threads.
-func AwaitParentsEnd() {
-	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(parent), 0, 0)
-	if errno != 0 || os.Getppid() != parent {
-		// Gone already, or a kernel older than 5.3: then ask now and then.
-		pollParent()
-		return
-	}
-	for {
-		poll := struct {
-			fd              int32
-			events, revents int16
-		}{fd: int32(fd), events: pollIn}
-		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, 0, 0, 0, 0)
-		if errno != syscall.EINTR {
-			return
-		}
-	}
-}
