@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy/wire"
@@ -179,11 +180,17 @@ func peek(body trace.Body, kept []byte, encoding string) wire.Meta {
 	return wire.Peek(kept)
 }
 
-// hopByHop are the headers between two neighbours, and not for the server.
+// hopByHop lists the headers that concern one connection. They are not forwarded, nor
+// are those that Connection names (RFC 9110, section 7.6.1).
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func dropHopByHop(h http.Header) {
 	trailers := h.Get("Te") == "trailers"
+	for _, value := range h["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
 	for _, name := range hopByHop {
 		delete(h, name)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -100,9 +101,9 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	if f.requests.Add(1) == 1 {
 		f.first.Store(time.Now().UnixNano())
 	}
-	if a.target.Resource == "leases" {
+	if request.IsLease(a.target) {
 		f.electing.Store(true)
-	} else if changes := a.writes(); changes || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+	} else if a.writes() || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		f.writes.Add(1)
 	}
 	if !a.endless() {
@@ -127,7 +128,7 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 // read notes that the same is asked again. Leases are read for ever, and the next
 // page of a list is not the same.
 func (f *front) read(r *http.Request, a asked) {
-	if a.target.Resource == "" || a.target.Resource == "leases" || r.URL.Query().Get("continue") != "" {
+	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
 		return
 	}
 	key := a.verb + " " + r.URL.Path

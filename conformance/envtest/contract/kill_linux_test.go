@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 const (
 	watcher      = "watcher"
+	busy         = "busy"
 	markVariable = "CONTRACT_MARK"
 )
 
@@ -104,6 +106,78 @@ func (s *suite) running() error {
 	return nil
 }
 
+// TestAServerThatHasJustBeenStartedEndsWithItsSuite kills suites up to 300 ms after a
+// server was executed: before it can know who its parent is, and while it starts. The
+// machine is busy meanwhile, which makes all of that take longer.
+func TestAServerThatHasJustBeenStartedEndsWithItsSuite(t *testing.T) {
+	oursOnly(t)
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
+	if given := os.Getenv("CONTRACT_KILLS"); given != "" {
+		var err error
+		if rounds, err = strconv.Atoi(given); err != nil {
+			t.Fatalf("CONTRACT_KILLS: %v", err)
+		}
+	}
+	keepBusy(t)
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	for round := range rounds {
+		program := []string{"etcd", "kube-apiserver"}[round%2]
+		after := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
+		t.Run(fmt.Sprintf("round %d, %s, after %v", round+1, program, after), func(t *testing.T) {
+			s := startSuite(t)
+			s.says(t, "starting")
+			s.executes(t, program)
+			<-time.After(after)
+			s.mustDieWithoutTrace(t)
+		})
+	}
+}
+
+// keepBusy keeps twice as many processes computing as there are processors, until the
+// test ends.
+func keepBusy(t *testing.T) {
+	t.Helper()
+	for range 2 * runtime.NumCPU() {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), roleVariable+"="+busy)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = in.Close() // which ends it
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// compute uses a processor until the standard input ends.
+func compute() error {
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}()
+	for {
+	}
+}
+
+// executes waits until a process of the suite has become the program.
+func (s *suite) executes(t *testing.T, program string) {
+	t.Helper()
+	eventually(t, program, func(context.Context) error {
+		if _, found := s.server(program); !found {
+			return errors.New("it has not been executed")
+		}
+		return nil
+	})
+}
+
 func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	oursOnly(t) // stock programs do not know that their parent has died
 	rounds := 20
@@ -137,10 +211,12 @@ func (s *suite) mustDieWithoutTrace(t *testing.T) {
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait() // says that it was killed
-	// Folders that no program had been told of yet are envtest's own affair.
+	_ = s.cmd.Wait() // it was killed
+	// A server that was executed at the last moment has a folder, too. Folders that no
+	// server has been told of yet are envtest's own affair.
+	after := s.footprint()
 	eventually(t, "no trace of the killed suite", func(context.Context) error {
-		return errors.Join(s.running(), before.left())
+		return errors.Join(s.running(), before.left(), after.left())
 	})
 }
 
@@ -178,23 +254,30 @@ func TestSIGTERMEndsAProcessGroup(t *testing.T) {
 	}
 }
 
-// find finds the server among the suite's processes, by the flag that only it
-// has on its command line.
+// find returns the process of a server of the suite's.
 func (s *suite) find(t *testing.T, program string) process {
 	t.Helper()
-	flag := map[string]string{"etcd": "--data-dir=", "kube-apiserver": "--cert-dir="}[program]
-	all := marked(s.mark)
-	for _, p := range all {
-		leads := func() bool { group, err := syscall.Getpgid(p.pid); return err == nil && group == p.pid }
-		if leads() && slices.ContainsFunc(p.args, func(a string) bool { return strings.HasPrefix(a, flag) }) {
-			return p
-		}
+	p, found := s.server(program)
+	if !found {
+		t.Fatalf("no %s among %v", program, marked(s.mark))
 	}
-	t.Fatalf("no %s among %v", program, all)
-	return process{}
+	return p
 }
 
-// ended is when no process is in the group any more.
+// server finds the server by the flag that only it has on its command line, and tells
+// it from a host by its being the leader of a group.
+func (s *suite) server(program string) (process, bool) {
+	flag := map[string]string{"etcd": "--data-dir=", "kube-apiserver": "--cert-dir="}[program]
+	for _, p := range marked(s.mark) {
+		group, err := syscall.Getpgid(p.pid)
+		if err == nil && group == p.pid && slices.ContainsFunc(p.args, func(a string) bool { return strings.HasPrefix(a, flag) }) {
+			return p, true
+		}
+	}
+	return process{}, false
+}
+
+// ended returns an error while a process is in the group.
 func (s *suite) ended(group int) error {
 	for _, p := range marked(s.mark) {
 		if of, err := syscall.Getpgid(p.pid); err == nil && of == group {
