@@ -42,8 +42,7 @@ type stream struct {
 	target   trace.Target
 	key      string
 	protobuf bool
-	// wake tells the forwarding goroutine that there is something new. changed tells
-	// the readers of Activity.
+	// wake wakes the forwarding goroutine, changed the readers of Activity.
 	wake    chan struct{}
 	changed *signal
 

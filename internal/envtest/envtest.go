@@ -1,9 +1,9 @@
-// Package envtest is the control plane as controller-runtime's envtest starts
-// it: by the programs etcd and kube-apiserver, with upstream's flags.
+// Package envtest implements the programs etcd and kube-apiserver, with upstream's
+// flags, as controller-runtime's envtest starts them.
 //
-// On Linux one process, the host, is both servers, and the processes that
-// envtest sees are shims (see package shim). Elsewhere, and where a host cannot
-// stand for a server, each server is the process that envtest started.
+// On Linux one process, the host, runs both servers, and the processes that envtest
+// sees are shims (see package shim). Elsewhere, and where a host cannot run a server
+// faithfully, each server is the process that envtest started.
 package envtest
 
 import (
@@ -27,7 +27,7 @@ const (
 // endTimeout bounds the wait for a server whose suite has gone.
 const endTimeout = 2 * time.Second
 
-// Run is the program of that name, in this process.
+// Run runs the program of that name in this process.
 func Run(name string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -68,7 +68,7 @@ func serve(ctx context.Context, name string, args []string) int {
 		if shim.IsOrphaned() {
 			return <-ended // its folder is about to be removed
 		}
-		return exitOK // what was acknowledged is in the log
+		return exitOK // all acknowledged writes are in the log
 	}
 }
 

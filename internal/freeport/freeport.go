@@ -24,11 +24,11 @@ import (
 
 const (
 	attempts = 100
-	// validity is how long envtest respects a reservation.
+	// validity is the time for which envtest respects a reservation.
 	validity = 2 * time.Minute
 )
 
-// Listener is what Listen returns.
+// Listener is a listener on a port of 127.0.0.1.
 type Listener struct {
 	*net.TCPListener
 	release func()
@@ -53,7 +53,7 @@ func Listen(port int) (net.Listener, error) {
 			l.release = sync.OnceFunc(release)
 			return l, nil
 		}
-		_ = l.Close() // a server of somebody's suite is about to open it
+		_ = l.Close() // a server of a suite is about to open it
 	}
 	return nil, fmt.Errorf("opening a port on 127.0.0.1: envtest has reserved all of %d free ports", attempts)
 }

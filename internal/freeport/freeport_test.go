@@ -142,7 +142,7 @@ func TestWithoutAnySuiteNothingIsWritten(t *testing.T) {
 func TestAReservationEndsWithItsProcess(t *testing.T) {
 	cache(t)
 	if Find(1) != nil {
-		t.Fatal("a reservation was found that nobody has made")
+		t.Fatal("a reservation was found and none was made")
 	}
 	end := reserved(t, 1)
 	r := Find(1)

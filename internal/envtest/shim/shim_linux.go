@@ -15,9 +15,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
-// Address is where the host of the etcd on that port listens. An abstract
-// socket leaves nothing behind and belongs to one network namespace, as the
-// port does. Who may speak there is decided by SameUser.
+// Address returns the address of the host whose etcd listens on that port. An abstract
+// socket leaves nothing behind and belongs to one network namespace, as the port does.
+// SameUser decides which processes may use it.
 func Address(port int) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@koboshi-envtest-%d-%d", os.Getuid(), port)}
 }
@@ -115,7 +115,7 @@ func refuseDeadEtcd(name string) {
 	os.Exit(exitError)
 }
 
-// ending lists the signals that end a server, less what nohup has taken away.
+// ending lists the signals that end a server, without those that nohup ignores.
 func ending() []os.Signal {
 	all := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -124,15 +124,15 @@ func ending() []os.Signal {
 	return all
 }
 
-// endBy ends the process by the signal, as upstream's etcd does when it has
-// stopped (pkg/osutil).
+// endBy ends the process by the signal, like upstream's etcd after it has stopped
+// (pkg/osutil).
 func endBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
 	<-time.After(reapTimeout) // it arrives before
 }
 
-// root identifies what "/" is to this process: containers of one Pod share the
+// root identifies the file system of this process: the containers of one Pod share the
 // network, and so the sockets, but not the files.
 func root() string {
 	mounts, _ := os.Readlink("/proc/self/ns/mnt")
@@ -141,18 +141,18 @@ func root() string {
 	return fmt.Sprintf("%s %d %d", mounts, slash.Dev, slash.Ino)
 }
 
-// giveBack makes the shim small as soon as its start is over.
+// giveBack returns memory to the system when the start is over.
 func giveBack() {
 	memory.GiveBackPages()
 	<-time.After(startOver)
 	memory.GiveBackPages()
 }
 
-// startOver is when what happens once in a process has happened.
+// startOver is the age at which a shim has done everything that it does once.
 const startOver = time.Second
 
-// reach connects to a host: etcd brings its own, kube-apiserver looks for that
-// of its etcd.
+// reach connects to a host: etcd starts one, and kube-apiserver finds the one of its
+// etcd.
 func reach(name string) (*net.UnixConn, *os.Process, error) {
 	if name == Etcd {
 		return spawn()
@@ -169,8 +169,8 @@ func reach(name string) (*net.UnixConn, *os.Process, error) {
 	return conn, nil, err
 }
 
-// spawn starts a host that ends when nobody is connected to it. It is in a
-// process group of its own: a signal to the shim's group is the shim's to tell.
+// spawn starts a host, which ends when no shim is connected. It is in a process group of
+// its own, because the shim forwards the signals to its group.
 func spawn() (*net.UnixConn, *os.Process, error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -193,9 +193,9 @@ func spawn() (*net.UnixConn, *os.Process, error) {
 	return conn.(*net.UnixConn), host, nil
 }
 
-// reap waits for a host that has closed the connection, so that no zombie is
-// left where nothing adopts and reaps. A host that still serves an API server
-// does not end now.
+// reap waits for a host that has closed the connection, so that it does not stay as a
+// zombie where nothing reaps orphans. A host that still runs an API server does not end
+// yet.
 func reap(host *os.Process) {
 	if host == nil {
 		return
@@ -222,15 +222,15 @@ func end(host *os.Process) {
 	_, _ = host.Wait()
 }
 
-// ask sends the request with the standard output and error, and returns the
-// connection for reading.
+// ask sends the request, with the standard output and error. It returns the reading side
+// of the connection.
 func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 	line, err := request(name)
 	if err != nil {
 		return nil, false
 	}
 	streams := syscall.UnixRights(int(os.Stdout.Fd()), int(os.Stderr.Fd()))
-	// The rights travel with the first byte; the rest may not fit into one message.
+	// The files are sent with the first byte; the rest may not fit into one message.
 	if _, _, err := conn.WriteMsgUnix(line[:1], streams, nil); err != nil {
 		return nil, false
 	}
