@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 
 const (
 	watcher      = "watcher"
+	stopper      = "stopper"
 	busy         = "busy"
 	markVariable = "CONTRACT_MARK"
 )
@@ -49,21 +51,36 @@ func watchForever() error {
 	select {}
 }
 
+// stopAtOnce is a suite's process: it starts an environment and stops it.
+func stopAtOnce() error {
+	env := newEnvironment()
+	if _, err := env.Start(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(os.Stdout, "started")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test has looked at it
+	return env.Stop()
+}
+
 // A suite is this binary in another process, as somebody's go test would be.
 type suite struct {
 	cmd       *exec.Cmd
+	input     io.WriteCloser
 	lines     *bufio.Scanner
 	mark      string
 	temporary string
 }
 
-func startSuite(t *testing.T) *suite {
+func startSuite(t *testing.T, role string) *suite {
 	t.Helper()
 	s := &suite{mark: markVariable + "=" + strconv.FormatUint(rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)).Uint64(), 36), temporary: t.TempDir()}
 	s.cmd = exec.Command(os.Args[0], "-test.run=^$")
-	s.cmd.Env = append(os.Environ(), roleVariable+"="+watcher, s.mark, "TMPDIR="+s.temporary)
+	s.cmd.Env = append(os.Environ(), roleVariable+"="+role, s.mark, "TMPDIR="+s.temporary)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if s.input, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	s.cmd.Stderr = os.Stderr
@@ -127,7 +144,7 @@ func TestAServerThatHasJustBeenStartedEndsWithItsSuite(t *testing.T) {
 		program := []string{"etcd", "kube-apiserver"}[round%2]
 		after := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
 		t.Run(fmt.Sprintf("round %d, %s, after %v", round+1, program, after), func(t *testing.T) {
-			s := startSuite(t)
+			s := startSuite(t, watcher)
 			s.says(t, "starting")
 			s.executes(t, program)
 			<-time.After(after)
@@ -190,7 +207,7 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 		after := time.Duration(random.Int64N(int64(time.Second)))
 		ready := round >= rounds*3/4
 		t.Run(fmt.Sprintf("round %d, ready %v, after %v", round+1, ready, after), func(t *testing.T) {
-			s := startSuite(t)
+			s := startSuite(t, watcher)
 			s.says(t, "starting")
 			if ready {
 				s.says(t, "watching")
@@ -205,18 +222,51 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 }
 
-func (s *suite) mustDieWithoutTrace(t *testing.T) {
+// TestNothingIsLeftOfASuiteThatWasKilledInStop kills suites whose servers stop or have
+// stopped, and whose folders are not removed yet.
+func TestNothingIsLeftOfASuiteThatWasKilledInStop(t *testing.T) {
+	oursOnly(t)
+	rounds := 10
+	if testing.Short() {
+		rounds = 3
+	}
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	for round := range rounds {
+		after := time.Duration(random.Int64N(int64(200 * time.Millisecond)))
+		t.Run(fmt.Sprintf("round %d, after %v", round+1, after), func(t *testing.T) {
+			s := startSuite(t, stopper)
+			s.says(t, "started")
+			owned := s.footprint()
+			if len(owned.folders) < 2 {
+				t.Errorf("the servers own %v; each has a folder, so this would show nothing", owned.folders)
+			}
+			if err := s.input.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(after)
+			s.mustDieWithoutTrace(t, owned)
+		})
+	}
+}
+
+// mustDieWithoutTrace kills the suite and waits until nothing is left of what it owns
+// now, nor of what it owned before.
+func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 	t.Helper()
-	before := s.footprint()
+	owned = append(owned, s.footprint())
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait() // it was killed
 	// A server that was executed at the last moment has a folder, too. Folders that no
 	// server has been told of yet are envtest's own affair.
-	after := s.footprint()
+	owned = append(owned, s.footprint())
 	eventually(t, "no trace of the killed suite", func(context.Context) error {
-		return errors.Join(s.running(), before.left(), after.left())
+		errs := []error{s.running()}
+		for _, f := range owned {
+			errs = append(errs, f.left())
+		}
+		return errors.Join(errs...)
 	})
 }
 
@@ -240,7 +290,7 @@ func TestSIGTERMEndsAProcessGroup(t *testing.T) {
 			if program == "kube-apiserver" {
 				oursOnly(t) // stock waits a minute for the watch
 			}
-			s := startSuite(t)
+			s := startSuite(t, watcher)
 			s.says(t, "watching")
 			p := s.find(t, program)
 			if group, err := syscall.Getpgid(p.pid); err != nil || group != p.pid {
