@@ -18,6 +18,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -184,15 +185,17 @@ func compute() error {
 	}
 }
 
-// executes waits until a process of the suite has become the program.
+// executes waits until a process of the suite has become the program, as long as the
+// suite itself waits for its servers.
 func (s *suite) executes(t *testing.T, program string) {
 	t.Helper()
-	eventually(t, program, func(context.Context) error {
-		if _, found := s.server(program); !found {
-			return errors.New("it has not been executed")
-		}
-		return nil
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, newEnvironment().ControlPlaneStartTimeout, true, func(context.Context) (bool, error) {
+		_, found := s.server(program)
+		return found, nil
 	})
+	if err != nil {
+		t.Fatalf("the suite has not executed %s: %v", program, err)
+	}
 }
 
 func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
