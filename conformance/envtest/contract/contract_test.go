@@ -24,6 +24,7 @@ import (
 //	CONTRACT_ASSETS  the folder to test instead of Koboshi's, such as stock's
 //	KOBOSHI          the binary whose folder is tested (default: bin/koboshi)
 //	CONTRACT_SEED    the seed of the moments at which processes are killed
+//	CONTRACT_KILLS   how many suites are killed while a server starts
 //	CONTRACT_ROLE    set by the tests for the processes that they start
 const (
 	assetsVariable = "CONTRACT_ASSETS"

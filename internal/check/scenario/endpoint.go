@@ -16,6 +16,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
 // Servers holds the running endpoints of a scenario.
@@ -139,7 +140,7 @@ func launch(e Endpoint) (*Server, error) {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return "", fmt.Errorf("finding a free port: %w", err)
 	}
