@@ -36,8 +36,8 @@ func newEnvtestPath() *cobra.Command {
 	return &cobra.Command{
 		Use:   "path",
 		Short: "Print a folder for KUBEBUILDER_ASSETS",
-		Long: `Print a folder with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS. All
-three are links to this program. The folder is in your cache folder.`,
+		Long: `Print a folder with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS.
+All three are links to this program. The folder is in your cache folder.`,
 		Example: `  export KUBEBUILDER_ASSETS="$(koboshi envtest path)"
   ENVTEST_USE_ENV=true KUBEBUILDER_ASSETS="$(koboshi envtest path)" make test`,
 		Args: noArgs,
@@ -89,7 +89,7 @@ system supports it. To uninstall, remove the folder.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.binDir, "bin-dir", "", "folder to install into, as in setup-envtest (default: bin in the project)")
+	fs.StringVar(&f.binDir, "bin-dir", "", "as in setup-envtest (default: bin in the project)")
 	fs.BoolVar(&f.store, "store", false, "install for all projects that use setup-envtest")
 	fs.BoolVar(&f.force, "force", false, "also replace files of other programs")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
