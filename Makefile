@@ -27,11 +27,11 @@ help: ## List the targets
 
 .PHONY: demo
 demo: build operator sites ## Build everything and tell the story with the real parts
-	@go build -o bin/demo ./demo
+	@$(STATIC) go build -o bin/demo ./demo
 	@exec bin/demo
 
 $(COMPILE): hack/compile/main.go
-	@go build -o $@ ./hack/compile
+	@$(STATIC) go build -o $@ ./hack/compile
 
 .PHONY: build
 build: $(COMPILE) ## Build bin/koboshi
@@ -64,8 +64,25 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 
 ##@ Prove
 
+# The parts of the suite, the longest first; each is a target and runs alone by
+# its name. They run JOBS at a time, since many wait more than they compute.
+PARTS     := test-conformance test-sites test-operator test-dropin test-heavy test-unit test-check test-bugs test-guide test-bench
+JOBS      := 2
+# More targets to run beside the parts.
+EXTRA     :=
+# go test would vet all 2,900 dependencies before it runs anything, once for each
+# set of build flags. The linters vet our own code.
+TESTFLAGS := -vet=off
+
 .PHONY: test
-test: compiler test-unit test-bench test-bugs test-conformance test-dropin test-guide test-operator test-sites test-check ## Run the whole test suite
+test: compiler build stock bugs-ready ## Run the whole test suite, and report on each part
+	@$(STATIC) go build -o bin/suite ./hack/suite
+	@bin/suite -jobs $(JOBS) -built "build stock bugs-ready" $(PARTS) $(EXTRA)
+
+.PHONY: test-quick
+test-quick: compiler ## What to run before each commit: packages, small modules, no control plane
+	@$(STATIC) go build -o bin/suite ./hack/suite
+	@bin/suite -jobs $(JOBS) test-operators-unit test-unit test-bench
 
 .PHONY: compiler
 compiler:
@@ -73,9 +90,17 @@ compiler:
 
 .PHONY: test-unit
 test-unit: ## Test the packages
-	$(STATIC) go vet ./...
-	go test -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
-	$(STATIC) go test $(HEAVY)
+	go test $(TESTFLAGS) -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
+
+# Without debug symbols linking Kubernetes takes half the time.
+.PHONY: test-heavy
+test-heavy: ## Test the packages that compile all of Kubernetes into their tests
+	$(STATIC) go test $(TESTFLAGS) -ldflags="$(LDFLAGS)" $(HEAVY)
+
+.PHONY: test-operators-unit
+test-operators-unit: ## Test those packages of the operators that need no API server
+	$(MAKE) -C $(OPERATOR) test-unit TESTFLAGS="$(TESTFLAGS)"
+	$(MAKE) -C $(SITES) test-unit TESTFLAGS="$(TESTFLAGS)"
 
 .PHONY: test-race
 test-race: ## Test the heavy packages under the race detector too: compiles Kubernetes again
@@ -83,16 +108,16 @@ test-race: ## Test the heavy packages under the race detector too: compiles Kube
 
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box
-	go test -race -timeout 20m ./conformance
+	go test $(TESTFLAGS) -race -timeout 20m ./conformance
 
 .PHONY: test-guide
 test-guide: build ## Test that the handbook is whole, and that what it says to type works
-	go test ./docs/guide
+	$(STATIC) go test $(TESTFLAGS) ./docs/guide
 
 .PHONY: test-dropin
 test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest, in CI's size
-	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test -race -short -timeout 20m ./...
-	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test -race -short -timeout 20m ./contract
+	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short -timeout 20m ./...
+	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short -timeout 20m ./contract
 	cd conformance/envtest && $(STATIC) go run . -short -stock ../../bin/stock
 
 .PHONY: suites
@@ -102,12 +127,12 @@ suites: build stock ## Run all of controller-runtime's suites with stock and wit
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
-	$(MAKE) -C $(OPERATOR) test KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(OPERATOR) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: test-sites
 test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
-	$(MAKE) -C $(SITES) test KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: check-operators
 check-operators: build ## Knock both operators over at every write (ten to twenty minutes)
@@ -120,34 +145,35 @@ test-check: ## The same with a budget, in CI's size
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (twenty minutes)
-	cd bugs && go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
 
 .PHONY: bugs-ready
 bugs-ready:
 	cd bugs/g2-no-owner && npm ci --silent --no-audit --no-fund
 
 .PHONY: test-bugs
-test-bugs: build ## Test some of them, in CI's size
-	cd bugs && $(STATIC) go vet ./... && go test -race ./...
-	cd bugs && go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
+test-bugs: build bugs-ready ## Test some of them, in CI's size
+	cd bugs && go test $(TESTFLAGS) -race ./...
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
-	cd bench && $(STATIC) go vet ./... && go test -race ./...
+	cd bench && go test $(TESTFLAGS) -race ./...
 
 .PHONY: takeout
 takeout: build ## Show that each conformance test fails when its part is taken out
-	KOBOSHI_TAKEOUT=1 go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
+	KOBOSHI_TAKEOUT=1 $(STATIC) go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
 
 .PHONY: lint
-lint: $(LINT) ## Lint all modules
+lint: $(LINT) ## Lint all modules, and the language of their comments
+	@$(STATIC) go run ./hack/comments
 	$(STATIC) $(LINT) run ./...
 	@for module in $(MODULES); do echo "lint $$module"; \
 	  (cd $$module && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
 	done
 
-$(LINT): tools/go.mod tools/go.sum $(COMPILE)
-	@$(STATIC) $(COMPILE) golangci-lint tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(LINT): hack/tools/go.mod hack/tools/go.sum $(COMPILE)
+	@$(STATIC) $(COMPILE) golangci-lint hack/tools -o ../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bench
 bench: build stock ## Measure Koboshi against stock, behind envtest, and draw the chart

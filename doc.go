@@ -1,3 +1,3 @@
-// Package koboshi is empty: the program is in cmd/koboshi. What stands here are
-// the tests by which the repository keeps its own architecture.
+// Package koboshi is empty: the program is in cmd/koboshi. This folder holds the
+// tests that enforce the architecture of the repository.
 package koboshi

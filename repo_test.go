@@ -106,6 +106,14 @@ type importRule struct {
 	why    string
 }
 
+// decisions are the packages that decide what is tried and what it means.
+var decisions = []string{
+	"internal/check/evidence", "internal/check/fault", "internal/check/judge", "internal/check/plan",
+	"internal/check/report", "internal/check/scenario", "internal/check/state",
+}
+
+const whyDecisions = "it turns data into data, so that every decision can be tested without a cluster"
+
 var importRules = []importRule{
 	{
 		name: "kubernetes", pkg: "k8s.io/kubernetes",
@@ -134,8 +142,24 @@ var importRules = []importRule{
 	},
 	{
 		name: "library below command line", pkg: module + "/internal/cli",
-		in:  []string{"internal/controlplane"},
-		why: "the command line is a client of the plane; the other way round the plane could not be embedded or tested without it",
+		in: []string{
+			"internal/apiproxy", "internal/check", "internal/controlplane", "internal/envtest", "internal/project", "internal/trace",
+		},
+		why: "the command line is a client of the libraries; the other way round none of them could be embedded or tested without it",
+	},
+	{
+		name: "decisions without a plane: controlplane", pkg: module + "/internal/controlplane", in: decisions, why: whyDecisions,
+	},
+	{
+		name: "decisions without a plane: apiproxy", pkg: module + "/internal/apiproxy", in: decisions, why: whyDecisions,
+	},
+	{
+		name: "decisions without a plane: lab", pkg: module + "/internal/check/lab", in: decisions, why: whyDecisions,
+	},
+	{
+		name: "plane below check", pkg: module + "/internal/check",
+		in:  []string{"internal/controlplane", "internal/apiproxy", "internal/trace", "internal/envtest"},
+		why: "the checker is one user of the plane and of the proxy among others",
 	},
 }
 

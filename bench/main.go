@@ -4,8 +4,8 @@
 //	cd bench && go run . -rounds 7 -o ../docs/bench/bench.json
 //	cd bench && go run . -chart ../docs/bench/bench.json
 //
-// A figure of one run means little on a shared machine; the ratios, taken round
-// by round, are what to quote. It needs Linux.
+// A figure of one run means little on a shared machine. Quote the ratios, which are
+// computed round by round. It needs Linux.
 package main
 
 import (
@@ -64,11 +64,11 @@ func run(ctx context.Context, args []string) error {
 	return missing(report)
 }
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	rounds              int
 	only                []string
-	koboshi, stock      string // folders of assets; empty means to find or build them
+	koboshi, stock      string // folders of assets; if empty, they are found or built
 	standby, verbose    bool
 	binary, root        string
 	output, date, chart string
@@ -117,7 +117,7 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// draw writes the chart beside its figures.
+// draw writes the chart next to its figures.
 func draw(path string) error {
 	report, err := result.Read(path)
 	if err != nil {
@@ -130,8 +130,8 @@ func draw(path string) error {
 	return os.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".svg", svg, 0o644)
 }
 
-// missing makes a run that lacks a figure fail, so that a script notices. A
-// reset that this Koboshi cannot do is not asked of it.
+// missing returns an error if a run lacks a figure, so that scripts notice. It ignores
+// a reset that this build of Koboshi does not support.
 func missing(r result.Report) error {
 	var names []string
 	for _, f := range r.Figures {

@@ -37,8 +37,8 @@ func TestTheChartIsWrittenBesideItsFigures(t *testing.T) {
 	}
 }
 
-// A published chart must be what the figures beside it say. Figures without a
-// chart, as those of an operator, are not this program's.
+// A published chart must match the figures next to it. Figures without a
+// chart, such as those of an operator, do not come from this program.
 func TestThePublishedChartIsThatOfThePublishedFigures(t *testing.T) {
 	published, err := filepath.Glob("../docs/bench/*.svg")
 	if err != nil {

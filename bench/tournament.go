@@ -18,13 +18,13 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/worker"
 )
 
-// tournament runs every measure by everybody, round after round.
+// tournament runs every measure with every contestant, round after round.
 func tournament(ctx context.Context, o options) (report result.Report, err error) {
 	measures, err := chosen(o.only)
 	if err != nil {
 		return report, err
 	}
-	// Before anything is built, which is a load too.
+	// Before anything is built, because building adds load.
 	where := machine.Describe()
 	if warning := machine.Warning(where); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
@@ -83,7 +83,7 @@ func chosen(only []string) ([]measure.Measure, error) {
 	return measures, nil
 }
 
-// line is who takes part. Who else is to needs an entry here and no more.
+// line returns the contestants. A new contestant needs only an entry here.
 func line(ctx context.Context, o options) (contestants []contestant.Contestant, err error) {
 	if o.koboshi == "" {
 		if o.koboshi, err = contestant.FromBinary(ctx, o.binary); err != nil {
@@ -112,7 +112,7 @@ func line(ctx context.Context, o options) (contestants []contestant.Contestant, 
 	return contestants, nil
 }
 
-// prepareReset builds the benchmark of reset, or takes the measure out.
+// prepareReset builds the benchmark of reset, or removes that measure.
 func prepareReset(ctx context.Context, o options, work string, measures []measure.Measure, b *measure.Bout) ([]measure.Measure, error) {
 	wanted := func(m measure.Measure) bool { return m.Name == "reset" }
 	if !slices.ContainsFunc(measures, wanted) {
@@ -134,14 +134,14 @@ func prepareReset(ctx context.Context, o options, work string, measures []measur
 	return measures, nil
 }
 
-// An outcome is what one contestant did in one round.
+// An outcome is the result of one contestant in one round.
 type outcome struct {
 	values measure.Values
 	err    error
 }
 
-// once lets everybody who takes part run the measure. Who begins changes with
-// the round: caches and a machine that grows warm favour one side.
+// once lets every contestant run the measure. They take turns at starting, because
+// caches and a machine that becomes warm favour one side.
 func once(ctx context.Context, round int, m measure.Measure, corners []*worker.Corner, b measure.Bout) (map[string]outcome, error) {
 	order := slices.Clone(corners)
 	if round%2 == 1 {
@@ -180,7 +180,7 @@ func progress(round int, m measure.Measure, name string, values measure.Values, 
 	fmt.Fprintf(os.Stderr, "%s, %s: %s\n", which, name, strings.Join(parts, ", "))
 }
 
-// add puts a round's outcomes into the report.
+// add adds the outcomes of a round to the report.
 func add(r *result.Report, m measure.Measure, outcomes map[string]outcome) {
 	for _, f := range m.Figures {
 		i := slices.IndexFunc(r.Figures, func(known result.Figure) bool { return known.Name == f.Name })
@@ -228,7 +228,7 @@ func describe(ctx context.Context, o options, where result.Machine, contestants 
 	return r, nil
 }
 
-// version is the first line of what a program says of itself.
+// version returns the first line of a program's version.
 func version(ctx context.Context, program, argument string) string {
 	out, err := exec.CommandContext(ctx, program, argument).Output()
 	if err != nil {

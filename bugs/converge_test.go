@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// story is the part of a scenario that is understood here.
+// story is the part of a scenario that this test understands.
 type story struct {
 	Given []map[string]any `json:"given"`
 	Steps []struct {
@@ -41,8 +41,8 @@ type story struct {
 	} `json:"steps"`
 }
 
-// KOBOSHI names the program that runs the planes, BUGS the one that is tested; it
-// is built if BUGS is not set.
+// KOBOSHI names the program that runs the planes, and BUGS the one to test, which is
+// built if BUGS is not set.
 func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	koboshi := os.Getenv("KOBOSHI")
 	if koboshi == "" {
@@ -51,19 +51,21 @@ func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	program := os.Getenv("BUGS")
 	if program == "" {
 		program = filepath.Join(t.TempDir(), "bugs")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		build := exec.Command("go", "build", "-o", program, ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("building the program: %v\n%s", err, out)
 		}
 	}
 	ctrl.SetLogger(logr.Discard())
-	files, err := filepath.Glob("[abc]*/bug.yaml")
+	files, err := filepath.Glob("[abcn]?-*/scenario.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no bug.yaml found: %v", err)
+		t.Fatalf("no scenario.yaml found: %v", err)
 	}
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		id, _, _ := strings.Cut(dir, "-")
-		if _, plain := standaloneTable[id]; table[id] == nil && !plain {
+		if catalogue[id] == nil {
 			continue
 		}
 		for _, args := range [][]string{{id}, {id, "--repaired"}} {
@@ -74,8 +76,7 @@ func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	}
 }
 
-// converges tells the story to the controller, and looks whether all is as
-// expected after each step.
+// converges runs the story, and checks the expectations after each step.
 func converges(t *testing.T, kubeconfig, dir string, command []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
@@ -126,7 +127,7 @@ func look(ctx context.Context, c client.Client, ref *unstructured.Unstructured, 
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("it is there"))
+		return errors.Join(err, errors.New("it exists"))
 	}
 	if err != nil || field == "" {
 		return err
@@ -178,7 +179,7 @@ func remove(ctx context.Context, t *testing.T, c client.Client, ref map[string]a
 	until(ctx, t, u.GetKind()+" to be gone", func() error { return look(ctx, c, u, true, "", nil) })
 }
 
-// install creates the definitions and waits until they are served.
+// install creates the CRDs and waits until they are served.
 func install(ctx context.Context, t *testing.T, c client.Client, file string) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -196,16 +197,17 @@ func install(ctx context.Context, t *testing.T, c client.Client, file string) {
 			t.Fatalf("creating %s: %v", u.GetName(), err)
 		}
 		until(ctx, t, u.GetName()+" to be served", func() error {
+			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 			list := &unstructured.UnstructuredList{}
-			list.SetAPIVersion("bugs.koboshi.dev/v1")
+			list.SetAPIVersion(group + "/v1")
 			list.SetKind(kind + "List")
 			return c.List(ctx, list)
 		})
 	}
 }
 
-// startPlane runs a plane until the test ends, and returns its kubeconfig.
+// startPlane runs a plane until the test ends, and returns the path of its kubeconfig.
 func startPlane(t *testing.T, koboshi string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -219,13 +221,13 @@ func startPlane(t *testing.T, koboshi string) string {
 	return kubeconfig
 }
 
-// start runs a command until the test ends, and shows what it said if that failed.
+// start runs a command until the test ends, and shows its output if the test failed.
 func start(t *testing.T, kubeconfig string, command []string) {
 	t.Helper()
-	var said strings.Builder
+	var output strings.Builder
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +235,7 @@ func start(t *testing.T, kubeconfig string, command []string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() && kubeconfig != "" {
-			t.Logf("%s said:\n%s", strings.Join(command, " "), said.String())
+			t.Logf("output of %s:\n%s", strings.Join(command, " "), output.String())
 		}
 	})
 }

@@ -22,10 +22,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// nobody is the URL of a webhook that no process can answer for.
+// nobody is the URL of a webhook where no process listens.
 const nobody = "https://127.0.0.1:1/"
 
-// review is the handler of a webhook, from its decision.
+// review returns a webhook's handler that uses the given decision.
 func review(decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in admissionv1.AdmissionReview
@@ -47,8 +47,8 @@ func refused(format string, args ...any) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: fmt.Sprintf(format, args...)}}
 }
 
-// refuseProbe refuses what is called "probe", which shows that the webhooks
-// of one configuration are in effect.
+// refuseProbe refuses objects named "probe", which shows that the webhooks
+// of a configuration are in effect.
 func refuseProbe(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	if r.Name == "probe" {
 		return refused("the webhooks are in effect")
@@ -56,7 +56,7 @@ func refuseProbe(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 	return allowed()
 }
 
-// hook is a webhook for the ConfigMaps that are created in one namespace.
+// hook returns a webhook for the ConfigMaps that are created in one namespace.
 func hook(name, namespace, url string, caBundle []byte) registrationv1.ValidatingWebhook {
 	return registrationv1.ValidatingWebhook{
 		Name:         name + ".example.com",
@@ -85,7 +85,7 @@ func (p *plane) validate(t *testing.T, hooks ...registrationv1.ValidatingWebhook
 	t.Cleanup(func() { _ = configurations.Delete(context.Background(), c.Name, metav1.DeleteOptions{}) })
 }
 
-// tryConfigMap creates a ConfigMap as far as admission, and no further.
+// tryConfigMap sends a ConfigMap through admission without storing it.
 func (p *plane) tryConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	return tryConfigMapBy(ctx, p.client, namespace, name, metav1.DryRunAll)
 }
@@ -95,8 +95,8 @@ func tryConfigMapBy(ctx context.Context, client kubernetes.Interface, namespace,
 	return client.CoreV1().ConfigMaps(namespace).Create(ctx, c, metav1.CreateOptions{DryRun: dryRun})
 }
 
-// refusedSoon waits until a ConfigMap of that name is refused with a message.
-// Every kind of admission is configured through informers, which lag.
+// refusedSoon waits until a ConfigMap of that name is refused with the message.
+// Informers configure every kind of admission, and they lag.
 func (p *plane) refusedSoon(t *testing.T, namespace, name, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is refused with %q", name, message), func(ctx context.Context) error {
@@ -105,7 +105,7 @@ func (p *plane) refusedSoon(t *testing.T, namespace, name, message string) {
 	})
 }
 
-// isRefusal returns an error unless err is one with that message.
+// isRefusal returns an error unless err is a refusal with that message.
 func isRefusal(err error, message string) error {
 	if err == nil {
 		return errors.New("it is not refused")
@@ -220,8 +220,8 @@ func TestLateWebhookLetsThroughByPolicyIgnore(t *testing.T) {
 	}
 }
 
-// lateHook is a webhook that answers when the test ends and is given up after
-// a second, and the number of its calls.
+// lateHook returns a webhook that does not answer before the test ends and times out
+// after a second, and a counter of its calls.
 func lateHook(t *testing.T, namespace string) (registrationv1.ValidatingWebhook, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -231,7 +231,7 @@ func lateHook(t *testing.T, namespace string) (registrationv1.ValidatingWebhook,
 		<-release
 		return allowed()
 	}))
-	t.Cleanup(func() { close(release) }) // before the server waits for its calls
+	t.Cleanup(func() { close(release) }) // before the server waits for pending calls
 	h := hook("late", namespace, webhook.URL+"/", webhook.caBundle)
 	h.TimeoutSeconds = ptr.To[int32](1)
 	return h, &calls
@@ -405,7 +405,7 @@ func TestLimitRangeSetsDefaultLimit(t *testing.T) {
 	})
 }
 
-// limitMemory allows a container 128 MiB, and gives it 64 MiB if it asks for none.
+// limitMemory limits containers to 128 MiB, with a default of 64 MiB.
 func (p *plane) limitMemory(t *testing.T, namespace string) {
 	t.Helper()
 	_, err := p.client.CoreV1().LimitRanges(namespace).Create(t.Context(), &corev1.LimitRange{
@@ -434,7 +434,7 @@ func TestPodSecurityRefusesPrivilegedPodInRestrictedNamespace(t *testing.T) {
 	p.podRefusedSoon(t, ns, pod, `violates PodSecurity "restricted:latest": privileged (container "c" must not set securityContext.privileged=true)`)
 }
 
-// plainPod asks for nothing.
+// plainPod returns a Pod without resource requests.
 func plainPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "p-"},

@@ -46,7 +46,7 @@ func aggregate(t *testing.T) (*plane, *endpoint) {
 	return p, server
 }
 
-// newExtension asks the plane whom to believe.
+// newExtension reads from the plane which callers to trust.
 func newExtension(t *testing.T, p *plane) *extension {
 	t.Helper()
 	x := &extension{group: mirrorsGroup, callers: x509.NewCertPool()}
@@ -82,8 +82,8 @@ func (p *plane) wantAvailable(t *testing.T, status, reason string) {
 	})
 }
 
-// checkNow makes the plane look at the extension API server again, which it
-// does of itself every 30 seconds, and on every change of the APIService.
+// checkNow makes the plane check the extension API server again. By itself it checks
+// every 30 seconds, and on every change of the APIService.
 func (p *plane) checkNow(t *testing.T) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/checked":"%s"}}}`, rand.String(8))
@@ -92,7 +92,7 @@ func (p *plane) checkNow(t *testing.T) {
 	}
 }
 
-// mirror asks the extension API server, through the plane, who asks.
+// mirror asks the extension API server, through the plane, which user it sees.
 func (p *plane) mirror(ctx context.Context, as rest.ImpersonationConfig) (mirror, error) {
 	var m mirror
 	config := rest.CopyConfig(p.config)

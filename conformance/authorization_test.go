@@ -53,7 +53,7 @@ func TestReleasedLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	p := sharedPlane(t)
 	ns := p.namespace(t)
 	o := newOffice()
-	// The lease outlives the test: only its release lets the other in.
+	// The lease outlives the test: only a release admits the other manager.
 	resign := map[string]func(){
 		"one": p.runForOffice(t, ns, "one", o, time.Hour),
 		"two": p.runForOffice(t, ns, "two", o, time.Hour),
@@ -70,7 +70,7 @@ func TestExpiredLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
 	ns := p.namespace(t)
-	// A manager that ended without a release leaves such a record.
+	// A manager that ends without a release leaves such a record.
 	now := metav1.Now()
 	err := p.lease(ns, "killed").Create(t.Context(), resourcelock.LeaderElectionRecord{
 		HolderIdentity: "killed", LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
@@ -150,7 +150,7 @@ func TestRoleBindingGrantsItsRoleInItsNamespaceOnly(t *testing.T) {
 	ns, other := p.namespace(t), p.namespace(t)
 	robot := clientFor(t, p.serviceAccount(t, ns, "robot"))
 	p.mayListConfigMaps(t, ns, "robot")
-	// RBAC learns of a binding by a watch.
+	// RBAC learns of a binding through a watch.
 	eventually(t, "the permission to list", func(ctx context.Context) error {
 		_, err := robot.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{})
 		return err
@@ -218,19 +218,19 @@ func TestClientCertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// office is what the managers of a test compete for.
+// office is the leadership that the managers of a test compete for.
 type office struct {
-	elected chan string // who leads, in order
+	elected chan string // the leaders, in order
 
 	mu      sync.Mutex
-	term    context.Context // that of the latest leader
+	term    context.Context // term of the latest leader
 	overlap error
 }
 
 func newOffice() *office { return &office{elected: make(chan string, 10)} }
 
-// enter is a manager's work as the leader: it may begin only when the term of
-// the leader before has ended.
+// enter does a manager's work as the leader. It may begin only when the term of
+// the previous leader has ended.
 func (o *office) enter(term context.Context, who string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,7 +247,7 @@ func (o *office) next(t *testing.T) string {
 	case who := <-o.elected:
 		return who
 	case <-time.After(within):
-		t.Fatalf("nobody is elected within %v", within)
+		t.Fatalf("no manager is elected within %v", within)
 		return ""
 	}
 }
@@ -269,8 +269,8 @@ func (p *plane) lease(ns, identity string) *resourcelock.LeaseLock {
 	}
 }
 
-// runForOffice runs a manager's election. The returned function makes it stop
-// and release its lease, and returns when it has.
+// runForOffice runs a manager's election. The returned function stops it, and returns
+// when it has released its lease.
 func (p *plane) runForOffice(t *testing.T, ns, identity string, o *office, lease time.Duration) (resign func()) {
 	t.Helper()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -287,7 +287,7 @@ func (p *plane) runForOffice(t *testing.T, ns, identity string, o *office, lease
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the elector logs would be mixed with the tests' own output.
+	// The elector's log would mix with the output of the tests.
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	done := make(chan struct{})
 	go func() { elector.Run(ctx); close(done) }()
@@ -297,7 +297,7 @@ func (p *plane) runForOffice(t *testing.T, ns, identity string, o *office, lease
 }
 
 // serviceAccount creates a service account and returns a client configuration
-// with a token of it.
+// with its token.
 func (p *plane) serviceAccount(t *testing.T, ns, name string) *rest.Config {
 	t.Helper()
 	accounts := p.client.CoreV1().ServiceAccounts(ns)
@@ -359,7 +359,8 @@ func mustBeForbidden(t *testing.T, err error, because string) {
 	}
 }
 
-// foreignCertificate claims to be the administrator, and is signed by itself.
+// foreignCertificate returns a self-signed certificate that claims to be the
+// administrator's.
 func foreignCertificate(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

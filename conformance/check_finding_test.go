@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// What programs read of a report.
+// The fields that programs read from a report.
 type checkReport struct {
 	Findings      []checkFinding
 	Tried         []struct{ Planned, Runs, Clean, Found, NotApplied, Inconclusive int }
@@ -44,7 +44,7 @@ func readJSON[T any](t *testing.T, path string) (content T) {
 	return content
 }
 
-// onlyFinding is the one of a report in a file.
+// onlyFinding returns the only finding of a report in a file.
 func onlyFinding(t *testing.T, path string) checkFinding {
 	t.Helper()
 	r := readJSON[checkReport](t, path)
@@ -54,7 +54,8 @@ func onlyFinding(t *testing.T, path string) checkFinding {
 	return r.Findings[0]
 }
 
-// planned is the sum over all kinds; every run has to have an outcome.
+// planned returns the number of planned runs of all kinds. Every run must have an
+// outcome.
 func (r checkReport) planned(t *testing.T) (n int) {
 	t.Helper()
 	for _, k := range r.Tried {
@@ -72,16 +73,17 @@ var (
 	found     *checking
 )
 
-// token is what scenario secret puts into a Secret, and the controller copies.
+// token is the value that scenario secret puts into a Secret, and that the controller
+// copies.
 const token = "given-value-4711"
 
-// foundBug is a check that has found the bug first-exists, and written all forms
-// of the report. It is done once, because a controller that never gets up is
-// waited for long.
+// foundBug returns a check that has found the bug first-exists, and has written the
+// report in all formats. It runs only once, because it takes long to wait for a
+// controller that never recovers.
 func foundBug(t *testing.T) *checking {
 	t.Helper()
 	foundOnce.Do(func() {
-		checked(t) // makes the folder
+		checked(t) // creates the folder
 		found = check(t, filepath.Join(checkedDir, "found"), 1, ofWidgets(t, "secret.yaml", "--faults=kill-lost", "--verbose",
 			"-o=json=report.json", "-o=junit=report.xml", "-o=sarif=report.sarif", "-o=html=report.html", "-o=text",
 			"--env=SECRET=source", "--env=BUG=first-exists")...)
@@ -131,7 +133,7 @@ func TestReplayedFindingShowsAgain(t *testing.T) {
 	}
 }
 
-func TestReplayOfAMendedControllerIsClean(t *testing.T) {
+func TestReplayOfARepairedControllerIsClean(t *testing.T) {
 	t.Parallel()
 	c := foundBug(t)
 	was := onlyFinding(t, filepath.Join(c.dir, "report.json"))
@@ -139,13 +141,13 @@ func TestReplayOfAMendedControllerIsClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mended := strings.Replace(string(data), "--env=BUG=first-exists", "--env=BUG=", 1)
-	if mended == string(data) {
+	repaired := strings.Replace(string(data), "--env=BUG=first-exists", "--env=BUG=", 1)
+	if repaired == string(data) {
 		t.Fatalf("the finding does not say with which environment:\n%s", data)
 	}
-	writeFile(t, filepath.Join(c.dir, "mended.json"), mended)
-	check(t, c.dir, 0, "replay", "mended.json", "-o=json=mended-report.json")
-	r := readJSON[checkReport](t, filepath.Join(c.dir, "mended-report.json"))
+	writeFile(t, filepath.Join(c.dir, "repaired.json"), repaired)
+	check(t, c.dir, 0, "replay", "repaired.json", "-o=json=repaired-report.json")
+	r := readJSON[checkReport](t, filepath.Join(c.dir, "repaired-report.json"))
 	if len(r.Findings) != 0 || r.planned(t) != 1 || len(r.Tried) != 1 || r.Tried[0].Clean != 1 {
 		t.Errorf("the report is %+v; one fault ought to have been applied, and nothing found", r)
 	}
@@ -180,7 +182,7 @@ func TestReportsInAllFormsTellOfTheSameFinding(t *testing.T) {
 		}
 	}
 	if failures != 1 || !strings.Contains(string(data), f.Verdict) {
-		t.Errorf("JUnit tells of %d failures:\n%s", failures, data)
+		t.Errorf("JUnit has %d failures:\n%s", failures, data)
 	}
 
 	sarif := readJSON[struct {
@@ -230,8 +232,8 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 	if traces != 1 {
 		t.Errorf("there are %d traces, want 1", traces)
 	}
-	for _, name := range []string{"secret.yaml", onlyFinding(t, filepath.Join(c.dir, "report.json")).File, "mended.json"} {
-		// The scenario is the user's own, and a finding has it to be run again.
+	for _, name := range []string{"secret.yaml", onlyFinding(t, filepath.Join(c.dir, "report.json")).File, "repaired.json"} {
+		// A finding contains the user's own scenario, for replay.
 		written[name], _, _ = strings.Cut(written[name], `"scenario": {`)
 	}
 	delete(written, "secret.yaml")
@@ -247,8 +249,8 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 	}
 }
 
-// What is found without any fault needs no fault to be run: there is no Lease that
-// could be lost.
+// noFaults leaves no fault to run, because there is no Lease to lose. It suits bugs that
+// show without a fault.
 const noFaults = "--faults=lose-lease"
 
 func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {
@@ -278,13 +280,13 @@ func TestCheckFindsPanicAtAnError(t *testing.T) {
 	dir := t.TempDir()
 	check(t, dir, 1, ofWidgets(t, "create.yaml", "--faults=error-500", "--stop-at-first", "--env=BUG=panic", "-o=json=report.json")...)
 	f := onlyFinding(t, filepath.Join(dir, "report.json"))
-	if f.Verdict != "CRASHED" || f.Reproduced != 3 || !strings.Contains(f.Sentence, "nobody thought of this") {
+	if f.Verdict != "CRASHED" || f.Reproduced != 3 || !strings.Contains(f.Sentence, "unexpected internal error") {
 		t.Errorf("it found %+v", f)
 	}
 }
 
-// Node, or a Java virtual machine, needs so long on a machine that has other work: 14 s
-// are more than all the patience that there is for a controller that has begun.
+// On a busy machine, Node or a Java virtual machine takes this long to load: 14 s is more
+// than koboshi check waits for a controller that has already started.
 func TestControllerThatLoadsForLongAfterAKillIsNotBlamed(t *testing.T) {
 	t.Parallel()
 	const slow = `case "$KUBECONFIG" in
@@ -296,7 +298,7 @@ exec "$0"`
 	c := check(t, dir, 0, "--crds=widgets.yaml", "--scenario=create.yaml", "--workers=3", "--seed=7",
 		"--faults=kill-after,restart", "-o=json=report.json", "--", "sh", "-c", slow, checked(t))
 	if _, err := os.Stat(filepath.Join(dir, "again.txt")); err != nil {
-		t.Errorf("no controller was started anew: %v\n%s", err, c.stdout)
+		t.Errorf("no controller was restarted: %v\n%s", err, c.stdout)
 	}
 	r := readJSON[checkReport](t, filepath.Join(dir, "report.json"))
 	for _, k := range r.Tried {

@@ -26,18 +26,18 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 	}{
 		{"no scenario", []string{"--crds=widgets.yaml", "--", checked(t)}, "there are no samples to make scenarios from"},
 		{"no project", nil, "koboshi: "},
-		{"no controller", []string{"--crds=widgets.yaml", "--scenario=create.yaml", "--", "./missing"}, "the controller ./missing cannot be started"},
+		{"no controller", []string{"--crds=widgets.yaml", "--scenario=create.yaml", "--", "./missing"}, "cannot start the controller ./missing"},
 		{"no definitions", []string{"--crds=none.yaml", "--scenario=create.yaml", "--", checked(t)}, "none.yaml"},
 		{"no scenario file", ofWidgets(t, "none.yaml"), "none.yaml"},
 		{"typo", ofWidgets(t, typo), typo + `:6: step "create": aply: unknown field, did you mean apply?`},
 		{"unknown field", ofWidgets(t, unknown), unknown + `:12: step "grow": retries: unknown field`},
-		{"same scenario twice", ofWidgets(t, "create.yaml", "--scenario=create.yaml"), `there is another scenario "create"`},
-		{"unknown fault", ofWidgets(t, "create.yaml", "--faults=kil-lost"), `there is no kind "kil-lost"; there are [kill-before kill-lost`},
-		{"shard beyond", ofWidgets(t, "create.yaml", "--shard=3/2"), `--shard is "3/2"; say which part of how many, as 1/4`},
+		{"same scenario twice", ofWidgets(t, "create.yaml", "--scenario=create.yaml"), "create.yaml also has a scenario create"},
+		{"unknown fault", ofWidgets(t, "create.yaml", "--faults=kil-lost"), `unknown kind "kil-lost"; choose from [kill-before kill-lost`},
+		{"shard beyond", ofWidgets(t, "create.yaml", "--shard=3/2"), `--shard is "3/2"; write the part and the number of parts, such as 1/4`},
 		{"shard zero", ofWidgets(t, "create.yaml", "--shard=0/2"), `--shard is "0/2"`},
-		{"no form", ofWidgets(t, "create.yaml", "-o=pdf"), `there is no form "pdf"; there are text, json, junit, sarif, html`},
-		{"page on a terminal", ofWidgets(t, "create.yaml", "-o=html"), "name a file, as -o html=report.html"},
-		{"two on standard output", ofWidgets(t, "create.yaml", "-o=json", "-o=junit"), "only one form can go to standard output"},
+		{"no form", ofWidgets(t, "create.yaml", "-o=pdf"), `unknown format "pdf"; choose from text, json, junit, sarif, html`},
+		{"page on a terminal", ofWidgets(t, "create.yaml", "-o=html"), "name a file, such as -o html=report.html"},
+		{"two on standard output", ofWidgets(t, "create.yaml", "-o=json", "-o=junit"), "only one format can go to standard output"},
 		{"too many workers", ofWidgets(t, "create.yaml", "--workers=65"), "--workers is 65"},
 		{"no profile", ofWidgets(t, "create.yaml", "--profile=most"), "most"},
 		{"unknown flag", ofWidgets(t, "create.yaml", "--fault=kill-lost"), "unknown flag: --fault"},
@@ -69,12 +69,12 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 		args []string
 		why  string
 	}{
-		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller ended by itself 6 times, the last time with code 1: checked: it will not do anything"},
+		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller exited on its own 6 times, the last time with code 1: checked: it will not do anything"},
 		{"definition", []string{"--crds=" + invalid, "--scenario=create.yaml", "--workers=1", "--", checked(t)}, "CustomResourceDefinition widgets.example.com: "},
 		{"step", ofWidgets(t, refused), "scenario create, step create: "},
-		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: without any fault, what is expected does not hold: Widget.example.com default/demo: status.size is "small", and not "tiny"`},
+		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: an expectation does not hold even without a fault: Widget.example.com default/demo: status.size is "small", not "tiny"`},
 		{"nothing to do", ofWidgets(t, elsewhere), "the controller wrote nothing in any scenario: "},
-		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: it never comes to rest without any fault: patch widgets default/demo again and again"},
+		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: the controller never comes to rest, even without a fault: it keeps sending PATCH widgets default/demo"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,8 +83,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 	}
 }
 
-// leavesNothing checks that nothing is left of a checking which has ended: no process of
-// it, and no file.
+// leavesNothing checks that a checking which has ended leaves no process and no file.
 func (c *checking) leavesNothing(t *testing.T, token string) {
 	t.Helper()
 	eventually(t, "all processes of the check to end", noProcessWith(t, token))
@@ -97,8 +96,8 @@ func (c *checking) leavesNothing(t *testing.T, token string) {
 	}
 }
 
-// startTraceable starts a check all of whose processes have a token in their
-// environment, and whose files are in a folder.
+// startTraceable starts a check. All of its processes have the token in their
+// environment, and all of its files are in one folder.
 func startTraceable(t *testing.T) (c *checking, token string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -130,7 +129,7 @@ func TestCheckSaysNothingWhenItsPlaneDies(t *testing.T) {
 	if err := syscall.Kill(labs[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.saysNothing(t, "plane 1 ended by itself")
+	c.saysNothing(t, "plane 1 exited unexpectedly")
 	c.leavesNothing(t, token)
 }
 
@@ -142,7 +141,7 @@ func TestInterruptedCheckSaysNothingAndLeavesNothing(t *testing.T) {
 		of     func(pid int) int
 	}{
 		{"by kill", syscall.SIGTERM, func(pid int) int { return pid }},
-		{"at a terminal", syscall.SIGINT, func(pid int) int { return -pid }}, // all of its processes
+		{"at a terminal", syscall.SIGINT, func(pid int) int { return -pid }}, // the whole process group
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +149,7 @@ func TestInterruptedCheckSaysNothingAndLeavesNothing(t *testing.T) {
 			if err := syscall.Kill(test.of(c.cmd.Process.Pid), test.signal); err != nil {
 				t.Fatal(err)
 			}
-			c.saysNothing(t, "interrupted; nothing is said of the controller")
+			c.saysNothing(t, "interrupted; run it again for a result")
 			c.leavesNothing(t, token)
 		})
 	}

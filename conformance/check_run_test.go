@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// koboshi check, as a person or a CI calls it. The controller is the program of
-// folder checked, the scenarios are those of testdata/check:
+// These tests call koboshi check as a user or a CI does. The controller is the program in
+// folder checked, and the scenarios are in testdata/check:
 //
 //	create   a Widget is created
 //	life     it is created, grows, and is deleted
 //	secret   as create; the controller copies a Secret that the scenario gives
 //
-// What is looked at are exit codes and what is written, never how long that takes.
+// They check exit codes and output, never durations.
 
-// checkWithin is when a check that hangs is given up.
+// checkWithin bounds a check that hangs.
 const checkWithin = 4 * time.Minute
 
 var (
@@ -32,7 +32,7 @@ var (
 	checkedDir  string // holds the controller; TestMain removes it
 )
 
-// checked is the path of the controller.
+// checked builds the controller once and returns its path.
 func checked(t *testing.T) string {
 	t.Helper()
 	checkedOnce.Do(func() {
@@ -63,7 +63,7 @@ type checking struct {
 	exited         chan struct{}
 }
 
-// checkIn makes the folder of a checking, and the command.
+// checkIn creates the folder and the command of a checking.
 func checkIn(t *testing.T, dir string, args ...string) *checking {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "check"))); err != nil && !errors.Is(err, os.ErrExist) {
@@ -87,7 +87,7 @@ func (c *checking) start(t *testing.T) {
 	})
 }
 
-// end waits until it ends, and fails the test unless it does so with the code.
+// end waits until the checking ends, which must be with the given exit code.
 func (c *checking) end(t *testing.T, code int) {
 	t.Helper()
 	select {
@@ -100,7 +100,7 @@ func (c *checking) end(t *testing.T, code int) {
 	}
 }
 
-// check runs koboshi check in dir to its end, which has to be with the code.
+// check runs koboshi check in dir to its end, which must be with the given exit code.
 func check(t *testing.T, dir string, code int, args ...string) *checking {
 	t.Helper()
 	c := checkIn(t, dir, args...)
@@ -109,21 +109,21 @@ func check(t *testing.T, dir string, code int, args ...string) *checking {
 	return c
 }
 
-// ofWidgets are the arguments of a check of the controller, with a scenario and
-// with more flags. One plane is enough for tests.
+// ofWidgets returns the arguments that check the controller, with a scenario and
+// more flags. One plane is enough for tests.
 func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
 	t.Helper()
 	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7"}
 	return slices.Concat(args, flags, []string{"--", checked(t)})
 }
 
-// verdicts are words that must not be said where nothing is known.
+// verdicts lists words that must not appear if the controller could not be checked.
 var verdicts = []string{
 	"clean", "DIVERGED", "HOT LOOP", "LEAK", "DESTRUCTIVE BLIP", "PATH DEPENDENT", "CRASHED", "RBAC MISSING", "SPLIT BRAIN",
 }
 
-// saysNothing checks that it could not check: exit code 2, a last line that says
-// why, no other that complains, and no verdict.
+// saysNothing checks the output for a controller that could not be checked: exit code 2,
+// a last line with the reason, no other complaint, and no verdict.
 func (c *checking) saysNothing(t *testing.T, why string) {
 	t.Helper()
 	c.end(t, 2)
@@ -151,12 +151,12 @@ func (c *checking) saysNothing(t *testing.T, why string) {
 	}
 }
 
-// isProgress is a line that tells how far a check is.
+// isProgress reports whether a line shows the progress of a check.
 func isProgress(line string) bool {
 	return slices.ContainsFunc([]string{"starting ", "learning ", "knocking "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
-// edited writes a copy of a file of testdata/check with something else in it.
+// edited writes a copy of a file of testdata/check in which to replaces from.
 func edited(t *testing.T, dir, name, from, to string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "check", name))

@@ -23,18 +23,18 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// No flag can take out what these claim, for it is no part that can be left
-// out; their own assertions must do:
+// No flag can take out what these tests claim, because it cannot be disabled. Their own
+// assertions must suffice:
 //
 //   - kube-apiserver does not start with apiextensions.k8s.io/v1 disabled, and
-//     the features of definitions are locked on (CustomResourceFieldSelectors,
+//     the features of CRDs are locked on (CustomResourceFieldSelectors,
 //     CRDValidationRatcheting) or have lost their gates long ago, such as
 //     conversion webhooks, CEL rules, server-side apply and strict validation;
-//   - Tables, kubectl explain and kubectl scale are answered by every API server;
-//   - a webhook's conditions, its policy on failure and what it is told are
-//     rules within the plugin; without the plugin no webhook is asked at all;
+//   - every API server answers Tables, kubectl explain and kubectl scale;
+//   - a webhook's conditions, failure policy and request are
+//     rules within the plugin; without the plugin no webhook is called at all;
 //   - kube-apiserver does not start with apiregistration.k8s.io/v1 disabled;
-//     without a certificate of its own no extension believes it.
+//     without a certificate of its own no extension trusts it.
 var apiTakeouts = []takeout{
 	{"TestMutatingWebhook.*", "--kube-apiserver-arg=disable-admission-plugins=MutatingAdmissionWebhook"},
 	{"TestValidatingWebhook.*|TestUnreachableWebhook.*|TestLateWebhook.*|TestWebhookSees.*|TestMatchConditions.*", "--kube-apiserver-arg=disable-admission-plugins=ValidatingAdmissionWebhook"},
@@ -59,8 +59,8 @@ type definition struct {
 	plural string
 }
 
-// define creates the definition in a file of testdata and waits until clients
-// find it. Without a cleanup it stays.
+// define creates the CRD in a file of testdata and waits until clients
+// find it. It stays unless a cleanup deletes it.
 func (p *plane) define(t *testing.T, file string, v values) *definition {
 	t.Helper()
 	group := "g" + rand.String(8) + ".example.com"
@@ -91,18 +91,18 @@ func (d *definition) create(t *testing.T) {
 	})
 }
 
-// delete deletes the definition, which then goes when its objects have gone.
+// delete deletes the CRD, which disappears when its objects have gone.
 func (d *definition) delete(ctx context.Context) error {
 	return d.plane.dynamic.Resource(definitions).Delete(ctx, d.object.GetName(), metav1.DeleteOptions{})
 }
 
-// temporary deletes the definition when the test ends.
+// temporary deletes the CRD when the test ends.
 func (d *definition) temporary(t *testing.T) *definition {
 	t.Cleanup(func() { _ = d.delete(context.Background()) })
 	return d
 }
 
-// in is a client for the objects of a namespace, in a version.
+// in returns a client for the objects of a namespace, in one version.
 func (d *definition) in(version, namespace string) dynamic.ResourceInterface {
 	gvr := schema.GroupVersionResource{Group: d.group, Version: version, Resource: d.plural}
 	return d.plane.dynamic.Resource(gvr).Namespace(namespace)
@@ -120,9 +120,9 @@ var (
 	sharedWidgetsOnce sync.Once
 )
 
-// widgets is the definition of testdata/widgets.yaml on the shared plane, for
-// tests that only make objects of it: the server delays the first one after
-// a definition by two seconds, which need not be waited for in every test.
+// widgets returns the CRD of testdata/widgets.yaml on the shared plane, for
+// tests that only create objects of it. The server delays the first object of a
+// CRD by two seconds; in this way only one test waits for that.
 func widgets(t *testing.T) (*definition, string) {
 	t.Helper()
 	p := sharedPlane(t)
@@ -176,7 +176,7 @@ func TestCELTransitionRuleRefusesChangeOfCustomResource(t *testing.T) {
 	wantCause(t, err, "spec.owner", "owner is immutable")
 }
 
-// wantCause checks that err is 422 and that one of its causes is of that field.
+// wantCause checks that err is 422 and that one of its causes concerns the field.
 func wantCause(t *testing.T, err error, field, message string) {
 	t.Helper()
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -192,8 +192,8 @@ func wantCause(t *testing.T, err error, field, message string) {
 	t.Errorf("no cause with field %q and message %q in: %v", field, message, err)
 }
 
-// The finalizer of definitions loses a race with the news of its own write that
-// upstream's servers mostly win (internal/controlplane/apiserver/ownwrites.go).
+// The finalizer of CRDs races with the event of its own write, and mostly wins in
+// upstream's servers (internal/controlplane/apiserver/ownwrites.go).
 func TestDefinitionThatIsDeletedAsSoonAsItIsEstablishedIsGone(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=api", "--ephemeral")
@@ -248,7 +248,7 @@ func TestDefaultIsStoredWithCustomResource(t *testing.T) {
 	d, ns := p.define(t, "things.yaml", nil).temporary(t), p.namespace(t)
 	d.mustCreate(t, ns, "old", `{}`)
 
-	// Only a default that was stored survives the next one.
+	// Only a stored default survives a change of the default.
 	patch := `[{"op": "replace", "value": "blue", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/color/default"}]`
 	if _, err := p.dynamic.Resource(definitions).Patch(t.Context(), d.object.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestStrictValidationRefusesUnknownFieldOfCustomResource(t *testing.T) {
 func TestDefinitionWithWrongSchemaIsRefusedWithFieldPath(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
-	// Where all versions have the same schema, upstream keeps one for them all.
+	// If all versions have the same schema, upstream stores it once.
 	const root = "spec.validation.openAPIV3Schema"
 	for _, c := range []struct{ schema, field, message string }{
 		{`{type: object, properties: {spec: {properties: {a: {type: string}}}}}`, root + ".properties[spec].type", "must not be empty for specified object fields"},
@@ -432,7 +432,7 @@ func TestKubectlScalesCustomResource(t *testing.T) {
 func TestKubectlExplainsCustomResource(t *testing.T) {
 	t.Parallel()
 	d, _ := widgets(t)
-	// The document that kubectl reads is published some time after the API is.
+	// The document that kubectl reads is published some time after the API.
 	eventually(t, "kubectl explain knows the definition", func(context.Context) error {
 		whole, err := d.plane.tryKubectl("", "explain", d.plural, "--api-version="+d.group+"/v1")
 		if err != nil || !strings.Contains(whole, "A Widget is what the conformance tests make.") {
@@ -505,8 +505,8 @@ func wantFound(t *testing.T, name string) {
 	d, ns := widgets(t)
 	d.mustCreate(t, ns, "w", `{size: 1}`)
 	want := "widget." + d.group + "/w"
-	// Every attempt discovers anew: what kubectl keeps may be from before the
-	// definition, or from another plane that had the same port.
+	// Every attempt repeats discovery: kubectl's cache may be older than the
+	// CRD, or come from another plane that had the same port.
 	eventually(t, "kubectl get "+name, func(context.Context) error {
 		got, err := d.plane.tryKubectl("", "get", name, "-n", ns, "-o", "name", "--cache-dir", t.TempDir())
 		if err != nil || strings.TrimSpace(got) != want {
@@ -542,7 +542,7 @@ func TestDeletionOfDefinitionDeletesItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wantGone(t)
-	// An object that was left behind would be there again.
+	// An object that was left behind would reappear.
 	d.create(t)
 	list, err := d.in("v1", ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 0 {
@@ -605,7 +605,7 @@ func setField(t *testing.T, o *unstructured.Unstructured, value any, path ...str
 // fieldIs returns an error unless the object has that value there.
 func fieldIs(o *unstructured.Unstructured, want any, path ...string) error {
 	if o == nil {
-		return nil // the call that should have returned it says why
+		return nil // the call that should have returned it reports the reason
 	}
 	got, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 	if err == nil && !cmp.Equal(want, got) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// servers is the definition of testdata/servers.yaml, whose versions a webhook
+// servers returns the CRD of testdata/servers.yaml, whose versions a webhook
 // converts.
 func servers(t *testing.T, p *plane) (*definition, *endpoint) {
 	t.Helper()
@@ -137,7 +137,7 @@ func TestWatchSeesObjectsOfOtherVersionConverted(t *testing.T) {
 	wantEvent(t, events, watch.Deleted, map[string]any{"hostPort": "here:81"})
 }
 
-// wantEvent waits for the next event, which must be of that type and of an
+// wantEvent waits for the next event, which must have that type and concern an
 // object with that spec.
 func wantEvent(t *testing.T, events watch.Interface, eventType watch.EventType, spec any) {
 	t.Helper()

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Owners and dependents are ConfigMaps: no other controller touches them, and
-// since one kind means one informer the garbage collector sees the dependents
-// before it sees the deletion of the owner.
+// Owners and dependents are ConfigMaps, because no other controller touches them. And
+// because one kind has one informer, the garbage collector sees the dependents
+// before the deletion of the owner.
 
 const (
 	holdFinalizer = "conformance.example.com/hold"
@@ -34,7 +34,7 @@ func TestBackgroundDeletionRemovesTheOwnerAndThenItsDependents(t *testing.T) {
 	p := sharedPlane(t)
 	ns := p.namespace(t)
 	owner := p.create(t, ns, "owner")
-	// The finalizer keeps the dependent to be looked at once the owner is gone.
+	// The finalizer keeps the dependent for inspection after the owner is gone.
 	p.create(t, ns, "dependent", ownedBy(owner, true), held)
 	p.deleteBy(t, owner, metav1.DeletePropagationBackground)
 	if err := p.isGone(t.Context(), ns, "owner"); err != nil {
@@ -117,8 +117,8 @@ func TestOrphanDeletionKeepsTheDependentsWithoutTheirReference(t *testing.T) {
 	}
 }
 
-// See pkg/controller/garbagecollector of v1.37: a namespaced owner is looked
-// up in the namespace of the dependent, where it is not.
+// See pkg/controller/garbagecollector of v1.37: it looks up a namespaced owner in the
+// namespace of the dependent, where this owner does not exist.
 func TestDependentOfAnOwnerInAnotherNamespaceIsCollectedWithAnEvent(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -279,7 +279,7 @@ func ownedBy(owner *corev1.ConfigMap, blocking bool) func(*corev1.ConfigMap) {
 
 func held(cm *corev1.ConfigMap) { cm.Finalizers = []string{holdFinalizer} }
 
-// changed returns a ConfigMap named kept, and how it was before its last change.
+// changed returns a ConfigMap named kept, and its previous version.
 func (p *plane) changed(t *testing.T, ns string) (cm, old *corev1.ConfigMap) {
 	t.Helper()
 	old = p.create(t, ns, "kept")
@@ -292,7 +292,7 @@ func (p *plane) changed(t *testing.T, ns string) (cm, old *corev1.ConfigMap) {
 	return cm, old
 }
 
-// mustConflict checks that err is 409 Conflict and that cm is as it was.
+// mustConflict checks that err is 409 Conflict and that cm is unchanged.
 func (p *plane) mustConflict(t *testing.T, cm *corev1.ConfigMap, err error) {
 	t.Helper()
 	if !apierrors.IsConflict(err) {
@@ -303,7 +303,7 @@ func (p *plane) mustConflict(t *testing.T, cm *corev1.ConfigMap, err error) {
 		t.Fatal(err)
 	}
 	if now.ResourceVersion != cm.ResourceVersion {
-		t.Errorf("resource version %s became %s: what was refused took place", cm.ResourceVersion, now.ResourceVersion)
+		t.Errorf("resource version %s became %s: a refused write took place", cm.ResourceVersion, now.ResourceVersion)
 	}
 }
 
@@ -379,7 +379,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// defineNotes defines a resource in a group of the namespace's own, so that
+// defineNotes defines a resource in a group that is unique to the namespace, so that
 // tests do not share it.
 func (p *plane) defineNotes(t *testing.T, ns string) schema.GroupVersionResource {
 	t.Helper()

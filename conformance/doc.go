@@ -1,6 +1,6 @@
 // Package conformance holds black-box tests of the built binary: what a client
-// of the plane can observe equals upstream. Each test is named for its claim,
-// and each fails when the part that it names is taken out (see takeout_test.go).
+// of the plane can observe equals upstream. Each test is named after its claim,
+// and fails when the part that it names is taken out (see takeout_test.go).
 //
-// The tests know the binary, its flags and the Kubernetes API, and nothing else.
+// The tests use only the binary, its flags and the Kubernetes API.
 package conformance

@@ -97,7 +97,7 @@ func TestPlaneDiesWithItsParentWhenAsked(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Wait returns when nobody holds the pipe any more, so when both are gone.
+	// Wait returns when no process holds the pipe, that is, when both are gone.
 	gone := make(chan struct{})
 	go func() { _ = parent.Wait(); close(gone) }()
 	select {
@@ -132,8 +132,8 @@ func TestRestartedPlaneKeepsItsPort(t *testing.T) {
 	}
 }
 
-// What a path is made of must not matter: some of these mean something to a
-// pattern, to a URL or to etcd, and the long one is too long for a socket.
+// The characters of a path must not matter. Some of these have a meaning in a
+// pattern, in a URL or for etcd, and the long path is too long for a socket.
 func TestDataDirectoryMayHaveAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "p[1]", "a,b", "100%", "q?#", strings.Repeat("long", 30)} {
@@ -155,14 +155,14 @@ func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "stale")
 	writeFile(t, ready, "{}")
-	// The start fails after it has begun, so what is left is not its own.
+	// The start fails after it has begun, and the file was there before.
 	mustRefuse(t, dir, "--kube-apiserver-arg", "--ephemeral", "--ready-file="+ready, "--kube-apiserver-arg=no-such-flag=1")
 	if _, err := os.Stat(ready); err == nil {
 		t.Error("a script would take the stale file for readiness")
 	}
 }
 
-// The nodes outlive the process, and the port of their kubelet does not.
+// The nodes outlive the process, but the port of their kubelet does not.
 func TestLogsAreAnsweredAfterARestart(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=workloads")
@@ -188,7 +188,7 @@ func TestKubectlEndsAtTheFirstSignal(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err) // it says a word once it serves
+		t.Fatal(err) // it prints a word when it serves
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -219,11 +219,11 @@ func TestUnusableDataDirectoryIsRefused(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "file"), "")
 	writeFile(t, filepath.Join(dir, "full", "notes.txt"), "not ours")
 	for name, c := range map[string]struct{ path, says string }{
-		"a file":               {"file", "is not a directory; choose another --data-dir"},
-		"below a file":         {"file/below", "is not a directory; choose another --data-dir"},
-		"not ours":             {"full", "is not ours; choose an empty or new --data-dir"},
-		"where nobody may":     {"/proc/koboshi", "--data-dir"},
-		"existing, unwritable": {"/proc/self", "--data-dir"},
+		"a file":                  {"file", "is not a directory; choose another --data-dir"},
+		"below a file":            {"file/below", "is not a directory; choose another --data-dir"},
+		"not ours":                {"full", "is not ours; choose an empty or new --data-dir"},
+		"where no user may write": {"/proc/koboshi", "--data-dir"},
+		"existing, unwritable":    {"/proc/self", "--data-dir"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := contents(t, dir)
@@ -245,7 +245,7 @@ func TestForbiddenDataDirectoryIsRefused(t *testing.T) {
 	mustRefuse(t, dir, "change its permissions, or choose another --data-dir", "--data-dir=locked")
 }
 
-// damages are what may befall a data directory. Exit code 1 stands where etcd
+// damages lists kinds of damage to a data directory. The exit code is 1 where etcd
 // itself finds the damage and ends the process.
 var damages = []struct {
 	name   string
@@ -268,7 +268,7 @@ var damages = []struct {
 	{"log is garbage in the middle", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal"))+24)
 	}, "etcd"},
-	// etcd takes this for a write that was cut off by a loss of power.
+	// etcd takes this for a write that a power failure has cut off.
 	{"log is garbage from the length of a record on", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal")))
 	}, "etcd/member/wal can be read up to entry"},
@@ -313,7 +313,7 @@ func TestWrongUseIsRefusedWithTheNextAction(t *testing.T) {
 		{"--nodes=three", "koboshi up --help"},
 		{"--nodes=-1", "--nodes"},
 		{"--port=65536", "--port"},
-		{"--ephemeral --data-dir=x", "leave out either it or --data-dir"},
+		{"--ephemeral --data-dir=x", "leave one of them out"},
 		{"--data-dir=", "name a folder, or use --ephemeral"},
 		{"folder", "koboshi up --help"},
 		{"--ephemeral --kube-apiserver-arg=no-such-flag=1", "--kube-apiserver-arg"},
@@ -362,7 +362,7 @@ func TestKubeconfigIsReadableByItsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config")
-	writeFile(t, path, "") // an existing file's mode is no excuse
+	writeFile(t, path, "") // the mode of an existing file must be corrected too
 	startPlaneIn(t, dir, "--profile=api", "--kubeconfig=config")
 	for _, file := range []string{path, sharedPlane(t).kubeconfig} {
 		info, err := os.Stat(file)
@@ -389,8 +389,8 @@ func TestUnreadableKubeconfigIsLeftAlone(t *testing.T) {
 	}
 }
 
-// ledger is what the API server acknowledged, and what it may have stored
-// besides: a write whose answer never came.
+// ledger records the writes that the API server acknowledged, and those that it may
+// also have stored: writes whose answer never arrived.
 type ledger struct {
 	mu           sync.Mutex
 	acknowledged map[string]string // content by name
@@ -402,15 +402,15 @@ func newLedger() *ledger {
 	return &ledger{acknowledged: map[string]string{}, attempted: map[string]string{}}
 }
 
-// writeAndKill sends all writes at once and kills the plane when so many are
-// acknowledged.
+// writeAndKill sends all writes at once and kills the plane when killAfter of them
+// are acknowledged.
 func (l *ledger) writeAndKill(t *testing.T, p *plane, round, killAfter int) {
 	t.Helper()
 	var (
 		writers sync.WaitGroup
 		acks    = make(chan struct{}, killWriters)
 	)
-	// What clients log when they are cut off is of no interest.
+	// The messages of clients that lose their connection are of no interest.
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
 	for i := range killWriters {
 		writers.Go(func() {
@@ -430,7 +430,7 @@ func (l *ledger) writeAndKill(t *testing.T, p *plane, round, killAfter int) {
 	writers.Wait()
 }
 
-// write creates an object, or in every other writer changes the one that it
+// write creates an object. Every other writer instead changes the object that it
 // created in the first round.
 func (l *ledger) write(ctx context.Context, p *plane, round, writer int) error {
 	name, content := fmt.Sprintf("writer-%d-%d", writer, round), fmt.Sprintf("round %d", round)
@@ -465,8 +465,8 @@ func (l *ledger) write(ctx context.Context, p *plane, round, writer int) error {
 	return nil
 }
 
-// compare checks the store against the ledger, and then takes what is stored
-// for acknowledged.
+// compare checks the store against the ledger, and then records the stored objects as
+// acknowledged.
 func (l *ledger) compare(t *testing.T, p *plane) {
 	t.Helper()
 	list, err := p.client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
@@ -478,7 +478,7 @@ func (l *ledger) compare(t *testing.T, p *plane) {
 		content := cm.Data["content"]
 		stored[cm.Name] = content
 		if content != l.acknowledged[cm.Name] && content != l.attempted[cm.Name] {
-			t.Errorf("%s holds %q, which nobody wrote last", cm.Name, content)
+			t.Errorf("%s holds %q, which was not the last write", cm.Name, content)
 		}
 	}
 	for name, content := range l.acknowledged {
@@ -513,7 +513,7 @@ func up(t *testing.T, dir string, args ...string) (code int, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// mustRefuse checks that koboshi up ends as after wrong use: exit code 2, and
+// mustRefuse checks that koboshi up ends with a usage error: exit code 2, and
 // one line with the next action.
 func mustRefuse(t *testing.T, dir, says string, args ...string) {
 	t.Helper()
@@ -538,9 +538,8 @@ func (p *plane) mustExit(t *testing.T, code int) {
 	}
 }
 
-// contents maps the files below dir to the hashes of what they hold. A start
-// that is refused may write logs, take the lock and issue certificates anew;
-// nothing else may change.
+// contents maps the files below dir to hashes of their content. A refused start
+// may write logs, take the lock and reissue certificates; nothing else may change.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -563,8 +562,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// isIssued tells the certificates that every start issues from the keys that
-// were made once, the two authorities' and the service accounts'.
+// isIssued reports whether every start issues the file, as opposed to the keys that are
+// created once: those of the two authorities and of the service accounts.
 func isIssued(path string) bool {
 	name, ok := strings.CutPrefix(path, "pki/")
 	return ok && !slices.ContainsFunc([]string{"ca.", "front-proxy-ca.", "sa."}, func(once string) bool {
@@ -658,8 +657,8 @@ func only(t *testing.T, dir, pattern string) string {
 	return found[0]
 }
 
-// record is where in a file of etcd's log a record begins, not one of the first
-// and not one of the smallest: with eight bytes for its length and its padding.
+// record returns the offset of a record in a file of etcd's log. It chooses neither one
+// of the first nor one of the smallest; eight bytes hold its length and padding.
 func record(t *testing.T, path string) int64 {
 	t.Helper()
 	const least, beyond = 64, 4096

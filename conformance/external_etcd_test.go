@@ -25,7 +25,7 @@ func TestStateIsKeptInTheEtcdThatIsGiven(t *testing.T) {
 	}
 	first.kill()
 
-	// A data directory of its own: all they share is the etcd.
+	// A data directory of its own: the two planes share only the etcd.
 	second := startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
 	got, err := second.client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestStateIsKeptInTheEtcdThatIsGiven(t *testing.T) {
 		t.Errorf("data %v, want %v", got.Data, want.Data)
 	}
 	if _, err := os.Stat(filepath.Join(second.dir, ".koboshi", "etcd")); err == nil {
-		t.Error("the plane made an etcd of its own besides")
+		t.Error("the plane also started an etcd of its own")
 	}
 }
 
@@ -43,7 +43,7 @@ func TestSecondPlaneOnTheSameEtcdIsRefused(t *testing.T) {
 	t.Parallel()
 	endpoint := startEtcd(t)
 	startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
-	// It waits a while first, and says so: the other may have been killed.
+	// It first waits for a while and reports that, because the other plane may have been killed.
 	code, stderr := up(t, t.TempDir(), "--profile=api", "--etcd-servers="+endpoint)
 	if code != 2 || !strings.Contains(stderr, "another plane uses it") {
 		t.Errorf("exit code %d and %q, want 2 and that another plane uses the etcd", code, stderr)
@@ -57,8 +57,8 @@ func TestDataDirectoryKeepsToItsStore(t *testing.T) {
 	mustRefuse(t, p.dir, "leave out --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
 }
 
-// startEtcd runs stock etcd, built from the module that the product has too,
-// until the test ends.
+// startEtcd runs stock etcd until the test ends. It is built from the module that the
+// product uses too.
 func startEtcd(t *testing.T) (endpoint string) {
 	t.Helper()
 	dir := t.TempDir()

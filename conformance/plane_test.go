@@ -77,7 +77,7 @@ func setup() (err error) {
 	return nil
 }
 
-// plane is one koboshi up, as a process of its own.
+// plane is one koboshi up in a process of its own.
 type plane struct {
 	dir        string // working folder; the data directory is dir/.koboshi unless args say otherwise
 	kubeconfig string
@@ -90,7 +90,7 @@ type plane struct {
 	exited chan struct{}
 }
 
-// sharedPlane is the plane of tests that keep to their own namespace: profile
+// sharedPlane returns the plane for tests that keep to their own namespace: profile
 // full, three nodes, in memory.
 func sharedPlane(t *testing.T) *plane {
 	t.Helper()
@@ -143,7 +143,7 @@ func launch(dir string, args ...string) (*plane, error) {
 	return p, p.connect()
 }
 
-// transcript is what a process writes while tests read it.
+// transcript holds the output of a process, which tests read while it grows.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -193,13 +193,13 @@ func (p *plane) connect() (err error) {
 	return err
 }
 
-// kill ends the process as a power cut would, and returns when it is gone.
+// kill ends the process as a power failure would, and returns when it is gone.
 func (p *plane) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// stop ends the process as a person would, and returns when it is gone.
+// stop ends the process with a signal, as a user would, and returns when it is gone.
 func (p *plane) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -219,8 +219,8 @@ func (p *plane) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// tryKubectl runs kubectl with stdin as its input, and returns what it wrote
-// to both outputs.
+// tryKubectl runs kubectl with stdin as its input, and returns its output and its
+// errors.
 func (p *plane) tryKubectl(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*within)
 	defer cancel()
@@ -240,8 +240,8 @@ func (p *plane) apply(t *testing.T, manifests string) {
 	}
 }
 
-// namespace makes a namespace that is deleted when the test ends, without
-// waiting for it to be gone.
+// namespace creates a namespace that is deleted when the test ends, without
+// waiting for its end.
 func (p *plane) namespace(t *testing.T) string {
 	t.Helper()
 	ns, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -257,14 +257,14 @@ func (p *plane) namespace(t *testing.T) string {
 	return ns.Name
 }
 
-// eventually waits until ask returns nil, and fails the test with what it
-// returned last.
+// eventually waits until ask returns nil. On a timeout it fails the test with the last
+// error.
 func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
 		err := ask(ctx)
-		// That time is up explains less than what was wrong before.
+		// A timeout explains less than the error before it.
 		if err == nil || ctx.Err() == nil || last == nil {
 			last = err
 		}
@@ -275,8 +275,8 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	}
 }
 
-// never checks that ask keeps returning nil for as long as a mistake would
-// take to show, and fails the test with the first error.
+// never checks that ask keeps returning nil for the time in which a mistake would
+// show, and fails the test with the first error.
 func never(t *testing.T, what string, duration time.Duration, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// site is a Deployment of servers that go on answering for a moment after they
-// are asked to end, as in any cluster they must: what leads to them learns of
-// it when they do.
+// site is a Deployment of servers that keep answering for a moment after SIGTERM.
+// In any cluster they must, because proxies learn of the end at the same time as the
+// servers.
 const site = `
 apiVersion: apps/v1
 kind: Deployment
@@ -45,7 +45,7 @@ spec: {selector: {app: site}, ports: [{name: http, port: 80, targetPort: http}, 
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// address waits until a Service is reachable, and returns where.
+// address waits until a Service is reachable, and returns its URL.
 func (p *plane) address(t *testing.T, ns, name string) (url string) {
 	t.Helper()
 	eventually(t, "an address of service "+name, func(ctx context.Context) error {
@@ -63,7 +63,7 @@ func (p *plane) address(t *testing.T, ns, name string) (url string) {
 	return url
 }
 
-// waitForSite waits until the newest Pods of the Deployment site are all there is.
+// waitForSite waits until only the newest Pods of the Deployment site are left.
 func (p *plane) waitForSite(t *testing.T, ns string) {
 	t.Helper()
 	eventually(t, "the rollout of site", func(ctx context.Context) error {
@@ -169,14 +169,14 @@ spec: {selector: {app: blue}, ports: [{port: 80, targetPort: 8080}]}
 	})
 }
 
-// visitors are clients that ask for a page again and again.
+// visitors counts the answers of clients that request a page again and again.
 type visitors struct {
 	mu       sync.Mutex
 	answered map[string]int
 	failed   []error
 }
 
-// visit runs n visitors until stop is called, which waits for the last answers.
+// visit runs n visitors until stop is called. stop waits for the last answers.
 func visit(ctx context.Context, url string, n int) (v *visitors, stop func()) {
 	v = &visitors{answered: map[string]int{}}
 	ctx, cancel := context.WithCancel(ctx)

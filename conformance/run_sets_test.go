@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// twoDaemonSets are one of programs and one that tolerates everything.
+// twoDaemonSets has one DaemonSet of programs, and one that tolerates everything.
 const twoDaemonSets = `
 ---
 apiVersion: apps/v1
@@ -70,8 +70,8 @@ spec:
       containers: [{name: sh, image: conformance/sh, args: ["-c", "exec sleep 1000"]}]
 `
 
-// Upstream's kubelet takes five images a second from a registry, and makes the
-// others wait.
+// Upstream's kubelet pulls at most five images a second from a registry, and delays the
+// others.
 func TestProgramsOfManyPodsStartAtOnce(t *testing.T) {
 	t.Parallel()
 	p := programPlane(t)

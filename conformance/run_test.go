@@ -23,11 +23,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pods that are processes of this machine. Their images stand for the program
-// of folder program, and for a shell:
+// These tests run Pods as processes of this machine. Their images stand for the program
+// in folder program, and for a shell:
 //
-//	conformance/web:1, :2   answer on port 8080 what SAYS says: "one" and "two"
-//	conformance/sh          args are those of a shell, so ["-c", "script"]
+//	conformance/web:1, :2   answer on port 8080 with $SAYS: "one" and "two"
+//	conformance/sh          takes the arguments of a shell, such as ["-c", "script"]
 const programs = `
 run:
 - {image: "conformance/web:1", path: program, env: {SAYS: one}}
@@ -40,13 +40,13 @@ var (
 	sharedProgramPlane *plane
 )
 
-// runTakeouts has what shows that the tests of programs notice when all Pods
-// are simulated. The refusal of flags is not among them.
+// runTakeouts shows that the tests of programs notice when all Pods
+// are simulated. It does not include the tests of refused flags.
 var runTakeouts = []takeout{
 	{"TestProgram.*|TestNoProgram.*|TestLogsOf.*|TestExecRuns.*|TestExecGives.*|TestAttach.*|TestFilesAreCopied.*|TestPortForwardLeads.*|TestServiceOfPrograms.*|TestNotOneRequest.*", "--config="},
 }
 
-// programPlane is the plane of tests of programs that keep to their own
+// programPlane returns the plane for tests of programs that keep to their own
 // namespace: profile full, two simulated nodes, in memory.
 func programPlane(t *testing.T) *plane {
 	t.Helper()
@@ -66,7 +66,7 @@ func programPlane(t *testing.T) *plane {
 	return sharedProgramPlane
 }
 
-// needNamespaces skips a test where no process may have its own.
+// needNamespaces skips a test if processes may not create namespaces.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -90,7 +90,7 @@ func programsIn(t *testing.T, dir string) (config string) {
 	return config
 }
 
-// waitForPod waits until is returns nil for a Pod, and returns that state.
+// waitForPod waits until is returns nil for a Pod, and returns that Pod.
 func (p *plane) waitForPod(t *testing.T, ns, name, what string, is func(*corev1.Pod) error) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
@@ -106,7 +106,7 @@ func (p *plane) waitForPod(t *testing.T, ns, name, what string, is func(*corev1.
 	return pod
 }
 
-// story is what a person would look at: the states of a Pod and its Events.
+// story returns what a user would look at: the states of a Pod and its Events.
 func (p *plane) story(ctx context.Context, pod *corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "phase %s on %q with %q\n", pod.Status.Phase, pod.Spec.NodeName, pod.Status.PodIP)
@@ -155,8 +155,7 @@ func inPhase(phase corev1.PodPhase) func(*corev1.Pod) error {
 	}
 }
 
-// waitForPrograms waits until all Pods of a namespace are Ready, of which
-// there must be n.
+// waitForPrograms waits until a namespace has exactly n Pods and all are Ready.
 func (p *plane) waitForPrograms(t *testing.T, ns string, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d ready pods", n), func(ctx context.Context) error {
@@ -191,7 +190,7 @@ func (p *plane) exec(t *testing.T, ns, pod, script string) string {
 	return p.kubectl(t, "exec", "-n", ns, pod, "--", "/bin/sh", "-c", script)
 }
 
-// answers gets a page; each time over a connection of its own.
+// answers requests a page over a new connection and returns it.
 func answers(ctx context.Context, method, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -219,7 +218,7 @@ func mustAnswer(t *testing.T, url, want string) {
 	}
 }
 
-// waitForAnswer waits until the server in a Pod listens, and answers want.
+// waitForAnswer waits until the server in a Pod answers want.
 func (p *plane) waitForAnswer(t *testing.T, ns, name, want string) {
 	t.Helper()
 	p.waitForPod(t, ns, name, "to answer", func(pod *corev1.Pod) error {
@@ -231,7 +230,7 @@ func (p *plane) waitForAnswer(t *testing.T, ns, name, want string) {
 	})
 }
 
-// post changes the state of a program, see its handler.
+// post changes the state of a program; see its handler.
 func post(t *testing.T, url string) {
 	t.Helper()
 	if _, err := answers(t.Context(), http.MethodPost, url); err != nil {
@@ -241,8 +240,8 @@ func post(t *testing.T, url string) {
 
 func web(pod *corev1.Pod) string { return "http://" + pod.Status.PodIP + ":8080" }
 
-// processesWith are the processes of this machine with token among their
-// arguments or in their environment, koboshi and what is in namespaces alike.
+// processesWith returns the processes of this machine with token among their
+// arguments or in their environment, including those in namespaces.
 func processesWith(t *testing.T, token string) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -254,7 +253,7 @@ func processesWith(t *testing.T, token string) (pids []int) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// A process may end meanwhile, and another user's is of no interest.
+		// A process may end meanwhile; those of other users are of no interest.
 		args, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
 		env, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if bytes.Contains(args, []byte(token)) || bytes.Contains(env, []byte(token)) {
@@ -281,7 +280,7 @@ spec:
   containers: [{name: web, image: "conformance/web:1", args: ["-says=$NS"]}]
 `
 
-// shell is a Pod whose only container runs a script, with more of its spec.
+// shell returns a Pod whose only container runs a script. more is added to its spec.
 func shell(name, script string, more ...string) string {
 	return fmt.Sprintf(`
 ---
@@ -298,7 +297,7 @@ spec:
 `, name, strings.Join(more, "\n  "), strconv.Quote(script))
 }
 
-// forever keeps a shell alive that still hears signals.
+// forever keeps a shell alive that still handles signals.
 const forever = "; while :; do sleep 0.1; done"
 
 func TestProgramRunsOnNodeLocalAndOtherPodsStaySimulated(t *testing.T) {

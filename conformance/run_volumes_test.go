@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sources are what the volumes and variables of the tests come from.
+// sources holds the objects from which the tests take volumes and variables.
 const sources = `
 ---
 apiVersion: v1
@@ -96,8 +96,8 @@ func TestProgramSeesChangesOfItsConfigMapAllAtOnce(t *testing.T) {
 	t.Parallel()
 	p := programPlane(t)
 	ns := p.namespace(t)
-	// Two files that a reader must never see of different versions, but for
-	// the moment between its two reads; so it resolves ..data once.
+	// A reader must never see the two files in different versions. It resolves
+	// ..data once, because the version may change between two reads.
 	script := `while :; do d=$(readlink /settings/..data); echo $(cat /settings/$d/colour) $(cat /settings/$d/size); sleep 0.05; done`
 	p.applyIn(t, ns, sources+shell("reader", script, "volumes: [{name: s, configMap: {name: settings}}, {name: k, secret: {secretName: keys}}]")+`
     volumeMounts: [{name: s, mountPath: /settings}, {name: k, mountPath: /keys}]
@@ -236,7 +236,7 @@ func TestProgramHasTheEnvironmentOfItsPod(t *testing.T) {
 			}
 		}
 		if strings.Contains(logs, "NONE=") || strings.Contains(logs, "KOBOSHI") {
-			return fmt.Errorf("there is more than the Pod says:\n%s", logs)
+			return fmt.Errorf("there is more than the Pod prints:\n%s", logs)
 		}
 		return err
 	})

@@ -31,16 +31,16 @@ import (
 )
 
 // endpoint is an HTTPS server on loopback that the API server calls: a webhook
-// or an extension API server. Its certificate is signed by an authority of its
-// own, which no client trusts unless it is told.
+// or an extension API server. It has a certificate authority of its own, which clients
+// trust only if they are given its certificate.
 type endpoint struct {
 	*httptest.Server
 	caBundle []byte // PEM
 	outage   *outage
 }
 
-// serve answers on 127.0.0.1 until the test ends. dnsNames are names that the
-// certificate holds besides the address.
+// serve answers on 127.0.0.1 until the test ends. The certificate contains dnsNames
+// in addition to the address.
 func serve(t *testing.T, handler http.Handler, dnsNames ...string) *endpoint {
 	t.Helper()
 	certificate, caBundle := issue(t, dnsNames)
@@ -58,22 +58,22 @@ func serve(t *testing.T, handler http.Handler, dnsNames ...string) *endpoint {
 	return e
 }
 
-// port is where the server listens.
+// port returns the port on which the server listens.
 func (e *endpoint) port() int { return e.outage.Addr().(*net.TCPAddr).Port }
 
-// goDown breaks all connections, and every further one until comeBack.
+// goDown breaks all connections, and every new one until comeBack.
 func (e *endpoint) goDown() { e.outage.set(true) }
 
 func (e *endpoint) comeBack() { e.outage.set(false) }
 
-// outage is a listener whose server can be down. It keeps its port meanwhile,
-// which a closed listener might lose to another process, and breaks each
-// connection unanswered.
+// outage is a listener whose server can be down. While it is down, it keeps its port,
+// which a closed listener might lose to another process, and closes each
+// connection without an answer.
 type outage struct {
 	net.Listener
 	mu    sync.Mutex
 	down  bool
-	conns []net.Conn // all there ever were
+	conns []net.Conn // all connections so far
 }
 
 func (o *outage) Accept() (net.Conn, error) {
@@ -104,7 +104,7 @@ func (o *outage) set(down bool) {
 	}
 }
 
-// issue makes an authority, and a certificate of it for 127.0.0.1 and dnsNames.
+// issue creates an authority, and issues a certificate for 127.0.0.1 and dnsNames.
 func issue(t *testing.T, dnsNames []string) (tls.Certificate, []byte) {
 	t.Helper()
 	authority := &x509.Certificate{
@@ -149,11 +149,11 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 }
 
 // extension is the handler of an extension API server. It serves one
-// cluster-scoped resource, mirrors, whose one object shows who asks.
+// cluster-scoped resource, mirrors, whose one object shows the requesting user.
 type extension struct {
 	group   string
-	callers *x509.CertPool // who may say on whose behalf they ask
-	names   []string       // and must be called so
+	callers *x509.CertPool // authorities of callers that may name another user
+	names   []string       // allowed common names of these callers
 }
 
 // mirror is the object, of the group's v1.
@@ -212,7 +212,7 @@ func (x *extension) authenticate(r *http.Request) error {
 	}
 	caller := r.TLS.PeerCertificates[0]
 	if !slices.Contains(x.names, caller.Subject.CommonName) {
-		return fmt.Errorf("%q may not say on whose behalf it asks", caller.Subject.CommonName)
+		return fmt.Errorf("%q may not impersonate another user", caller.Subject.CommonName)
 	}
 	_, err := caller.Verify(x509.VerifyOptions{Roots: x.callers, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	return err
@@ -224,7 +224,7 @@ func respond(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// values fill the ${NAME} of a manifest.
+// values replaces each ${NAME} in a manifest.
 type values map[string]string
 
 // manifest reads a file of testdata.

@@ -11,24 +11,24 @@ import (
 	"testing"
 )
 
-// A takeout says which tests must fail when koboshi up runs with args, which
-// take out the part of Kubernetes that the tests name.
+// A takeout selects the tests that must fail when koboshi up runs with args, which
+// remove the part of Kubernetes that the tests name.
 type takeout struct {
-	test string // regular expression of whole names
-	args string // of koboshi up; they come last and win
+	test string // regular expression that matches whole names
+	args string // arguments of koboshi up; they come last and win
 }
 
 var takeouts = slices.Concat(coreTakeouts, apiTakeouts, runTakeouts)
 
-// No flag can take out what these claim, for it is no part that can be left
-// out; their own assertions must do:
+// No flag can take out what these tests claim, because it cannot be disabled. Their own
+// assertions must suffice:
 //
 //   - preconditions, finalizers, conflicts and the resumption of a watch are
-//     how the API server stores things;
-//   - impersonation as such, TokenRequest, the life of its tokens and the
-//     check of client certificates are in every API server, and without a client CA there is no
-//     administrator to test with;
-//   - refusals of koboshi up, its kubeconfig and its exit code are its own;
+//     part of the API server's storage;
+//   - impersonation, TokenRequest, the life of its tokens and the
+//     check of client certificates are in every API server, and without a client CA
+//     there is no administrator to test with;
+//   - the refusals, the kubeconfig and the exit code belong to koboshi up itself;
 //   - maxUnavailable and the order of a StatefulSet are rules within a
 //     controller; without the controller nothing rolls at all.
 var coreTakeouts = []takeout{
@@ -60,8 +60,8 @@ var coreTakeouts = []takeout{
 	{"TestPlaneDiesWithItsParentWhenAsked", "--die-with-parent=false"},
 }
 
-// takeoutWithin is enough for every one of these tests when nothing is taken
-// out, which the first run shows.
+// takeoutWithin is enough for each of these tests when nothing is taken
+// out, as the first run shows.
 const takeoutWithin = "20s"
 
 func TestEachClaimFailsWhenItsPartIsTakenOut(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEachClaimFailsWhenItsPartIsTakenOut(t *testing.T) {
 	}
 }
 
-// rerun runs tests of this very binary against planes with args added.
+// rerun runs tests of this binary again, against planes with args added.
 func rerun(t *testing.T, test, args string) (output string, err error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -110,8 +110,8 @@ func rerun(t *testing.T, test, args string) (output string, err error) {
 
 var testResult = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\w+)`)
 
-// allFailedByThemselves checks that no test got by, and that none failed for
-// the sole reason that the plane did not start.
+// allFailedByThemselves checks that no test passed, and that none failed only
+// because the plane did not start.
 func allFailedByThemselves(output string) error {
 	for _, excuse := range []string{"koboshi up --die-with-parent", "the shared plane did not start", "the plane with programs did not start", "panic:"} {
 		if strings.Contains(output, excuse) {

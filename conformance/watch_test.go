@@ -50,8 +50,8 @@ func TestResumedWatchMissesNothingAndRepeatsNothing(t *testing.T) {
 }
 
 // Upstream sends a bookmark every minute, and one two seconds before the
-// watch's own timeout, which is what this test asks for. There is one only if
-// something changed since the watch began that the watch did not select.
+// watch's own timeout, which this test waits for. It sends one only if
+// something that the watch does not select has changed since the watch began.
 func TestBookmarkArrivesBeforeAWatchTimesOut(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -69,7 +69,7 @@ func TestBookmarkArrivesBeforeAWatchTimesOut(t *testing.T) {
 			return errors.New("the watch ended without one")
 		}
 		if event.Type != watch.Bookmark {
-			t.Fatalf("event %s of what is not selected", event.Type)
+			t.Fatalf("event %s of an object that is not selected", event.Type)
 		}
 		if rv := number(t, versionOf(t, event)); rv < latest {
 			return fmt.Errorf("the bookmark is at %d; the last change was at %d", rv, latest)
@@ -112,8 +112,8 @@ func TestInitialEventsEndWithABookmark(t *testing.T) {
 	}
 }
 
-// The watch cache remembers nothing from before its own start; a client that
-// asks for it must list again.
+// The watch cache has nothing from before its own start. A client that
+// asks for such a version must list again.
 func TestWatchFromBeforeARestartAnswersGone(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=api")
@@ -121,7 +121,7 @@ func TestWatchFromBeforeARestartAnswersGone(t *testing.T) {
 	p.create(t, "default", "b")
 	p.stop()
 	p = startPlaneIn(t, p.dir, "--profile=api")
-	p.create(t, "default", "c") // so that a watch that is granted delivers something
+	p.create(t, "default", "c") // so that a watch that succeeds delivers an event
 	mustBeExpired(t, p.watchError(t.Context(), "default", old))
 }
 
@@ -172,8 +172,8 @@ func TestContinuationOfACompactedListAnswersExpiredWithANewContinuation(t *testi
 	}
 }
 
-// compactingPlane asks etcd to forget what is older than two seconds. Without
-// the watch cache, which has a memory of its own, clients see that at once.
+// compactingPlane starts a plane whose etcd drops revisions older than two seconds.
+// Without the watch cache, which keeps its own history, clients see that at once.
 func compactingPlane(t *testing.T) *plane {
 	t.Helper()
 	return startPlane(t, "--profile=api", "--ephemeral", "--kube-apiserver-arg=watch-cache=false", "--kube-apiserver-arg=etcd-compaction-interval=1s")
@@ -189,8 +189,8 @@ func (p *plane) waitForCompaction(t *testing.T, ns, rv string) {
 	})
 }
 
-// watchError returns the error that a watch from rv begins with, or nil if it
-// begins with anything else.
+// watchError returns the error with which a watch from rv begins, or nil if it
+// begins with something else.
 func (p *plane) watchError(ctx context.Context, ns, rv string) error {
 	w, err := p.client.CoreV1().ConfigMaps(ns).Watch(ctx, metav1.ListOptions{ResourceVersion: rv})
 	if err != nil {
@@ -225,8 +225,8 @@ func (p *plane) watchConfigMaps(t *testing.T, ns string, o metav1.ListOptions) w
 	return w
 }
 
-// waitForRootCA waits until upstream's controller has written what it writes
-// into a new namespace, so that a test counts only what it does itself.
+// waitForRootCA waits until upstream's controller has written its ConfigMap into a
+// new namespace, so that a test counts only its own writes.
 func (p *plane) waitForRootCA(t *testing.T, ns string) {
 	t.Helper()
 	eventually(t, rootCA, func(ctx context.Context) error {
@@ -244,7 +244,7 @@ func (p *plane) listVersion(t *testing.T, ns string) string {
 	return list.ResourceVersion
 }
 
-// createChangeDelete makes three events per object.
+// createChangeDelete causes three events per object.
 func (p *plane) createChangeDelete(ctx context.Context, ns string, objects int) error {
 	client := p.client.CoreV1().ConfigMaps(ns)
 	for i := range objects {

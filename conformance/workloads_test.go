@@ -249,8 +249,8 @@ func TestJobCompletes(t *testing.T) {
 	})
 }
 
-// The CronJob is told that its last run was two minutes ago, so that the next
-// one is due without a wait for the clock.
+// The status of the CronJob says that its last run was two minutes ago, so that the
+// next one is due at once.
 func TestCronJobMakesTheJobThatIsDue(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -330,7 +330,7 @@ func TestRolloutUndoRestoresTheEarlierTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The earlier ReplicaSet is scaled up again; none is made for it.
+	// The earlier ReplicaSet is scaled up again instead of creating another.
 	if err := wantCount("ReplicaSets", len(sets), 2); err != nil {
 		t.Error(err)
 	}
@@ -431,7 +431,7 @@ func TestPortForwardFailsAndSaysThatThePodIsSimulated(t *testing.T) {
 	}
 }
 
-// runningDeployment is a namespace with nginxDeployment and its Pods Ready.
+// runningDeployment returns a namespace in which the Pods of nginxDeployment are Ready.
 func runningDeployment(t *testing.T) (p *plane, ns string) {
 	t.Helper()
 	p = sharedPlane(t)
@@ -491,7 +491,7 @@ func (p *plane) waitForReadyPods(t *testing.T, ns string, n int) {
 }
 
 // waitForRollout waits until the Deployment's status and its Pods agree that
-// all three run the image and nothing else does.
+// exactly three Pods run, all with the image.
 func (p *plane) waitForRollout(t *testing.T, ns, image string) {
 	t.Helper()
 	eventually(t, "three pods of "+image, func(ctx context.Context) error {
@@ -632,7 +632,7 @@ func nextPod(t *testing.T, w watch.Interface) (watch.EventType, *corev1.Pod) {
 	return event.Type, pod
 }
 
-// nextEvent returns what a watch delivers next, and fails the test when it
+// nextEvent returns the next event of a watch, and fails the test if the watch
 // ends or delivers nothing.
 func nextEvent(t *testing.T, w watch.Interface) watch.Event {
 	t.Helper()

@@ -27,7 +27,7 @@ func (d *demo) installOperator(ctx context.Context) error {
 	if err := d.startStore(ctx, "127.0.0.1:0"); err != nil {
 		return err
 	}
-	say("The kinds of resource, and their operator as a separate process. Loopback\nhas to be allowed: tenants write endpoints, and should not reach what is\nbehind the operator.")
+	say("The CRDs, and their operator as a separate process. Loopback has to be\nallowed: tenants choose endpoints, and must not reach the network behind\nthe operator.")
 	if err := d.kubectl(ctx, "apply", "--server-side", "-f", operatorDir+"/config/crd/bases"); err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func (d *demo) installOperator(ctx context.Context) error {
 	if err := d.startOperator(ctx); err != nil {
 		return err
 	}
-	say("Where the store is, and with which key it is used:")
+	say("The address of the store, and the key to use it:")
 	return d.declareStore(ctx, "local", d.rootKey)
 }
 
-// startOperator runs the manager, which takes word from outside on a port of
-// its own, from whoever bears the token.
+// startOperator runs the manager, which receives notifications on a port of its own
+// from clients that present the token.
 func (d *demo) startOperator(ctx context.Context) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
@@ -68,8 +68,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// declareStore declares an ObjectStore with a key of its own. The key goes by a
-// file, so that it shows neither here nor in the process list.
+// declareStore declares an ObjectStore with a key of its own. The key is passed in a
+// file, so that it appears neither here nor in the process list.
 func (d *demo) declareStore(ctx context.Context, name, key string) error {
 	file := filepath.Join(stateDir, name+".env")
 	content := "AWS_ACCESS_KEY_ID=" + rootUser + "\nAWS_SECRET_ACCESS_KEY=" + key + "\n"
@@ -140,10 +140,10 @@ func (d *demo) declareAndAwait(ctx context.Context, name, manifest string) error
 	return d.kubectl(ctx, "wait", "--for=condition=Ready", "stb/"+name, "--timeout=60s")
 }
 
-// externalEvent shows that the operator need not wait for its next look, which
-// is an hour away, when the store sends word.
+// externalEvent shows that a notification from the store reaches the operator at
+// once, although its next look is an hour away.
 func (d *demo) externalEvent(ctx context.Context) error {
-	say("Somebody suspends versioning, past Kubernetes:")
+	say("Versioning is suspended in the store, without Kubernetes:")
 	if err := d.atStore(ctx, "suspend-versioning", managedBucket); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (d *demo) externalEvent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	say("And when it is no longer wanted, what was made here is deleted, and only that:")
+	say("When the bucket is no longer wanted, it is deleted, and no other:")
 	if err := d.kubectl(ctx, "delete", "stb", managedBucket); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (d *demo) externalEvent(ctx context.Context) error {
 	return d.expectAtStore(ctx, "exists", observedBucket, "true")
 }
 
-// notify sends what S3 sends when an object was put.
+// notify sends the event that S3 sends when an object was put.
 func (d *demo) notify(ctx context.Context) error {
 	body := `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"` + managedBucket + `"},"object":{"key":"a.jpg"}}}]}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.notifyURL+"/v1/stores/default/local/events", strings.NewReader(body))
@@ -205,7 +205,7 @@ func (d *demo) storeOutage(ctx context.Context) error {
 	if err := d.expectHealth(ctx, observedBucket, "true"); err != nil {
 		return err
 	}
-	say("What their owner was told:")
+	say("The Events for the owner:")
 	return d.kubectl(ctx, "get", "events", "--field-selector=involvedObject.apiVersion=storage.koboshi.dev/v1",
 		"--sort-by=.metadata.resourceVersion", "-o", "custom-columns=TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,NAME:.involvedObject.name")
 }
@@ -227,7 +227,7 @@ func (d *demo) expectHealth(ctx context.Context, name, want string) error {
 	return d.kubectl(ctx, "get", "stb", name)
 }
 
-// timed tells how long something took.
+// timed runs do and prints how long it took.
 func (d *demo) timed(what string, do func() error) error {
 	began := time.Now()
 	if err := do(); err != nil {
@@ -237,7 +237,7 @@ func (d *demo) timed(what string, do func() error) error {
 	return nil
 }
 
-// atStore does something at the store, past the operator.
+// atStore changes something in the store directly, without the operator.
 func (d *demo) atStore(ctx context.Context, verb, bucket string) error {
 	show("s3client " + verb + " " + bucket)
 	out, err := d.askStore(ctx, verb, bucket)
@@ -255,7 +255,7 @@ func (d *demo) askStore(ctx context.Context, verb, bucket string) (string, error
 	return strings.TrimSpace(string(out)), nil
 }
 
-// expectAtStore waits until the store itself says so.
+// expectAtStore waits until the store itself gives the wanted answer.
 func (d *demo) expectAtStore(ctx context.Context, verb, bucket, want string) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

@@ -1,11 +1,11 @@
 // Command demo tells the story of Koboshi with the real parts: a Kubernetes in
-// one process, a Deployment that comes true and stays true, a resource of our
-// own that watches over, makes and repairs buckets in a real S3 server on
-// loopback, and one that serves a documentation site.
+// one process, a Deployment that is rolled out and stays so, a custom resource
+// that monitors, creates and repairs buckets in a real S3 server on loopback, and
+// one that serves a documentation site.
 //
-// It uses nothing but the built programs, and stops at the first thing that
-// does not happen in time. On a terminal everything keeps running at the end,
-// to go on with; in a pipe, or with CI=true, it ends there.
+// It uses only the built programs, and stops at the first step that does not
+// succeed in time. On a terminal everything keeps running at the end, for further
+// experiments; in a pipe, or with CI=true, it ends there.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// stepTimeout bounds each thing that should happen.
+// stepTimeout bounds each step of the story.
 const stepTimeout = time.Minute
 
 // A chapter is one part of the story.
@@ -32,11 +32,11 @@ var story = []chapter{
 	{"You declare, Kubernetes makes it so", (*demo).declare},
 	{"More, fewer, and never one less", (*demo).scaleAndReplace},
 	{"A resource of our own: StorageBucket", (*demo).installOperator},
-	{"Observe: a bucket is watched over, and left alone", (*demo).observeBucket},
-	{"Manage: a bucket is made, and kept as declared", (*demo).manageBucket},
-	{"Somebody changes it outside, and the store sends word", (*demo).externalEvent},
+	{"Observe: a bucket is monitored, and left alone", (*demo).observeBucket},
+	{"Manage: a bucket is created, and kept as declared", (*demo).manageBucket},
+	{"It is changed outside Kubernetes, and the store sends a notification", (*demo).externalEvent},
 	{"The store goes down, and comes back", (*demo).storeOutage},
-	{"Wrong keys are told from a missing store", (*demo).wrongKeys},
+	{"Wrong keys are distinguished from a missing store", (*demo).wrongKeys},
 	{"A site from one resource, served by Pods that are processes", (*demo).publishHandbook},
 	{"The site is edited while it is read", (*demo).editHandbook},
 }
@@ -78,7 +78,7 @@ func (d *demo) tellHowToGoOn() {
 	if interactive() {
 		fmt.Println("Everything keeps running until you press Ctrl-C. In another terminal:")
 	} else {
-		fmt.Println("All has been stopped; the cluster's state is kept. To start it again:")
+		fmt.Println("Everything has been stopped; the cluster's state is kept. To start it again:")
 		fmt.Printf("\n  bin/koboshi up --data-dir %s/plane \\\n    --run %s &", stateDir, viewerProgram)
 	}
 	fmt.Printf(`

@@ -23,7 +23,7 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-// demo holds what the story has started.
+// demo holds the processes that the story has started, and their addresses.
 type demo struct {
 	dir      string // the state, absolute
 	binary   string // koboshi
@@ -31,7 +31,7 @@ type demo struct {
 	endpoint string // the store's URL
 	store    *process
 
-	// Where the operator takes word from outside, and from whom.
+	// The address for notifications to the operator, and the token they need.
 	notifyURL, notifyToken string
 
 	siteURL string // where the handbook is served
@@ -56,7 +56,7 @@ func newDemo() (*demo, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(binary); err != nil {
-		return nil, errors.New("bin/koboshi is not built; call make demo")
+		return nil, errors.New("bin/koboshi is not built; run make demo")
 	}
 	if err := clearState(dir); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func newDemo() (*demo, error) {
 	return &demo{dir: dir, binary: binary}, os.MkdirAll(dir, 0o700)
 }
 
-// clearState removes the state of the demo before, unless that still runs.
+// clearState removes the state of the previous demo, unless that still runs.
 func clearState(dir string) error {
 	lock, err := os.OpenFile(filepath.Join(dir, "plane", "lock"), os.O_RDWR, 0)
 	if err == nil {
@@ -80,8 +80,8 @@ func (d *demo) path(elem ...string) string {
 	return filepath.Join(append([]string{d.dir}, elem...)...)
 }
 
-// start runs a program until stop. What it writes goes to a log file, or to
-// out when that is not nil.
+// start runs a program until stop. Its output goes to a log file, or to out if that is
+// not nil.
 func (d *demo) start(name string, env []string, out io.Writer, path string, args ...string) (*process, error) {
 	p := &process{name: name, cmd: exec.Command(path, args...), log: d.path(name + ".log"), exited: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -142,7 +142,7 @@ func (d *demo) stop(p *process) error {
 	}
 }
 
-// ended tells of the programs that ended before they were told to.
+// ended returns an error for each program that ended by itself.
 func (d *demo) ended() (err error) {
 	for _, p := range d.processes {
 		select {
@@ -154,7 +154,7 @@ func (d *demo) ended() (err error) {
 	return err
 }
 
-// stopAll ends what still runs, the last started first.
+// stopAll ends the running programs, the last started first.
 func (d *demo) stopAll() (err error) {
 	for len(d.processes) > 0 {
 		err = errors.Join(err, d.stop(d.processes[len(d.processes)-1]))
@@ -162,14 +162,14 @@ func (d *demo) stopAll() (err error) {
 	return err
 }
 
-// tail is the end of a program's log, for an error.
+// tail returns the end of a program's log, for an error.
 func (p *process) tail() string {
 	data, _ := os.ReadFile(p.log)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	return fmt.Sprintf("%s (log: %s)", strings.Join(lines[max(0, len(lines)-3):], "\n"), p.log)
 }
 
-// startStore runs the S3 server and waits until it answers. Its keys go by the
+// startStore runs the S3 server and waits until it answers. Its keys are passed in the
 // environment, which other users cannot read.
 func (d *demo) startStore(ctx context.Context, listen string) (err error) {
 	show("s3server --listen " + listen + " --bucket " + observedBucket)
@@ -191,7 +191,7 @@ func (d *demo) startStore(ctx context.Context, listen string) (err error) {
 
 func (d *demo) storeAddress() string { return strings.TrimPrefix(d.endpoint, "http://") }
 
-// kubectl shows a command and what it says; the command must succeed.
+// kubectl shows a command and its output; the command must succeed.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	return d.kubectlWithInput(ctx, "", args...)
 }
@@ -206,7 +206,7 @@ func (d *demo) kubectlWithInput(ctx context.Context, input string, args ...strin
 	return nil
 }
 
-// ask runs kubectl quietly and returns what it wrote.
+// ask runs kubectl without showing it, and returns its output.
 func (d *demo) ask(ctx context.Context, input string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout+stopTimeout)
 	defer cancel()

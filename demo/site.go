@@ -24,7 +24,7 @@ const (
 )
 
 func (d *demo) installSites(ctx context.Context) error {
-	say("Another kind of resource, and its operator:")
+	say("Another CRD, and its operator:")
 	if err := d.kubectl(ctx, "apply", "--server-side", "-f", siteDir+"/config/crd/bases"); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *demo) publishHandbook(ctx context.Context) error {
 }
 
 func (d *demo) editHandbook(ctx context.Context) error {
-	say("One page is edited. New viewers start beside the old ones, and when all\nare ready, the Service turns to them at once:")
+	say("One page is edited. New viewers start beside the old ones, and when all\nare ready, the Service switches to them at once:")
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"markdowns": map[string]string{
 		editedPage: "# Edited\n\nThis page was changed while it was being read.\n",
 	}}})
@@ -93,7 +93,7 @@ func (d *demo) editHandbook(ctx context.Context) error {
 	})
 }
 
-// handbook is a MarkdownView with all files of the book.
+// handbook returns a MarkdownView with all files of the book.
 func handbook() (manifest []byte, files int, err error) {
 	markdowns := map[string]string{}
 	root := os.DirFS(book)
@@ -137,7 +137,7 @@ func (d *demo) reachable(ctx context.Context, service string) (string, error) {
 	}
 }
 
-// expectPage waits until a page of the site is served and holds the text.
+// expectPage waits until a page of the site is served and contains the text.
 func (d *demo) expectPage(ctx context.Context, page, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

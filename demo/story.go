@@ -9,7 +9,7 @@ import (
 )
 
 func (d *demo) startPlane(ctx context.Context) error {
-	say("etcd, the API server, the controllers, the scheduler, two simulated nodes\nand a real one, for Pods whose image stands for a program of this machine:")
+	say("etcd, the API server, the controllers, the scheduler, two simulated nodes\nand a real one, for Pods whose image stands for a program on this machine:")
 	show("koboshi up --nodes 2 --data-dir " + filepath.Join(stateDir, "plane") + " \\\n      --run " + viewerProgram)
 	ready := d.path("plane-ready")
 	args := []string{"up", "--nodes=2", "--die-with-parent", "--data-dir=" + d.path("plane"), "--ready-file=" + ready, "--run=" + viewerProgram}
@@ -41,7 +41,7 @@ func (d *demo) declare(ctx context.Context) error {
 	if err := d.expectRunning(ctx, 3); err != nil {
 		return err
 	}
-	say("Who did what, as the controllers tell it:")
+	say("The Events of the controllers:")
 	return d.kubectl(ctx, "get", "events", "--sort-by=.metadata.resourceVersion",
 		"-o", "custom-columns=WHO:.reportingComponent,REASON:.reason,OBJECT:.involvedObject.kind")
 }
@@ -69,7 +69,7 @@ func (d *demo) scaleAndReplace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	say("One Pod is knocked over, and another takes its place:")
+	say("One Pod is killed, and another takes its place:")
 	if err := d.kubectl(ctx, "delete", "pod", before[0]); err != nil {
 		return err
 	}

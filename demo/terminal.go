@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// interactive reports whether a person sits in front of this.
+// interactive reports whether the demo runs on a terminal.
 func interactive() bool {
 	info, err := os.Stdout.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("CI") != "true"
@@ -31,8 +31,8 @@ func indent(s string) string {
 	return "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
 }
 
-// progress rewrites one line of a terminal; elsewhere it says nothing, as what
-// it waits for takes seconds.
+// progress rewrites one line of a terminal. Elsewhere it prints nothing, because each
+// wait takes only seconds.
 func progress(line string) {
 	if interactive() {
 		fmt.Printf("\r  %-76s", line)

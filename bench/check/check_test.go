@@ -31,7 +31,7 @@ func TestCheckWithoutARunGivesNoFigure(t *testing.T) {
 }
 
 func TestTimeBeginsWithTheFirstFault(t *testing.T) {
-	at, said := began(strings.NewReader("starting 2 planes\nlearning\nknocking it over\nknocking it over: 2/3\n"))
+	at, said := began(strings.NewReader("starting 2 planes\nlearning\ninjecting faults\ninjecting faults: 2/3\n"))
 	if at.IsZero() || !strings.Contains(said, "2/3") {
 		t.Errorf("began %v, said %q", at, said)
 	}
@@ -52,7 +52,7 @@ PASS
 		t.Errorf("metrics: %v\n%s", err, diff)
 	}
 	if _, err := metrics([]byte("BenchmarkReconciles/workers=1-2 10 3 direct-rec/s\n")); err == nil {
-		t.Error("missing figures were taken for nought")
+		t.Error("missing figures were read as zero")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// checked is the part of the report of koboshi check that is needed here.
+// checked is the part of koboshi check's report that the benchmark reads.
 type checked struct {
 	Runs          int
 	References    int
@@ -26,10 +26,10 @@ type checked struct {
 	Scenarios     []struct{ Seconds float64 }
 }
 
-// knocking is what koboshi check says when it begins to run faults.
-const knocking = "knocking it over"
+// knocking begins the line that koboshi check prints before the first fault.
+const knocking = "injecting faults"
 
-// check has koboshi check run faults for the budget. What counts is the time from
+// check lets koboshi check run faults for the budget. It measures the time from
 // the first fault to the end of the program.
 func (o *options) check(ctx context.Context, work string, seed uint64) (s series, err error) {
 	dir, err := os.MkdirTemp(work, "check-")
@@ -67,7 +67,8 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 	return read(data, took)
 }
 
-// began reads what koboshi check says to its end, and when it began to run faults.
+// began reads all of koboshi check's standard error, and returns it with the time at
+// which the first fault began.
 func began(stderr io.Reader) (at time.Time, said string) {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -79,8 +80,8 @@ func began(stderr io.Reader) (at time.Time, said string) {
 	return at, all.String()
 }
 
-// read counts the runs that were brought to their end: without the references, the
-// confirmations, and those that ended early because the state was known.
+// read counts the completed runs. It leaves out reference runs, confirmations, and
+// runs that were pruned because their state was known.
 func read(data []byte, took time.Duration) (s series, err error) {
 	var c checked
 	if err := json.Unmarshal(data, &c); err != nil {

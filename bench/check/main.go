@@ -1,12 +1,12 @@
-// Command check measures koboshi check: how many faults it runs in a minute beside
-// the obvious way, and what its recording costs the controller. Each side has its
-// turn within the same round.
+// Command check measures koboshi check: how many faults it runs in a minute, compared
+// with the obvious way, and what recording costs the controller. Both sides run within
+// the same round.
 //
 //	cd bench && go run ./check -o ../docs/bench/check.json
 //
 // The obvious way is a fresh stock envtest and a fresh process of the controller
 // for each fault. Figures of one run mean little on a shared machine; the ratios
-// are what to quote. It needs Linux.
+// are worth quoting. It needs Linux.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	rounds, sample, reconciles, workers int
 	budget                              time.Duration
@@ -92,12 +92,12 @@ func parse(args []string) (o options, err error) {
 }
 
 func run(ctx context.Context, args []string) error {
-	log.SetLogger(logr.Discard()) // else it complains after 30 s
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime complains after 30 s
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	// Before anything is built, which is a load too.
+	// Before anything is built, because building adds load.
 	r := report{Date: o.date, Machine: machine.Describe(), Workers: o.workers}
 	if warning := machine.Warning(r.Machine); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
@@ -125,7 +125,7 @@ func run(ctx context.Context, args []string) error {
 	return r.table(os.Stdout)
 }
 
-// build makes what is not named.
+// build builds the programs that no flag names.
 func (o *options) build(ctx context.Context) (err error) {
 	if _, err := exec.LookPath(o.koboshi); err != nil {
 		return fmt.Errorf("there is no koboshi to measure: %w; run make build, or name one with -koboshi", err)
@@ -151,8 +151,8 @@ func (o *options) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// speed lets everybody run faults, round after round. Who begins changes with the
-// round.
+// speed lets each side run faults, round after round. The sides take turns at
+// starting a round.
 func (o *options) speed(ctx context.Context, work string, r *report) error {
 	// The first run fills caches, and is not counted.
 	converged, err := o.fresh(ctx, work, false)

@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// benchmark is the name of the one in the root module's tests: only they can start
-// a plane and a proxy in one process.
+// benchmark names a benchmark in the root module, whose tests can start a plane and a
+// proxy in one process.
 const benchmark = "BenchmarkReconciles"
 
-// recording builds and runs the benchmark of the proxy, before a real API server.
+// recording builds and runs the benchmark of the proxy in front of a real API server.
 func (o *options) recording(ctx context.Context, work string, r *report) error {
 	if o.reconciles == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (o *options) recording(ctx context.Context, work string, r *report) error {
 	}
 	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.bench=^"+benchmark+"$",
 		fmt.Sprintf("-test.benchtime=%dx", o.reconciles), "-test.timeout=30m")
-	// Its server is of its group, and ends with it.
+	// Its server belongs to the same process group, and ends with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "check", "lab"), os.Environ()
@@ -48,7 +48,7 @@ func (o *options) recording(ctx context.Context, work string, r *report) error {
 	return nil
 }
 
-// metrics reads what the benchmark reports of itself.
+// metrics reads the metrics that the benchmark reports.
 func metrics(out []byte) (all []recording, err error) {
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

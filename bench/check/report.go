@@ -10,9 +10,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
-// What was promised.
+// Promised figures.
 const (
-	leastRatio     = 8  // times the runs of the obvious way
+	leastRatio     = 8  // runs, as a multiple of those of the obvious way
 	leastPerMinute = 60 // on two cores
 	mostFewer      = 15 // percent of the reconciles
 	mostMore       = 25 // percent of the p99 of requests
@@ -23,44 +23,44 @@ type report struct {
 	Comment string         `json:"comment,omitempty"`
 	Date    string         `json:"date"`
 	Machine result.Machine `json:"machine"`
-	// Workers is how many runs of the obvious way there were at once; koboshi check
-	// chooses itself.
+	// Workers counts the runs of the obvious way at once; koboshi check chooses its
+	// own number.
 	Workers int `json:"workers"`
-	// ConvergeMS is from a change of the resource to the controller's last write,
-	// without a fault, in milliseconds.
+	// ConvergeMS is the time from a change of the resource to the controller's last
+	// write, without a fault, in milliseconds.
 	ConvergeMS float64     `json:"convergeMs"`
 	Rounds     []round     `json:"rounds"`
 	Recording  []recording `json:"recording,omitempty"`
 }
 
-// round is what each side did within the same minutes.
+// round holds the results of both sides within the same minutes.
 type round struct {
 	Koboshi     series `json:"koboshi"`
 	Stock       series `json:"stock"`
 	StockAtOnce series `json:"stockAtOnce"`
 }
 
-// series are runs of faults, one after the other or a few at once.
+// series holds runs of faults, one after the other or a few at once.
 type series struct {
 	Runs    int     `json:"runs"`
 	Seconds float64 `json:"seconds"`
-	// ReferenceMS is how long the whole scenario takes without a fault, with its
+	// ReferenceMS is the duration of the whole scenario without a fault, including
 	// rests, in milliseconds.
 	ReferenceMS float64 `json:"referenceMs,omitempty"`
-	// AllSeconds include the start of the planes, learning and the report.
+	// AllSeconds includes the start of the planes, learning and the report.
 	AllSeconds float64 `json:"allSeconds,omitempty"`
-	// Pruned are runs beside Runs that ended early, Findings what was blamed on a
-	// controller that is right: it should be nought.
+	// Pruned counts further runs, which ended early. Findings counts false findings,
+	// since the controller is correct; it should be zero.
 	Pruned   int `json:"pruned,omitempty"`
 	Findings int `json:"findings,omitempty"`
 }
 
 func (s series) perMinute() float64 { return 60 * float64(s.Runs) / s.Seconds }
 
-// allPerMinute counts what comes before the first fault, too.
+// allPerMinute includes the time before the first fault.
 func (s series) allPerMinute() float64 { return 60 * float64(s.Runs) / s.AllSeconds }
 
-// recording is what the proxy costs a controller.
+// recording holds the cost of the proxy for a controller.
 type recording struct {
 	Name          string  `json:"name"`
 	DirectPerSec  float64 `json:"directReconcilesPerSecond"`
@@ -71,8 +71,8 @@ type recording struct {
 	MoreP99       float64 `json:"moreP99Percent"`
 }
 
-// write puts the report into a file, by renaming, so that an interrupted run leaves
-// the old one whole.
+// write replaces the report's file by renaming, so that an interrupted run keeps
+// the old one intact.
 func (r *report) write(path string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *report) write(path string) error {
 	return os.Rename(next, path)
 }
 
-// of is the spread of a value over the rounds.
+// of returns the spread of a value over the rounds.
 func (r *report) of(value func(round) float64) stats.Spread {
 	var values []float64
 	for _, s := range r.Rounds {
@@ -109,7 +109,7 @@ func (p *printer) spread(label string, s stats.Spread, more string) {
 	p.line("%-45s %7s (%s-%s) %s", label, result.Short(s.Median), result.Short(s.Min), result.Short(s.Max), more)
 }
 
-// met compares with what was promised.
+// met formats a comparison with a promised figure.
 func met(ok bool, format string, args ...any) string {
 	word := "met"
 	if !ok {
@@ -118,7 +118,7 @@ func met(ok bool, format string, args ...any) string {
 	return fmt.Sprintf("target "+format+": ", args...) + word
 }
 
-// table writes the report for a terminal.
+// table writes the report as text for a terminal.
 func (r *report) table(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("faults a minute, median (min-max) of %d rounds", len(r.Rounds))

@@ -28,8 +28,8 @@ const (
 	startTimeout = time.Minute
 	// restTimeout bounds a step of the scenario.
 	restTimeout = 30 * time.Second
-	// window is how long nothing may be written for the world to be at rest: the
-	// shortest that koboshi check takes.
+	// window is the time without a write after which the cluster counts as idle: the
+	// shortest that koboshi check uses.
 	window = 100 * time.Millisecond
 )
 
@@ -38,9 +38,9 @@ var (
 	secrets   = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// obvious runs the sample, with a few environments at once. Each run is as short as
-// a run with a fault can be: only the scenario's first step, and of the faults the
-// one that a test without a proxy can do, a kill when the first Secret is seen.
+// obvious runs the sample with a few environments at once. Each run is as short as
+// a run with a fault can be: only the scenario's first step, with the one fault that
+// a test without a proxy can inject, a kill when the first Secret appears.
 func (o *options) obvious(ctx context.Context, work string, atOnce int) (s series, err error) {
 	var (
 		all  sync.WaitGroup
@@ -60,9 +60,9 @@ func (o *options) obvious(ctx context.Context, work string, atOnce int) (s serie
 	return s, errors.Join(append(errs, ctx.Err())...)
 }
 
-// fresh is one run: an environment, a controller, rest. With knock, there is a fault;
-// without, the second step follows, and what is returned is how long that took, to
-// the last write.
+// fresh starts an environment and a controller, and waits until they are idle. With
+// knock it injects the fault. Without, it does the second step too, and returns the
+// time that this took, up to the last write.
 func (o *options) fresh(ctx context.Context, work string, knock bool) (converged time.Duration, err error) {
 	dir, err := os.MkdirTemp(work, "stock-")
 	if err != nil {
@@ -91,7 +91,8 @@ func (o *options) fresh(ctx context.Context, work string, knock bool) (converged
 	return o.live(ctx, config, c, knock)
 }
 
-// live does the first step of the scenario, with the fault, or the first two.
+// live does the first step of the scenario with the fault, or the first two steps
+// without.
 func (o *options) live(ctx context.Context, config *rest.Config, c *controller, knock bool) (time.Duration, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -119,7 +120,7 @@ func (o *options) live(ctx context.Context, config *rest.Config, c *controller, 
 	return c.wrote.Sub(began), err
 }
 
-// step does one step and waits until all is there and at rest.
+// step does one step and waits until everything exists and the cluster is idle.
 func (o *options) step(ctx context.Context, client dynamic.Interface, c *controller, events <-chan watch.Event, n int) error {
 	object, err := o.object(n)
 	if err != nil {
@@ -142,7 +143,7 @@ func pass(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event) {
 	}
 }
 
-// follow sees what is written, does the fault, and returns at rest.
+// follow watches the writes, injects the fault, and returns when the cluster is idle.
 func (c *controller) follow(ctx context.Context, events <-chan watch.Event) error {
 	seen, ready := map[string]bool{}, false
 	still := time.NewTimer(window)
@@ -161,7 +162,7 @@ func (c *controller) follow(ctx context.Context, events <-chan watch.Event) erro
 				_, ready, _ = unstructured.NestedFieldNoCopy(object.Object, "status", "generation")
 			}
 			if len(seen) > 0 && !c.stands {
-				c.stands = true // now it is left alone
+				c.stands = true // no more faults
 				c.kill()
 				if err := c.start(); err != nil {
 					return err
@@ -174,13 +175,13 @@ func (c *controller) follow(ctx context.Context, events <-chan watch.Event) erro
 			}
 			still.Reset(window)
 		case <-ctx.Done():
-			c.kill() // so that all it said has been read
+			c.kill() // so that all of its output has been read
 			return fmt.Errorf("the controller did not get up within %s; it said:\n%s", restTimeout, c.said.String())
 		}
 	}
 }
 
-// object is what a step of the scenario applies.
+// object returns the object that a step of the scenario applies.
 func (o *options) object(n int) (*unstructured.Unstructured, error) {
 	path := filepath.Join(o.bug, "scenario.yaml")
 	data, err := os.ReadFile(path)
@@ -201,13 +202,13 @@ func (o *options) object(n int) (*unstructured.Unstructured, error) {
 	return &scenario.Steps[n].Apply[0], nil
 }
 
-// controller is the process that is knocked over.
+// controller is the process that is killed.
 type controller struct {
 	program, kubeconfig string
 	cmd                 *exec.Cmd
 	said                strings.Builder
-	stands              bool      // it has been knocked over, or is not to be
-	wrote               time.Time // when the last write was seen
+	stands              bool      // it has been killed already, or is not to be killed
+	wrote               time.Time // when the last write was observed
 }
 
 func (c *controller) start() error {

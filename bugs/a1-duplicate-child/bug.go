@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// anyName makes a run if the cache knows none, and lets the server choose its name.
+// anyName creates a run if the cache has none, and lets the server choose its name.
 //
-// WRONG: the cache may not know the run that was made a moment ago, and nothing
-// keeps the server from making a second one under another name. Taken from
+// WRONG: the cache may lack the run that was created a moment ago, and nothing stops
+// the server from creating a second one under another name. Taken from
 // argoproj/argo-rollouts#243: one rollout with four AnalysisRuns.
-func anyName(ctx context.Context, k keep.Keeper, rollout *Rollout, runs []Run) (bool, error) {
+func anyName(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error) {
 	for _, run := range runs {
 		if strings.HasPrefix(run.Name, runName(rollout)) && run.DeletionTimestamp.IsZero() {
-			return k.Child(ctx, rollout, &run, describe(k, rollout, &run))
+			return k.Ensure(ctx, rollout, &run, describe(k, rollout, &run))
 		}
 	}
 	if current, err := k.Current(ctx, rollout); err != nil || !current {

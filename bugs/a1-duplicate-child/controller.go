@@ -1,6 +1,6 @@
-// Package a1 is a rollout that is analysed once per version: an AnalysisRun is
-// made for it. Class A1: what was just made is not in the cache yet, so it is made
-// again.
+// Package a1 reconciles rollouts: for each version of a rollout it creates one
+// AnalysisRun. Class A1: an object that was just created is not in the cache yet, so
+// it is created again.
 package a1
 
 import (
@@ -14,26 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// again is after how long a rollout is looked at again that has no run yet. It
-// stands for the events of all the other things that a rollout is made of.
+// again is the time after which a rollout without a run is reconciled again. It
+// stands for the events of everything else that a rollout consists of.
 const again = 50 * time.Millisecond
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Version string `json:"version"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Version string `json:"version,omitempty"`
 	Phase   string `json:"phase,omitempty"`
 }
 
-// RunSpec says what is analysed.
+// RunSpec names the version to analyse.
 type RunSpec struct {
 	Version string `json:"version"`
 }
@@ -42,24 +42,24 @@ type RunSpec struct {
 type RunStatus struct{}
 
 type (
-	// Rollout is a kind that is reconciled.
+	// Rollout is the kind that is reconciled.
 	Rollout = object.Object[Spec, Status]
-	// Run is a kind that is made for it.
+	// Run is the kind of its children.
 	Run     = object.Object[RunSpec, RunStatus]
 	runList = object.List[RunSpec, RunStatus]
 )
 
-// reconciler does what both twins do. They differ in how they make the run.
+// reconciler holds what both twins share. They differ in how they create the run.
 type reconciler struct {
-	keep.Keeper
-	ensureRun func(ctx context.Context, k keep.Keeper, rollout *Rollout, runs []Run) (bool, error)
+	child.Keeper
+	ensureRun func(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Rollout")
 	object.Register[RunSpec, RunStatus]("AnalysisRun")
-	r := &reconciler{Keeper: keep.New(mgr), ensureRun: anyName}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), ensureRun: anyName}
 	if repaired {
 		r.ensureRun = fixedName
 	}
@@ -69,11 +69,11 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile makes a run of the version that is wanted, and deletes those of others.
+// Reconcile creates a run for the current version, and deletes those of other versions.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rollout Rollout
-	// From the server: a child's event may be sooner than that of the status written
-	// last, and it replaces the look that was to come after a pause.
+	// Read from the server: the event of a child may arrive before that of the last
+	// status update, and would then replace the reconcile that was due after a pause.
 	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -91,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, &rollout, there)
 }
 
-// runs are the rollout's runs that the cache knows.
+// runs returns the rollout's runs that are in the cache.
 func (r *reconciler) runs(ctx context.Context, rollout *Rollout) ([]Run, error) {
 	var all runList
 	if err := r.List(ctx, &all, client.InNamespace(rollout.Namespace)); err != nil {
@@ -99,14 +99,14 @@ func (r *reconciler) runs(ctx context.Context, rollout *Rollout) ([]Run, error) 
 	}
 	var own []Run
 	for _, run := range all.Items {
-		if keep.Owned(rollout, &run) {
+		if child.OwnedBy(rollout)(&run) {
 			own = append(own, run)
 		}
 	}
 	return own, nil
 }
 
-// prune deletes the runs of versions that are not wanted any more.
+// prune deletes the runs of earlier versions.
 func (r *reconciler) prune(ctx context.Context, rollout *Rollout, runs []Run) error {
 	for _, run := range runs {
 		if strings.HasPrefix(run.Name, runName(rollout)) || !run.DeletionTimestamp.IsZero() {
@@ -115,7 +115,7 @@ func (r *reconciler) prune(ctx context.Context, rollout *Rollout, runs []Run) er
 		if current, err := r.Current(ctx, rollout); err != nil || !current {
 			return err
 		}
-		if err := r.Remove(ctx, &run); err != nil {
+		if _, err := r.Remove(ctx, &run, child.OwnedBy(rollout)); err != nil {
 			return err
 		}
 	}
@@ -143,8 +143,8 @@ func (r *reconciler) report(ctx context.Context, rollout *Rollout, there bool) (
 
 func runName(rollout *Rollout) string { return rollout.Name + "-" + rollout.Spec.Version }
 
-// describe makes the run be as the rollout wants it.
-func describe(k keep.Keeper, rollout *Rollout, run *Run) func() {
+// describe returns a function that fills in the run as the rollout wants it.
+func describe(k child.Keeper, rollout *Rollout, run *Run) func() {
 	return func() {
 		run.Spec.Version = rollout.Spec.Version
 		k.Own(rollout, run)

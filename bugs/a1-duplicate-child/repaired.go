@@ -3,15 +3,15 @@ package a1
 import (
 	"context"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// fixedName makes a run whose name follows from the rollout and its version.
+// fixedName creates a run whose name follows from the rollout and its version.
 //
-// RIGHT: a second one cannot be, whatever the cache knows, since the server refuses
-// it. That is how argoproj/argo-rollouts#255 mended it.
-func fixedName(ctx context.Context, k keep.Keeper, rollout *Rollout, _ []Run) (bool, error) {
+// RIGHT: the server refuses a second one, whatever is in the cache. This is the fix
+// of argoproj/argo-rollouts#255.
+func fixedName(ctx context.Context, k child.Keeper, rollout *Rollout, _ []Run) (bool, error) {
 	run := &Run{}
 	run.Namespace, run.Name = rollout.Namespace, runName(rollout)
-	return k.Child(ctx, rollout, run, describe(k, rollout, run))
+	return k.Ensure(ctx, rollout, run, describe(k, rollout, run))
 }

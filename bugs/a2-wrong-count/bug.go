@@ -6,24 +6,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byDifference makes or deletes as many workers as the cache has too few or too many.
+// byDifference compares the number of workers in the cache with the desired number,
+// and creates or deletes the difference.
 //
-// WRONG: the cache may not know the workers that were made a moment ago; then they are
-// made once more, and once it knows them all, running workers are deleted. In the
-// end the number is right. Taken from ray-project/kuberay#715; in
-// kubernetes/kubernetes#129795 the same comes when expectations expire.
-func byDifference(ctx context.Context, k keep.Keeper, group *Group, workers []Worker) (bool, error) {
+// WRONG: the cache may lack workers that were created a moment ago. Then they are
+// created a second time, and once the cache has them all, running workers are
+// deleted. The number is right in the end. Taken from ray-project/kuberay#715; in
+// kubernetes/kubernetes#129795 the same happens when expectations expire.
+func byDifference(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error) {
 	slices.SortFunc(workers, func(a, b Worker) int { return strings.Compare(a.Name, b.Name) })
 	for i := range workers {
 		worker := &workers[i]
 		if i >= group.Spec.Replicas {
-			if err := k.Remove(ctx, worker); err != nil {
+			if _, err := k.Remove(ctx, worker, child.OwnedBy(group)); err != nil {
 				return false, err
 			}
-		} else if _, err := k.Child(ctx, group, worker, describe(k, group, worker)); err != nil {
+		} else if _, err := k.Ensure(ctx, group, worker, describe(k, group, worker)); err != nil {
 			return false, err
 		}
 	}

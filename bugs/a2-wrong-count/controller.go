@@ -1,5 +1,6 @@
-// Package a2 is a group of workers: as many workers as its spec says. Class A2: the
-// cache does not know all of them, so too many are made, and deleted again.
+// Package a2 reconciles groups of workers: each has as many workers as its spec says.
+// Class A2: some workers are not in the cache yet, so too many are created, and the
+// surplus is deleted again.
 package a2
 
 import (
@@ -16,27 +17,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// batch is how long events of workers are gathered, and after how long a group is
-// looked at again that had not the number it wants.
+// batch is the time for which events of workers are gathered, and after which a group
+// that does not have the right number of them is reconciled again.
 const batch = 50 * time.Millisecond
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Replicas int `json:"replicas"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Replicas int    `json:"replicas,omitempty"`
 	Phase    string `json:"phase,omitempty"`
 }
 
-// WorkerSpec is what runs. A worker stands for a Pod; of a Pod that is there hardly
-// anything can be changed or mended.
+// WorkerSpec describes a worker. It stands for a Pod, of which almost nothing could be
+// changed or repaired once it exists.
 type WorkerSpec struct {
 	Image string `json:"image"`
 }
@@ -45,24 +46,24 @@ type WorkerSpec struct {
 type WorkerStatus struct{}
 
 type (
-	// Group is a kind that is reconciled.
+	// Group is the kind that is reconciled.
 	Group = object.Object[Spec, Status]
-	// Worker is a kind that is made for it.
+	// Worker is the kind of its children.
 	Worker     = object.Object[WorkerSpec, WorkerStatus]
 	workerList = object.List[WorkerSpec, WorkerStatus]
 )
 
-// reconciler does what both twins do. They differ in how they come to the number.
+// reconciler holds what both twins share. They differ in how they reach the number.
 type reconciler struct {
-	keep.Keeper
-	scale func(ctx context.Context, k keep.Keeper, group *Group, workers []Worker) (bool, error)
+	child.Keeper
+	scale func(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("WorkerGroup")
 	object.Register[WorkerSpec, WorkerStatus]("Worker")
-	r := &reconciler{Keeper: keep.New(mgr), scale: byDifference}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), scale: byDifference}
 	if repaired {
 		r.scale = byOrdinal
 	}
@@ -72,8 +73,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// gathered asks for the owner of a worker a little later, so that many workers are one
-// reconcile.
+// gathered enqueues the owner of a worker after a short delay, so that the events of
+// many workers lead to one reconcile.
 func gathered() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(obj client.Object, q queue) {
@@ -94,7 +95,7 @@ func gathered() handler.EventHandler {
 	}
 }
 
-// Reconcile brings the number of workers to what is wanted.
+// Reconcile brings the number of workers to the desired number.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var group Group
 	if err := r.Get(ctx, req.NamespacedName, &group); err != nil {
@@ -111,7 +112,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, &group, steady)
 }
 
-// workers are the workers of the group that the cache knows and that stay.
+// workers returns the group's workers that are in the cache and not being deleted.
 func (r *reconciler) workers(ctx context.Context, group *Group) ([]Worker, error) {
 	var all workerList
 	if err := r.List(ctx, &all, client.InNamespace(group.Namespace)); err != nil {
@@ -119,7 +120,7 @@ func (r *reconciler) workers(ctx context.Context, group *Group) ([]Worker, error
 	}
 	var own []Worker
 	for _, worker := range all.Items {
-		if keep.Owned(group, &worker) && worker.DeletionTimestamp.IsZero() {
+		if child.OwnedBy(group)(&worker) && worker.DeletionTimestamp.IsZero() {
 			own = append(own, worker)
 		}
 	}
@@ -145,8 +146,8 @@ func (r *reconciler) report(ctx context.Context, group *Group, steady bool) (ctr
 	return ctrl.Result{RequeueAfter: batch}, nil
 }
 
-// describe makes the worker be as the group wants it.
-func describe(k keep.Keeper, group *Group, worker *Worker) func() {
+// describe returns a function that fills in the worker as the group wants it.
+func describe(k child.Keeper, group *Group, worker *Worker) func() {
 	return func() {
 		worker.Spec.Image = "worker:1"
 		k.Own(group, worker)

@@ -6,21 +6,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
 // byOrdinal gives each worker a number, and with it a name.
 //
-// RIGHT: it does not count. Which workers are too few or too many follows from their
-// names alone, so it does no harm if the cache knows of some of them only later.
-// (kuberay waits until the cache knows what was done; but after an answer that was
-// lost it cannot know what to wait for.)
-func byOrdinal(ctx context.Context, k keep.Keeper, group *Group, workers []Worker) (bool, error) {
+// RIGHT: it does not count. Their names alone decide which workers are missing and
+// which are surplus, so a cache that lags does no harm. (kuberay waits until its own
+// writes are in the cache; but after a lost answer it cannot know what to wait for.)
+func byOrdinal(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error) {
 	steady := true
 	for i := range group.Spec.Replicas {
 		worker := &Worker{}
 		worker.Namespace, worker.Name = group.Namespace, fmt.Sprintf("%s-%d", group.Name, i)
-		there, err := k.Child(ctx, group, worker, describe(k, group, worker))
+		there, err := k.Ensure(ctx, group, worker, describe(k, group, worker))
 		if err != nil {
 			return false, err
 		}
@@ -34,7 +33,7 @@ func byOrdinal(ctx context.Context, k keep.Keeper, group *Group, workers []Worke
 		if current, err := k.Current(ctx, group); err != nil || !current {
 			return false, err
 		}
-		if err := k.Remove(ctx, &worker); err != nil {
+		if _, err := k.Remove(ctx, &worker, child.OwnedBy(group)); err != nil {
 			return false, err
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// askCache makes the ReplicaSet if the cache has none; if the server says that
-// there is one, it asks the cache for it.
+// askCache creates the ReplicaSet if the cache has none. If the server answers that it
+// exists already, it reads it from the cache.
 //
-// WRONG: that is the cache that did not know it a moment ago. Its "not found" is
-// then taken for the reason why the ReplicaSet could not be made, and the
-// experiment is in Error for good. Taken from argoproj/argo-rollouts#4842.
-func askCache(ctx context.Context, k keep.Keeper, experiment *Experiment) (bool, error) {
+// WRONG: the same cache did not have it a moment ago. Its "not found" is then taken
+// for the reason why the ReplicaSet could not be created, and the experiment stays in
+// Error for good. Taken from argoproj/argo-rollouts#4842.
+func askCache(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error) {
 	set := setOf(experiment)
 	key := client.ObjectKeyFromObject(set)
 	err := k.Get(ctx, key, set)
 	if err == nil {
-		return k.Child(ctx, experiment, set, describe(k, experiment, set))
+		return k.Ensure(ctx, experiment, set, describe(k, experiment, set))
 	}
 	if !apierrors.IsNotFound(err) {
 		return false, err
@@ -37,5 +37,5 @@ func askCache(ctx context.Context, k keep.Keeper, experiment *Experiment) (bool,
 	if err := k.Get(ctx, key, set); err != nil {
 		return false, fmt.Errorf("%w: %w", errFatal, err)
 	}
-	return k.Child(ctx, experiment, set, describe(k, experiment, set))
+	return k.Ensure(ctx, experiment, set, describe(k, experiment, set))
 }

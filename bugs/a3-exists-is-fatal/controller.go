@@ -1,6 +1,6 @@
-// Package a3 is an experiment, for which a ReplicaSet is made. Class A3: the server
-// says that it exists already, the cache says that it does not, and that is taken
-// for an error that stays.
+// Package a3 reconciles experiments, and creates a ReplicaSet for each. Class A3: the
+// server answers that the ReplicaSet exists already, the cache answers that it does
+// not, and the controller takes this for a permanent error.
 package a3
 
 import (
@@ -15,25 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// resync is after how long an experiment is looked at again that is not running.
+// resync is the time after which an experiment that is not running is reconciled again.
 const resync = 50 * time.Millisecond
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Image string `json:"image"`
 }
 
-// Status is how far it is. Of an experiment in Error nothing more is expected.
+// Status is the observed state. An experiment in Error is not tried again.
 type Status struct {
 	Image string `json:"image,omitempty"`
 	Phase string `json:"phase,omitempty"`
 }
 
-// SetSpec is what a ReplicaSet wants.
+// SetSpec is the desired state of a ReplicaSet.
 type SetSpec struct {
 	Image string `json:"image"`
 }
@@ -42,27 +42,27 @@ type SetSpec struct {
 type SetStatus struct{}
 
 type (
-	// Experiment is a kind that is reconciled.
+	// Experiment is the kind that is reconciled.
 	Experiment = object.Object[Spec, Status]
-	// Set is a kind that is made for it.
+	// Set is the kind of its children.
 	Set     = object.Object[SetSpec, SetStatus]
 	setList = object.List[SetSpec, SetStatus]
 )
 
-// errFatal ends an experiment.
+// errFatal makes an experiment fail for good.
 var errFatal = errors.New("failed to create the replica set")
 
-// reconciler does what both twins do. They differ in how they make the ReplicaSet.
+// reconciler holds what both twins share. They differ in how they create the ReplicaSet.
 type reconciler struct {
-	keep.Keeper
-	ensure func(ctx context.Context, k keep.Keeper, experiment *Experiment) (bool, error)
+	child.Keeper
+	ensure func(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Experiment")
 	object.Register[SetSpec, SetStatus]("ReplicaSet")
-	r := &reconciler{Keeper: keep.New(mgr), ensure: askCache}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), ensure: askCache}
 	if repaired {
 		r.ensure = askServer
 	}
@@ -72,11 +72,11 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile makes the ReplicaSet, and says in the status what came of it.
+// Reconcile creates the ReplicaSet, and reports the outcome in the status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var experiment Experiment
-	// From the server: a child's event may be sooner than that of the status written
-	// last, and it replaces the look that was to come after a pause.
+	// Read from the server: the event of a child may arrive before that of the last
+	// status update, and would then replace the reconcile that was due after a pause.
 	if err := r.Live.Get(ctx, req.NamespacedName, &experiment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -105,13 +105,13 @@ func (r *reconciler) prune(ctx context.Context, experiment *Experiment) error {
 		return fmt.Errorf("listing the replica sets of %s: %w", experiment.Name, err)
 	}
 	for _, set := range sets.Items {
-		if !keep.Owned(experiment, &set) || set.Name == setOf(experiment).Name || !set.DeletionTimestamp.IsZero() {
+		if !child.OwnedBy(experiment)(&set) || set.Name == setOf(experiment).Name || !set.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if current, err := r.Current(ctx, experiment); err != nil || !current {
 			return err
 		}
-		if err := r.Remove(ctx, &set); err != nil {
+		if _, err := r.Remove(ctx, &set, child.OwnedBy(experiment)); err != nil {
 			return err
 		}
 	}
@@ -134,15 +134,15 @@ func (r *reconciler) report(ctx context.Context, experiment *Experiment, phase s
 	return ctrl.Result{}, nil
 }
 
-// describe makes the ReplicaSet be as the experiment wants it.
-func describe(k keep.Keeper, experiment *Experiment, set *Set) func() {
+// describe returns a function that fills in the ReplicaSet as the experiment wants it.
+func describe(k child.Keeper, experiment *Experiment, set *Set) func() {
 	return func() {
 		set.Spec.Image = experiment.Spec.Image
 		k.Own(experiment, set)
 	}
 }
 
-// setOf is the ReplicaSet that the experiment wants; it has another name for each
+// setOf returns the name of the experiment's ReplicaSet, which is different for each
 // image.
 func setOf(experiment *Experiment) *Set {
 	set := &Set{}

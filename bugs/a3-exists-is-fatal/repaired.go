@@ -3,15 +3,15 @@ package a3
 import (
 	"context"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// askServer makes the ReplicaSet.
+// askServer creates the ReplicaSet.
 //
-// RIGHT: what the server says exists is read from the server. That is how commit
-// 80d21fb1a of argo-rollouts mended it. Nothing here is fatal: every error is
-// tried again.
-func askServer(ctx context.Context, k keep.Keeper, experiment *Experiment) (bool, error) {
+// RIGHT: if the server answers that it exists, it is read from the server, as in the
+// fix 80d21fb1a of argo-rollouts. Nothing here is fatal: after every error it is tried
+// again.
+func askServer(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error) {
 	set := setOf(experiment)
-	return k.Child(ctx, experiment, set, describe(k, experiment, set))
+	return k.Ensure(ctx, experiment, set, describe(k, experiment, set))
 }

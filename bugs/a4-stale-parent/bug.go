@@ -5,16 +5,16 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// cachedImage is the image that the application has as far as the cache knows.
+// cachedImage returns the image of the application according to the cache.
 //
 // WRONG: if the application was changed together with the invocation, the cache may
-// have all of it as it was before, with a status that fits. The task runs the old
-// image, and never another one. Taken from RedHatInsights/clowder#1760, where the
-// commit that mends it (5463d620) calls such an object stale but consistent.
-func cachedImage(ctx context.Context, k keep.Keeper, key client.ObjectKey) (string, error) {
+// still have the whole application as it was before, with a status that matches. The
+// task then runs the old image for good. Taken from RedHatInsights/clowder#1760, where
+// the commit that fixes it (5463d620) calls such an object stale but consistent.
+func cachedImage(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error) {
 	var app App
 	if err := k.Get(ctx, key, &app); err != nil {
 		return "", client.IgnoreNotFound(err)

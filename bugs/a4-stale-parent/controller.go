@@ -1,6 +1,6 @@
-// Package a4 are applications, and invocations that run an application once with
-// the image that it has. Class A4: the application is read from the cache, which
-// still has the image of before.
+// Package a4 reconciles applications, and invocations that run an application once,
+// with its current image. Class A4: the application is read from the cache, which
+// still has the previous image.
 package a4
 
 import (
@@ -15,36 +15,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// settle is how long an application that was changed together with an invocation
-// is given to become ready.
+// settle is the time that an application has to become ready if it was changed
+// together with an invocation.
 const settle = 50 * time.Millisecond
 
-// AppSpec says which version of an application is wanted.
+// AppSpec names the desired version of an application.
 type AppSpec struct {
 	Tag string `json:"tag"`
 }
 
-// AppStatus says which image that is.
+// AppStatus names the image of that version.
 type AppStatus struct {
 	Image      string `json:"image,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
 }
 
-// Spec says which application is run.
+// Spec names the application to run.
 type Spec struct {
 	App string `json:"app"`
 }
 
-// Status says with which image. It is chosen once.
+// Status names the image, which is chosen once.
 type Status struct {
 	Image string `json:"image,omitempty"`
 }
 
-// TaskSpec is what is run.
+// TaskSpec names the image to run.
 type TaskSpec struct {
 	Image string `json:"image"`
 }
@@ -53,11 +53,11 @@ type TaskSpec struct {
 type TaskStatus struct{}
 
 type (
-	// App is a kind that is reconciled.
+	// App is one of the kinds that are reconciled.
 	App = object.Object[AppSpec, AppStatus]
-	// Invocation is a kind that is reconciled, too.
+	// Invocation is the other one.
 	Invocation = object.Object[Spec, Status]
-	// Task is a kind that is made for it.
+	// Task is the kind of an invocation's child.
 	Task = object.Object[TaskSpec, TaskStatus]
 
 	invocationList = object.List[Spec, Status]
@@ -68,7 +68,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[AppSpec, AppStatus]("App")
 	object.Register[Spec, Status]("Invocation")
 	object.Register[TaskSpec, TaskStatus]("Task")
-	k := keep.New(mgr)
+	k := child.NewKeeper(mgr)
 	apps := &appReconciler{Keeper: k}
 	err := ctrl.NewControllerManagedBy(mgr).Named("a4-apps").
 		For(&App{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -87,10 +87,10 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// appReconciler finds out which image an application has.
-type appReconciler struct{ keep.Keeper }
+// appReconciler determines the image of an application.
+type appReconciler struct{ child.Keeper }
 
-// Reconcile writes it into the status.
+// Reconcile writes the image into the status.
 func (r *appReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var app App
 	if err := r.Get(ctx, req.NamespacedName, &app); err != nil {
@@ -104,17 +104,17 @@ func (r *appReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &app))
 }
 
-// reconciler does what both twins do with an invocation. They differ in how they
-// learn the image. An empty image means that it is not known yet.
+// reconciler holds what both twins do with an invocation. They differ in how they
+// learn the image, which is empty as long as it is not known.
 type reconciler struct {
-	keep.Keeper
-	image func(ctx context.Context, k keep.Keeper, key client.ObjectKey) (string, error)
-	// seen is when each invocation was seen first by this process; there is one
-	// worker, so it needs no lock.
+	child.Keeper
+	image func(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error)
+	// seen has the time at which this process first saw each invocation. There is only
+	// one worker, so it needs no lock.
 	seen map[types.UID]time.Time
 }
 
-// Reconcile waits a little, chooses the image, writes it into the status and makes
+// Reconcile waits a little, chooses the image, writes it into the status and creates
 // the task.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var invocation Invocation
@@ -126,14 +126,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	task := &Task{}
 	task.Namespace, task.Name = invocation.Namespace, invocation.Name
-	_, err := r.Child(ctx, &invocation, task, func() {
+	_, err := r.Ensure(ctx, &invocation, task, func() {
 		task.Spec.Image = invocation.Status.Image
 		r.Own(&invocation, task)
 	})
 	return ctrl.Result{}, err
 }
 
-// choose writes down the image, once the application had its time.
+// choose records the image once the application has had time to become ready.
 func (r *reconciler) choose(ctx context.Context, invocation *Invocation) (ctrl.Result, error) {
 	if wait := r.left(invocation); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -146,7 +146,7 @@ func (r *reconciler) choose(ctx context.Context, invocation *Invocation) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, invocation))
 }
 
-// left is how long to wait for the application still.
+// left returns how much longer to wait for the application.
 func (r *reconciler) left(invocation *Invocation) time.Duration {
 	seen, known := r.seen[invocation.UID]
 	if !known {
@@ -156,11 +156,11 @@ func (r *reconciler) left(invocation *Invocation) time.Duration {
 	return settle - time.Since(seen)
 }
 
-// invocationsOf are those that wait for an application.
+// invocationsOf returns the invocations of an application.
 func (r *reconciler) invocationsOf(ctx context.Context, app client.Object) []reconcile.Request {
 	var all invocationList
 	if err := r.List(ctx, &all, client.InNamespace(app.GetNamespace())); err != nil {
-		return nil // the cache does not fail once it is started
+		return nil // the cache does not fail once it has started
 	}
 	var waiting []reconcile.Request
 	for _, i := range all.Items {

@@ -5,15 +5,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// freshImage is the image of the application that the server has.
+// freshImage returns the image of the application according to the server.
 //
-// RIGHT: it is read from the server, as clowder does since then, and counts only if
-// it was found out for the spec of now. If it was not, an event of the application
-// will come.
-func freshImage(ctx context.Context, k keep.Keeper, key client.ObjectKey) (string, error) {
+// RIGHT: it is read from the server, as clowder has done since, and used only if it
+// was determined for the current spec. Otherwise an event of the application will
+// follow.
+func freshImage(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error) {
 	var app App
 	if err := k.Live.Get(ctx, key, &app); err != nil {
 		return "", client.IgnoreNotFound(err)

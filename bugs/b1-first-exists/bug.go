@@ -7,16 +7,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// bothOrNone makes both secrets if the first one is missing.
+// bothOrNone creates both secrets if the first one is missing.
 //
-// WRONG: if it dies between the two, or the second one cannot be made just then,
-// the first one says for ever that both are there. Taken from
+// WRONG: if the process dies between the two, or the second one cannot be created just
+// then, the first one stands for both from then on. Taken from
 // percona/percona-xtradb-cluster-operator#1043 (K8SPXC-896) and
 // percona/percona-server-mongodb-operator#797.
-func bothOrNone(ctx context.Context, k keep.Keeper, db *Database) (bool, error) {
+func bothOrNone(ctx context.Context, k child.Keeper, db *Database) (bool, error) {
 	var first corev1.Secret
 	err := k.Get(ctx, client.ObjectKey{Namespace: db.Namespace, Name: db.Name + "-ssl"}, &first)
 	if err != nil && !apierrors.IsNotFound(err) {

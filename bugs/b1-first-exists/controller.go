@@ -1,6 +1,6 @@
-// Package b1 is a database with two secrets, one for its clients and one for its
-// members among themselves. Class B1: two objects belong together, and one of them
-// stands for both.
+// Package b1 reconciles databases, each with two secrets: one for its clients and one
+// for traffic between its members. Class B1: two objects belong together, and the
+// controller checks only for the first.
 package b1
 
 import (
@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Host string `json:"host"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Generation int64 `json:"generation,omitempty"`
 }
@@ -29,16 +29,16 @@ type Status struct {
 // Database is the kind that is reconciled.
 type Database = object.Object[Spec, Status]
 
-// reconciler does what both twins do. They differ in when they make the secrets.
+// reconciler holds what both twins share. They differ in when they create the secrets.
 type reconciler struct {
-	keep.Keeper
-	ensure func(ctx context.Context, k keep.Keeper, db *Database) (bool, error)
+	child.Keeper
+	ensure func(ctx context.Context, k child.Keeper, db *Database) (bool, error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Database")
-	r := &reconciler{Keeper: keep.New(mgr), ensure: bothOrNone}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), ensure: bothOrNone}
 	if repaired {
 		r.ensure = eachForItself
 	}
@@ -48,7 +48,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile makes the secrets and reports.
+// Reconcile creates the secrets and reports.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var db Database
 	if err := r.Get(ctx, req.NamespacedName, &db); err != nil {
@@ -62,11 +62,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &db))
 }
 
-// secret makes one of the two. The certificate is one in name only.
-func secret(ctx context.Context, k keep.Keeper, db *Database, suffix string) (bool, error) {
+// secret creates one of the two. Its certificate is only a text.
+func secret(ctx context.Context, k child.Keeper, db *Database, suffix string) (bool, error) {
 	s := &corev1.Secret{}
 	s.Namespace, s.Name = db.Namespace, db.Name+suffix
-	return k.Child(ctx, db, s, func() {
+	return k.Ensure(ctx, db, s, func() {
 		s.Data = map[string][]byte{"tls.crt": []byte("certificate of " + db.Spec.Host + suffix)}
 		k.Own(db, s)
 	})

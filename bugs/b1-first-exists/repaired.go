@@ -3,13 +3,13 @@ package b1
 import (
 	"context"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// eachForItself makes each secret that is missing.
+// eachForItself creates each secret that is missing.
 //
-// RIGHT: each of the two is looked at, every time.
-func eachForItself(ctx context.Context, k keep.Keeper, db *Database) (bool, error) {
+// RIGHT: it checks both, every time.
+func eachForItself(ctx context.Context, k child.Keeper, db *Database) (bool, error) {
 	all := true
 	for _, suffix := range []string{"-ssl", "-ssl-internal"} {
 		there, err := secret(ctx, k, db, suffix)

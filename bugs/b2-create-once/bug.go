@@ -7,19 +7,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// once makes the secret and the set if there is no set.
+// once creates the secret and the set if there is no set.
 //
-// WRONG: if it gets no further than the secret, the next try begins with the secret
-// again, which exists already; and so do all that follow. Taken from
+// WRONG: if it gets no further than the secret, the next attempt begins with the secret
+// again and fails because it exists already; so does every later one. Taken from
 // infinispan/infinispan-operator#203 and #217.
-func once(ctx context.Context, k keep.Keeper, grid *Grid) (bool, error) {
+func once(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	set := setOf(grid)
 	err := k.Get(ctx, client.ObjectKeyFromObject(set), set)
 	if err == nil {
-		return keepBoth(ctx, k, grid)
+		return ensureBoth(ctx, k, grid)
 	}
 	if !apierrors.IsNotFound(err) {
 		return false, err

@@ -1,5 +1,5 @@
-// Package b2 is a data grid that is made of a secret and, after it, of the cluster
-// itself. Class B2: what can be done once only is done again after a failure, and
+// Package b2 reconciles data grids, each with a secret and, after it, the cluster
+// itself. Class B2: a step that can be done only once is repeated after a failure, and
 // fails from then on.
 package b2
 
@@ -12,21 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Image string `json:"image"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// SetSpec is what a StatefulSet wants.
+// SetSpec is the desired state of a StatefulSet.
 type SetSpec struct {
 	Image  string `json:"image"`
 	Secret string `json:"secret"`
@@ -36,23 +36,23 @@ type SetSpec struct {
 type SetStatus struct{}
 
 type (
-	// Grid is a kind that is reconciled.
+	// Grid is the kind that is reconciled.
 	Grid = object.Object[Spec, Status]
-	// Set is a kind that is made for it.
+	// Set is the kind of one of its children.
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler does what both twins do. They differ in how they make the children.
+// reconciler holds what both twins share. They differ in how they create the children.
 type reconciler struct {
-	keep.Keeper
-	ensure func(ctx context.Context, k keep.Keeper, grid *Grid) (bool, error)
+	child.Keeper
+	ensure func(ctx context.Context, k child.Keeper, grid *Grid) (bool, error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Grid")
 	object.Register[SetSpec, SetStatus]("StatefulSet")
-	r := &reconciler{Keeper: keep.New(mgr), ensure: once}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), ensure: once}
 	if repaired {
 		r.ensure = always
 	}
@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile makes the children and reports.
+// Reconcile creates the children and reports.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var grid Grid
 	if err := r.Get(ctx, req.NamespacedName, &grid); err != nil {
@@ -89,28 +89,28 @@ func setOf(grid *Grid) *Set {
 	return s
 }
 
-// describeSecret makes the secret be as the grid wants it. What it says is not
-// secret here.
-func describeSecret(k keep.Keeper, grid *Grid, s *corev1.Secret) func() {
+// describeSecret returns a function that fills in the secret as the grid wants it. Its
+// content is not secret here.
+func describeSecret(k child.Keeper, grid *Grid, s *corev1.Secret) func() {
 	return func() {
 		s.Data = map[string][]byte{"username": []byte(grid.Name)}
 		k.Own(grid, s)
 	}
 }
 
-// describeSet makes the set be as the grid wants it.
-func describeSet(k keep.Keeper, grid *Grid, s *Set) func() {
+// describeSet returns a function that fills in the set as the grid wants it.
+func describeSet(k child.Keeper, grid *Grid, s *Set) func() {
 	return func() {
 		s.Spec = SetSpec{Image: grid.Spec.Image, Secret: secretOf(grid).Name}
 		k.Own(grid, s)
 	}
 }
 
-// keepBoth mends what is there and makes what is missing.
-func keepBoth(ctx context.Context, k keep.Keeper, grid *Grid) (bool, error) {
+// ensureBoth repairs the children that exist and creates those that are missing.
+func ensureBoth(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	secret, set := secretOf(grid), setOf(grid)
-	if there, err := k.Child(ctx, grid, secret, describeSecret(k, grid, secret)); err != nil || !there {
+	if there, err := k.Ensure(ctx, grid, secret, describeSecret(k, grid, secret)); err != nil || !there {
 		return false, err
 	}
-	return k.Child(ctx, grid, set, describeSet(k, grid, set))
+	return k.Ensure(ctx, grid, set, describeSet(k, grid, set))
 }

@@ -3,13 +3,13 @@ package b2
 import (
 	"context"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// always makes each of the two if it is missing, and mends it if it is there.
+// always creates each of the two if it is missing, and repairs it if it exists.
 //
-// RIGHT: each step can be repeated. That something exists already is what was
-// wanted and no failure.
-func always(ctx context.Context, k keep.Keeper, grid *Grid) (bool, error) {
-	return keepBoth(ctx, k, grid)
+// RIGHT: each step can be repeated. An object that exists already is the goal, and not
+// a failure.
+func always(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
+	return ensureBoth(ctx, k, grid)
 }

@@ -7,18 +7,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byPhase takes a member away in three phases: Ongoing, in which it has to be there
-// and is deleted; Finalizing, in which it has to be gone and its claim is deleted;
-// and nothing.
+// byPhase removes a member in phases: in Ongoing the member must exist and is deleted;
+// in Finalizing it must be gone and its claim is deleted; then the phase is cleared.
 //
-// WRONG: that it is Finalizing is written down after the member was deleted. If it
-// dies in between, or cannot write, the member that has to be there in Ongoing is
-// gone, every try ends with that error, and the claim is never deleted. Taken from
-// Orange-OpenSource/casskop#370.
-func byPhase(ctx context.Context, k keep.Keeper, ring *Ring) (bool, error) {
+// WRONG: the phase Finalizing is stored only after the member was deleted. If the
+// process dies in between, or the write fails, the member that must exist in Ongoing
+// is gone, every attempt ends with that error, and the claim is never deleted. Taken
+// from Orange-OpenSource/casskop#370.
+func byPhase(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Client, ring)
 	if err != nil || (last < 0 && ring.Status.Operation == "") {
 		return err == nil, err
@@ -27,10 +26,10 @@ func byPhase(ctx context.Context, k keep.Keeper, ring *Ring) (bool, error) {
 	case "Ongoing":
 		member := memberOf(ring, last)
 		if err := k.Get(ctx, client.ObjectKeyFromObject(member), member); err != nil {
-			return false, fmt.Errorf("reading the member that is taken away: %w", err)
+			return false, fmt.Errorf("reading the member to remove: %w", err)
 		}
 		ring.Status.Operation = "Finalizing"
-		if err := k.Remove(ctx, member); err != nil {
+		if _, err := k.Remove(ctx, member, child.OwnedBy(ring)); err != nil {
 			return false, err
 		}
 	case "Finalizing":

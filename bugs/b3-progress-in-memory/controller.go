@@ -1,6 +1,6 @@
-// Package b3 is a ring of members, each with a claim of storage. A member that is
-// not wanted any more is deleted, and then its claim. Class B3: how far that is, is
-// known in memory and written down last.
+// Package b3 reconciles rings of members, each with a claim of storage. When the ring
+// shrinks, a member is deleted first and then its claim. Class B3: progress is kept in
+// memory and stored last.
 package b3
 
 import (
@@ -12,24 +12,24 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 	"github.com/koboshi-dev/koboshi/bugs/internal/storage"
 )
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Nodes int `json:"nodes"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Nodes int `json:"nodes,omitempty"`
-	// Operation is what is being done to a member: nothing, Ongoing or Finalizing.
+	// Operation is the phase of the removal of a member: empty, Ongoing or Finalizing.
 	Operation string `json:"operation,omitempty"`
 }
 
-// MemberSpec says which storage a member uses.
+// MemberSpec names the storage of a member.
 type MemberSpec struct {
 	Claim string `json:"claim"`
 }
@@ -38,17 +38,16 @@ type MemberSpec struct {
 type MemberStatus struct{}
 
 type (
-	// Ring is a kind that is reconciled.
+	// Ring is the kind that is reconciled.
 	Ring = object.Object[Spec, Status]
-	// Member is a kind that is made for it.
+	// Member is the kind of one of its children.
 	Member = object.Object[MemberSpec, MemberStatus]
 )
 
-// reconciler does what both twins do. They differ in how they come to fewer
-// members.
+// reconciler holds what both twins share. They differ in how they remove members.
 type reconciler struct {
-	keep.Keeper
-	shrink func(ctx context.Context, k keep.Keeper, ring *Ring) (bool, error)
+	child.Keeper
+	shrink func(ctx context.Context, k child.Keeper, ring *Ring) (bool, error)
 }
 
 // Setup adds the controller to a manager.
@@ -56,7 +55,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Ring")
 	object.Register[MemberSpec, MemberStatus]("Member")
 	storage.Register()
-	r := &reconciler{Keeper: keep.New(mgr), shrink: byPhase}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), shrink: byPhase}
 	if repaired {
 		r.shrink = byWhatIsThere
 	}
@@ -67,8 +66,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile makes the members that are missing and takes away those that are too
-// many.
+// Reconcile creates the members that are missing and removes those that are surplus.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var ring Ring
 	if err := r.Get(ctx, req.NamespacedName, &ring); err != nil {
@@ -90,17 +88,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &ring))
 }
 
-// grow makes a member and its claim.
+// grow creates a member and its claim.
 func (r *reconciler) grow(ctx context.Context, ring *Ring, i int) (bool, error) {
 	claim, member := claimOf(ring, i), memberOf(ring, i)
-	there, err := r.Child(ctx, ring, claim, func() {
+	there, err := r.Ensure(ctx, ring, claim, func() {
 		claim.Spec.Size = 1
 		r.Own(ring, claim)
 	})
 	if err != nil || !there {
 		return false, err
 	}
-	return r.Child(ctx, ring, member, func() {
+	return r.Ensure(ctx, ring, member, func() {
 		member.Spec.Claim = claim.Name
 		r.Own(ring, member)
 	})
@@ -118,7 +116,7 @@ func claimOf(ring *Ring, i int) *storage.Claim {
 	return c
 }
 
-// surplus is the highest ordinal of a claim that is not wanted, or -1.
+// surplus returns the highest ordinal of a surplus claim, or -1.
 func surplus(ctx context.Context, from client.Reader, ring *Ring) (int, error) {
 	var claims storage.ClaimList
 	if err := from.List(ctx, &claims, client.InNamespace(ring.Namespace)); err != nil {
@@ -127,7 +125,7 @@ func surplus(ctx context.Context, from client.Reader, ring *Ring) (int, error) {
 	highest := -1
 	for _, c := range claims.Items {
 		i, err := strconv.Atoi(strings.TrimPrefix(c.Name, "data-"+ring.Name+"-"))
-		if err == nil && keep.Owned(ring, &c) && i >= ring.Spec.Nodes {
+		if err == nil && child.OwnedBy(ring)(&c) && i >= ring.Spec.Nodes {
 			highest = max(highest, i)
 		}
 	}

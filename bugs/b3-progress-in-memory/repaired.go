@@ -3,15 +3,15 @@ package b3
 import (
 	"context"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byWhatIsThere takes away the member of each claim that is not wanted, and once it
-// is gone, the claim.
+// byWhatIsThere removes the member of each surplus claim and, once that is gone, the
+// claim.
 //
-// RIGHT: how far that is, is seen from what is there. The claim goes last, so as
-// long as there is something to do there is a claim that says so.
-func byWhatIsThere(ctx context.Context, k keep.Keeper, ring *Ring) (bool, error) {
+// RIGHT: progress is read from the objects that exist. The claim is deleted last, so
+// it exists as long as there is work left.
+func byWhatIsThere(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Live, ring)
 	if err != nil || last < 0 {
 		return err == nil, err
@@ -20,10 +20,10 @@ func byWhatIsThere(ctx context.Context, k keep.Keeper, ring *Ring) (bool, error)
 		return false, err
 	}
 	for i := last; i >= ring.Spec.Nodes; i-- {
-		if gone, err := k.Gone(ctx, memberOf(ring, i)); err != nil || !gone {
+		if gone, err := k.Remove(ctx, memberOf(ring, i), child.OwnedBy(ring)); err != nil || !gone {
 			return false, err
 		}
-		if gone, err := k.Gone(ctx, claimOf(ring, i)); err != nil || !gone {
+		if gone, err := k.Remove(ctx, claimOf(ring, i), child.OwnedBy(ring)); err != nil || !gone {
 			return false, err
 		}
 	}

@@ -5,15 +5,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// bySet enlarges the claims if the set is too small, after it has deleted the set.
+// bySet deletes the set if it is too small, and then enlarges the claims.
 //
-// WRONG: if it dies after that, there is no set that is too small any more. One of
-// the new size is made, which says that all is well, and the claims stay as they
-// are. Taken from rabbitmq/cluster-operator#782.
-func bySet(ctx context.Context, k keep.Keeper, broker *Broker) (bool, error) {
+// WRONG: if the process dies after the deletion, there is no set left that is too
+// small. A set of the new size is created, which looks right, and the claims stay as
+// they are. Taken from rabbitmq/cluster-operator#782.
+func bySet(ctx context.Context, k child.Keeper, broker *Broker) (bool, error) {
 	set := setOf(broker)
 	err := k.Get(ctx, client.ObjectKeyFromObject(set), set)
 	if client.IgnoreNotFound(err) != nil {
@@ -22,7 +22,7 @@ func bySet(ctx context.Context, k keep.Keeper, broker *Broker) (bool, error) {
 	if err != nil || set.Spec.Size >= broker.Spec.Size {
 		return claims(ctx, k, broker, false)
 	}
-	if err := k.Remove(ctx, set); err != nil {
+	if _, err := k.Remove(ctx, set, child.OwnedBy(broker)); err != nil {
 		return false, err
 	}
 	_, err = claims(ctx, k, broker, true)

@@ -1,7 +1,7 @@
-// Package b4 is a broker: a set, whose size of storage cannot be changed, and two
-// claims. For more storage the set is deleted, the claims are enlarged, and the set
-// is made anew. Class B4: whether that is needed is measured at the part that is
-// changed first.
+// Package b4 reconciles brokers: a set, whose storage size cannot be changed, and two
+// claims. To get more storage, the set is deleted, the claims are enlarged, and the set
+// is created again. Class B4: the part that is changed first decides whether all of
+// this is still necessary.
 package b4
 
 import (
@@ -13,26 +13,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 	"github.com/koboshi-dev/koboshi/bugs/internal/storage"
 )
 
-// replicas is how many claims a broker has.
+// replicas is the number of claims of a broker.
 const replicas = 2
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Size int `json:"size"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Size int `json:"size,omitempty"`
 }
 
-// SetSpec is what a set wants. The size cannot be changed, as in the claim template
-// of a real StatefulSet.
+// SetSpec is the desired state of a set. The size cannot be changed, as in the claim
+// template of a real StatefulSet.
 type SetSpec struct {
 	Size     int `json:"size"`
 	Replicas int `json:"replicas"`
@@ -42,16 +42,16 @@ type SetSpec struct {
 type SetStatus struct{}
 
 type (
-	// Broker is a kind that is reconciled.
+	// Broker is the kind that is reconciled.
 	Broker = object.Object[Spec, Status]
-	// Set is a kind that is made for it.
+	// Set is the kind of one of its children.
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler does what both twins do. They differ in how they resize.
+// reconciler holds what both twins share. They differ in how they resize.
 type reconciler struct {
-	keep.Keeper
-	resize func(ctx context.Context, k keep.Keeper, broker *Broker) (bool, error)
+	child.Keeper
+	resize func(ctx context.Context, k child.Keeper, broker *Broker) (bool, error)
 }
 
 // Setup adds the controller to a manager.
@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Queue")
 	object.Register[SetSpec, SetStatus]("StatefulSet")
 	storage.Register()
-	r := &reconciler{Keeper: keep.New(mgr), resize: bySet}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), resize: bySet}
 	if repaired {
 		r.resize = byClaims
 	}
@@ -70,7 +70,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile brings the storage to its size and makes the set.
+// Reconcile resizes the storage and creates the set.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var broker Broker
 	if err := r.Get(ctx, req.NamespacedName, &broker); err != nil {
@@ -80,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	set := setOf(&broker)
-	there, err := r.Child(ctx, &broker, set, func() {
+	there, err := r.Ensure(ctx, &broker, set, func() {
 		if set.UID == "" {
 			set.Spec.Size = broker.Spec.Size
 		}
@@ -94,11 +94,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &broker))
 }
 
-// claim makes a claim, and has it enlarged if resize says so.
-func claim(ctx context.Context, k keep.Keeper, broker *Broker, i int, resize bool) (bool, error) {
+// claim creates a claim, and enlarges an existing one if resize is true.
+func claim(ctx context.Context, k child.Keeper, broker *Broker, i int, resize bool) (bool, error) {
 	c := &storage.Claim{}
 	c.Namespace, c.Name = broker.Namespace, fmt.Sprintf("data-%s-%d", broker.Name, i)
-	return k.Child(ctx, broker, c, func() {
+	return k.Ensure(ctx, broker, c, func() {
 		if resize || c.UID == "" {
 			c.Spec.Size = broker.Spec.Size
 		}
@@ -106,8 +106,8 @@ func claim(ctx context.Context, k keep.Keeper, broker *Broker, i int, resize boo
 	})
 }
 
-// claims does so with all.
-func claims(ctx context.Context, k keep.Keeper, broker *Broker, resize bool) (bool, error) {
+// claims calls claim for all of them.
+func claims(ctx context.Context, k child.Keeper, broker *Broker, resize bool) (bool, error) {
 	all := true
 	for i := range replicas {
 		there, err := claim(ctx, k, broker, i, resize)

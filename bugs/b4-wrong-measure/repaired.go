@@ -5,15 +5,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byClaims brings each claim to the size that is wanted, and then deletes the set
-// if it has another one.
+// byClaims brings each claim to the desired size, and then deletes the set if it has a
+// different one.
 //
-// RIGHT: each part is measured at itself, so it does not matter where it died. That
-// is what rabbitmq/cluster-operator#838 does.
-func byClaims(ctx context.Context, k keep.Keeper, broker *Broker) (bool, error) {
+// RIGHT: each part is compared with its own desired state, so it does not matter where
+// the process died. This is the fix of rabbitmq/cluster-operator#838.
+func byClaims(ctx context.Context, k child.Keeper, broker *Broker) (bool, error) {
 	if all, err := claims(ctx, k, broker, true); err != nil || !all {
 		return false, err
 	}
@@ -21,11 +21,12 @@ func byClaims(ctx context.Context, k keep.Keeper, broker *Broker) (bool, error) 
 	if err := k.Live.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	if set.Spec.Size == broker.Spec.Size || !set.DeletionTimestamp.IsZero() || !keep.Owned(broker, set) {
+	if set.Spec.Size == broker.Spec.Size || !set.DeletionTimestamp.IsZero() || !child.OwnedBy(broker)(set) {
 		return true, nil
 	}
 	if current, err := k.Current(ctx, broker); err != nil || !current {
 		return false, err
 	}
-	return false, k.Remove(ctx, set) // its end is an event
+	_, err := k.Remove(ctx, set, child.OwnedBy(broker))
+	return false, err // the deletion is an event
 }

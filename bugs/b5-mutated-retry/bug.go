@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// tries is how often an update is tried.
+// tries is the number of attempts at an update.
 const tries = 3
 
-// sameObject changes the object and updates it, again if it fails.
+// sameObject changes the object and updates it, and tries again if that fails.
 //
-// WRONG: the second try finds the change made already, in memory, so there is
+// WRONG: the second attempt finds the object already changed in memory, so there is
 // nothing to update, and that counts as success. Taken from
 // operator-framework/helm-operator-plugins#378.
-func sameObject(ctx context.Context, k keep.Keeper, release *Release, change func(*Release) bool) error {
+func sameObject(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error {
 	var err error
 	for range tries {
 		if !change(release) {
@@ -32,11 +32,11 @@ func sameObject(ctx context.Context, k keep.Keeper, release *Release, change fun
 	return err
 }
 
-// waitUntilGone waits for the release to be gone, now that no finalizer holds it.
+// waitUntilGone waits until the release is gone, now that no finalizer holds it.
 //
-// WRONG, as there: if the finalizer is still on, it waits for ever, and the worker
-// with it.
-func waitUntilGone(ctx context.Context, k keep.Keeper, release *Release) error {
+// WRONG, as in the real case: if the finalizer is still there, it waits forever, and
+// blocks the worker.
+func waitUntilGone(ctx context.Context, k child.Keeper, release *Release) error {
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var now Release
 		err := k.Get(ctx, client.ObjectKeyFromObject(release), &now)

@@ -1,6 +1,6 @@
-// Package b5 is a release that has to be uninstalled before it is gone: it carries
-// a finalizer. Class B5: an update is tried again with an object that the first try
-// has changed in memory already.
+// Package b5 reconciles releases. A finalizer holds a release until it is uninstalled.
+// Class B5: an update is retried with an object that the first attempt has already
+// changed in memory.
 package b5
 
 import (
@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
 const finalizer = "bugs.koboshi.dev/uninstall"
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Chart string `json:"chart"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Chart string `json:"chart,omitempty"`
 }
@@ -32,18 +32,18 @@ type Status struct {
 // Release is the kind that is reconciled.
 type Release = object.Object[Spec, Status]
 
-// reconciler does what both twins do. They differ in how they update a release, and
-// in what they do when its finalizer is off.
+// reconciler holds what both twins share. They differ in how they update a release,
+// and in what they do once its finalizer is removed.
 type reconciler struct {
-	keep.Keeper
-	apply func(ctx context.Context, k keep.Keeper, release *Release, change func(*Release) bool) error
-	after func(ctx context.Context, k keep.Keeper, release *Release) error
+	child.Keeper
+	apply func(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error
+	after func(ctx context.Context, k child.Keeper, release *Release) error
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("ChartRelease")
-	r := &reconciler{Keeper: keep.New(mgr), apply: sameObject, after: waitUntilGone}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), apply: sameObject, after: waitUntilGone}
 	if repaired {
 		r.apply, r.after = oneTry, nothing
 	}
@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.install(ctx, &release)
 }
 
-// install puts the finalizer on, makes what the release consists of, and reports.
+// install adds the finalizer, creates the manifest of the release, and reports.
 func (r *reconciler) install(ctx context.Context, release *Release) error {
 	err := r.apply(ctx, r.Keeper, release, func(o *Release) bool {
 		return controllerutil.AddFinalizer(o, finalizer)
@@ -74,7 +74,7 @@ func (r *reconciler) install(ctx context.Context, release *Release) error {
 		return err
 	}
 	manifest := manifestOf(release)
-	there, err := r.Child(ctx, release, manifest, func() {
+	there, err := r.Ensure(ctx, release, manifest, func() {
 		manifest.Data = map[string]string{"chart": release.Spec.Chart}
 		r.Own(release, manifest)
 	})
@@ -85,12 +85,12 @@ func (r *reconciler) install(ctx context.Context, release *Release) error {
 	return client.IgnoreNotFound(r.Status().Update(ctx, release))
 }
 
-// uninstall deletes what the release consists of, and then takes the finalizer off.
+// uninstall deletes the manifest of the release, and then removes the finalizer.
 func (r *reconciler) uninstall(ctx context.Context, release *Release) error {
 	if !controllerutil.ContainsFinalizer(release, finalizer) {
 		return nil
 	}
-	if gone, err := r.Gone(ctx, manifestOf(release)); err != nil || !gone {
+	if gone, err := r.Remove(ctx, manifestOf(release), child.OwnedBy(release)); err != nil || !gone {
 		return err
 	}
 	err := r.apply(ctx, r.Keeper, release, func(o *Release) bool {

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remember makes a rollout get the hash after an event that says that the ConfigMap
-// has changed.
+// remember updates the hash of a rollout only after an event that shows a change of the
+// ConfigMap.
 //
-// WRONG: a change that happens while it is down is no event, and that it has seen
-// one is forgotten when it dies. Nothing compares the rollout with the ConfigMap.
-// Taken from stakater/Reloader#814; instaclustr/cassandra-operator#398 is another
-// controller that has to see something with its own eyes.
+// WRONG: a change while the process is down causes no event, and the memory of an event
+// is lost when the process dies. Nothing compares the rollout with the ConfigMap. Taken
+// from stakater/Reloader#814; instaclustr/cassandra-operator#398 is another controller
+// that must itself witness a change.
 func (r *reconciler) remember() {
 	var mu sync.Mutex
 	changed := map[client.ObjectKey]bool{}

@@ -1,6 +1,6 @@
 // Package c1 rolls an application out again when its configuration changes: the
-// rollout carries a hash of the ConfigMap. Class C1: what counts is to have seen the
-// change.
+// rollout carries a hash of the ConfigMap. Class C1: the controller acts on a change
+// only if it has seen the event.
 package c1
 
 import (
@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec says which ConfigMap an application uses.
+// Spec names the ConfigMap of an application.
 type Spec struct {
 	Config string `json:"config"`
 }
@@ -31,7 +31,7 @@ type Spec struct {
 // Status is empty.
 type Status struct{}
 
-// RolloutSpec is what runs.
+// RolloutSpec describes what is rolled out.
 type RolloutSpec struct {
 	App  string `json:"app"`
 	Hash string `json:"hash"`
@@ -41,20 +41,20 @@ type RolloutSpec struct {
 type RolloutStatus struct{}
 
 type (
-	// App is a kind that is reconciled.
+	// App is the kind that is reconciled.
 	App = object.Object[Spec, Status]
-	// Rollout is a kind that is made for it.
+	// Rollout is the kind of its child.
 	Rollout = object.Object[RolloutSpec, RolloutStatus]
 	appList = object.List[Spec, Status]
 )
 
-// reconciler does what both twins do. They differ in when a rollout gets the hash.
+// reconciler holds what both twins share. They differ in when they update the hash.
 type reconciler struct {
-	keep.Keeper
-	// seen is told of each change of a ConfigMap that comes as an event.
+	child.Keeper
+	// seen is called for each change of a ConfigMap that arrives as an event.
 	seen func(old, new *corev1.ConfigMap)
-	// due tells whether a rollout that is there is to get the hash; did, that it has
-	// got it.
+	// due reports whether the hash of an existing rollout should be updated; did is
+	// called once it is up to date.
 	due func(config client.ObjectKey) bool
 	did func(config client.ObjectKey)
 }
@@ -63,7 +63,7 @@ type reconciler struct {
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("App")
 	object.Register[RolloutSpec, RolloutStatus]("Rollout")
-	r := &reconciler{Keeper: keep.New(mgr)}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	if repaired {
 		r.compare()
 	} else {
@@ -77,7 +77,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile makes the rollout, and gives it the hash if it is due.
+// Reconcile creates the rollout, and updates its hash if that is due.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var app App
 	if err := r.Get(ctx, req.NamespacedName, &app); err != nil {
@@ -90,7 +90,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	rollout := &Rollout{}
 	rollout.Namespace, rollout.Name = app.Namespace, app.Name
-	there, err := r.Child(ctx, &app, rollout, func() {
+	there, err := r.Ensure(ctx, &app, rollout, func() {
 		rollout.Spec.App = app.Name
 		if rollout.UID == "" || r.due(key) {
 			rollout.Spec.Hash = hash(config.Data)
@@ -103,11 +103,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// appsOf are the applications that use a ConfigMap.
+// appsOf returns the applications that use a ConfigMap.
 func (r *reconciler) appsOf(ctx context.Context, config client.Object) []reconcile.Request {
 	var all appList
 	if err := r.List(ctx, &all, client.InNamespace(config.GetNamespace())); err != nil {
-		return nil // the cache does not fail once it is started
+		return nil // the cache does not fail once it has started
 	}
 	var use []reconcile.Request
 	for _, app := range all.Items {
@@ -118,7 +118,7 @@ func (r *reconciler) appsOf(ctx context.Context, config client.Object) []reconci
 	return use
 }
 
-// watcher passes all events on, and those of changes to seen.
+// watcher lets all events pass, and calls seen for those of changes.
 func (r *reconciler) watcher() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, isOld := e.ObjectOld.(*corev1.ConfigMap)

@@ -5,10 +5,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// compare makes a rollout get the hash whenever it has another one.
+// compare updates the hash of a rollout whenever it differs.
 //
-// RIGHT: what counts is what is, and not how it came to be. Events say only when to
-// look.
+// RIGHT: the controller acts on the current state, however it came about. An event only
+// tells it when to look.
 func (r *reconciler) compare() {
 	r.seen = func(_, _ *corev1.ConfigMap) {}
 	r.due = func(client.ObjectKey) bool { return true }

@@ -1,6 +1,6 @@
-// Package c2 is a cluster with a ConfigMap and a Secret that are not its own by
-// reference, so that they would outlive it. Class C2: nobody holds the cluster until
-// they are deleted.
+// Package c2 reconciles clusters, each with a ConfigMap and a Secret that have no owner
+// reference, so that they would outlive it. Class C2: no finalizer holds the cluster
+// until they are deleted.
 package c2
 
 import (
@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// The names of the children are that of the cluster and one of these.
+// A child is named after the cluster, with one of these suffixes.
 const (
 	configSuffix = "-config"
 	secretSuffix = "-credentials"
 )
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Version string `json:"version"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Version string `json:"version,omitempty"`
 }
@@ -38,19 +38,20 @@ type Status struct {
 // Cluster is the kind that is reconciled.
 type Cluster = object.Object[Spec, Status]
 
-// reconciler does what both twins do. They differ in how a cluster ends.
+// reconciler holds what both twins share. They differ in what they do when a cluster
+// is deleted.
 type reconciler struct {
-	keep.Keeper
-	// begin is called before anything is made; it reports whether to go on.
-	begin func(ctx context.Context, k keep.Keeper, cluster *Cluster) (bool, error)
-	// gone is called for a cluster that is not there.
-	gone func(ctx context.Context, k keep.Keeper, key client.ObjectKey) error
+	child.Keeper
+	// begin is called before anything is created, and reports whether to go on.
+	begin func(ctx context.Context, k child.Keeper, cluster *Cluster) (bool, error)
+	// gone is called for a cluster that does not exist.
+	gone func(ctx context.Context, k child.Keeper, key client.ObjectKey) error
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("PostgresCluster")
-	r := &reconciler{Keeper: keep.New(mgr), begin: justBegin, gone: deleteAfter}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), begin: justBegin, gone: deleteAfter}
 	if repaired {
 		r.begin, r.gone = holdAndRelease, forget
 	}
@@ -61,8 +62,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// clusterOf is the cluster that an object belongs to by its name. What bears such a
-// name and belongs to no cluster is somebody else's.
+// clusterOf returns the cluster that an object belongs to by its name. If there is no
+// such cluster, the object is not ours.
 func (r *reconciler) clusterOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	for _, suffix := range []string{configSuffix, secretSuffix} {
 		name, ok := strings.CutSuffix(obj.GetName(), suffix)
@@ -74,7 +75,7 @@ func (r *reconciler) clusterOf(ctx context.Context, obj client.Object) []reconci
 	return nil
 }
 
-// Reconcile makes the children and reports.
+// Reconcile creates the children and reports.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster Cluster
 	if err := r.Get(ctx, req.NamespacedName, &cluster); err != nil {
@@ -94,16 +95,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &cluster))
 }
 
-// children makes both.
+// children creates both children.
 func (r *reconciler) children(ctx context.Context, cluster *Cluster) (bool, error) {
 	config, secret := childrenOf(client.ObjectKeyFromObject(cluster))
-	first, err := r.Child(ctx, cluster, config, func() {
+	first, err := r.Ensure(ctx, cluster, config, func() {
 		config.Data = map[string]string{"version": cluster.Spec.Version}
 	})
 	if err != nil {
 		return false, err
 	}
-	second, err := r.Child(ctx, cluster, secret, func() {
+	second, err := r.Ensure(ctx, cluster, secret, func() {
 		secret.Data = map[string][]byte{"user": []byte(cluster.Name)}
 	})
 	return first && second, err

@@ -6,17 +6,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
 const finalizer = "bugs.koboshi.dev/children"
 
-// holdAndRelease puts a finalizer on a cluster before anything is made for it, and
-// takes it off once all of that is gone.
+// holdAndRelease adds a finalizer to a cluster before anything is created for it, and
+// removes it once all of that is gone.
 //
-// RIGHT: as long as there is something to delete there is a cluster that says so,
-// whoever was down meanwhile.
-func holdAndRelease(ctx context.Context, k keep.Keeper, cluster *Cluster) (bool, error) {
+// RIGHT: as long as there is something to delete, the cluster exists, even if the
+// process was down meanwhile.
+func holdAndRelease(ctx context.Context, k child.Keeper, cluster *Cluster) (bool, error) {
 	if cluster.DeletionTimestamp.IsZero() {
 		if !controllerutil.AddFinalizer(cluster, finalizer) {
 			return true, nil
@@ -28,8 +28,8 @@ func holdAndRelease(ctx context.Context, k keep.Keeper, cluster *Cluster) (bool,
 		return false, nil
 	}
 	config, secret := childrenOf(client.ObjectKeyFromObject(cluster))
-	for _, child := range []client.Object{config, secret} {
-		if gone, err := k.Gone(ctx, child); err != nil || !gone {
+	for _, o := range []client.Object{config, secret} {
+		if gone, err := k.Remove(ctx, o, byName); err != nil || !gone {
 			return false, err
 		}
 	}
@@ -37,5 +37,8 @@ func holdAndRelease(ctx context.Context, k keep.Keeper, cluster *Cluster) (bool,
 	return false, client.IgnoreNotFound(k.Update(ctx, cluster))
 }
 
-// forget has nothing to do: a cluster that is not there has nothing left.
-func forget(context.Context, keep.Keeper, client.ObjectKey) error { return nil }
+// byName accepts every object: the name alone makes it the cluster's.
+func byName(client.Object) bool { return true }
+
+// forget does nothing: a cluster that does not exist has no children left.
+func forget(context.Context, child.Keeper, client.ObjectKey) error { return nil }

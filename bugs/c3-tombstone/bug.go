@@ -5,10 +5,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// castAnyway takes what a deletion is told with for a peer.
+// castAnyway assumes that the object of a deletion is a peer.
 //
-// WRONG: if the watch broke and the peer was gone when it was listed again, it is a
-// cache.DeletedFinalStateUnknown, and the process dies. Taken from
+// WRONG: if the peer was deleted while the watch was broken, the informer passes a
+// cache.DeletedFinalStateUnknown, and the process panics. Taken from
 // elastic/beats#23419, giantswarm/aws-operator#183 and antrea-io/antrea#7568.
 func (c *controller) castAnyway(obj any) {
 	peer := obj.(*unstructured.Unstructured)

@@ -1,6 +1,6 @@
-// Package c3 are peers, each with a ConfigMap, in a controller that is written with
-// client-go alone. Class C3: the event of a deletion was missed, and the informer
-// says so with an object of another type.
+// Package c3 reconciles peers, each with a ConfigMap, and uses client-go alone. Class
+// C3: the event of a deletion was missed, and the informer reports the deletion with an
+// object of another type.
 package c3
 
 import (
@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/koboshi-dev/koboshi/bugs/internal/keep"
+	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what is wanted.
+// Spec is the desired state.
 type Spec struct {
 	Address string `json:"address"`
 }
@@ -33,10 +33,10 @@ type Status struct{}
 // Peer is the kind that is reconciled.
 type Peer = object.Object[Spec, Status]
 
-// controller does what both twins do. They differ in what they do with the event of
+// controller holds what both twins share. They differ in how they handle the event of
 // a deletion.
 type controller struct {
-	keep.Keeper
+	child.Keeper
 	queue workqueue.TypedRateLimitingInterface[client.ObjectKey]
 }
 
@@ -67,7 +67,8 @@ func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	return nil
 }
 
-// newController makes one that reads from the server only: events just say when.
+// newController returns a controller that reads from the server only. Events only tell
+// it when to do so.
 func newController(cfg *rest.Config) (*controller, error) {
 	mapper, err := object.Mapper(nil, nil)
 	if err != nil {
@@ -79,12 +80,12 @@ func newController(cfg *rest.Config) (*controller, error) {
 	}
 	limiter := workqueue.DefaultTypedControllerRateLimiter[client.ObjectKey]()
 	return &controller{
-		Keeper: keep.Keeper{Client: live, Live: live},
+		Keeper: child.Keeper{Client: live, Live: live},
 		queue:  workqueue.NewTypedRateLimitingQueue(limiter),
 	}, nil
 }
 
-// informers watch peers, and ConfigMaps for the peers that they belong to.
+// informers returns informers of peers, and of ConfigMaps, which lead to their peers.
 func (c *controller) informers(cfg *rest.Config, deleted func(any)) (dynamicinformer.DynamicSharedInformerFactory, error) {
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -115,28 +116,28 @@ func (c *controller) informers(cfg *rest.Config, deleted func(any)) (dynamicinfo
 	return factory, nil
 }
 
-// enqueue asks for a peer to be looked at.
+// enqueue schedules a peer.
 func (c *controller) enqueue(obj any) {
 	if peer, ok := obj.(*unstructured.Unstructured); ok {
 		c.queue.Add(client.ObjectKeyFromObject(peer))
 	}
 }
 
-// enqueueOwner asks for the peer of a ConfigMap to be looked at.
+// enqueueOwner schedules the peer of a ConfigMap.
 func (c *controller) enqueueOwner(obj any) {
 	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj
 	}
-	child, ok := obj.(*unstructured.Unstructured)
+	route, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
-	if ref := metav1.GetControllerOf(child); ref != nil && ref.Kind == "Peer" {
-		c.queue.Add(client.ObjectKey{Namespace: child.GetNamespace(), Name: ref.Name})
+	if ref := metav1.GetControllerOf(route); ref != nil && ref.Kind == "Peer" {
+		c.queue.Add(client.ObjectKey{Namespace: route.GetNamespace(), Name: ref.Name})
 	}
 }
 
-// next looks at one peer. It reports whether there may be more.
+// next reconciles one peer, and reports whether to go on.
 func (c *controller) next(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -152,7 +153,8 @@ func (c *controller) next(ctx context.Context) bool {
 	return true
 }
 
-// reconcile makes the ConfigMap of a peer. It goes with the peer, whose own it is.
+// reconcile creates the ConfigMap of a peer. The garbage collector deletes it with the
+// peer, which owns it.
 func (c *controller) reconcile(ctx context.Context, key client.ObjectKey) error {
 	var peer Peer
 	if err := c.Get(ctx, key, &peer); err != nil {
@@ -160,7 +162,7 @@ func (c *controller) reconcile(ctx context.Context, key client.ObjectKey) error 
 	}
 	route := &corev1.ConfigMap{}
 	route.Namespace, route.Name = key.Namespace, "route-"+key.Name
-	_, err := c.Child(ctx, &peer, route, func() {
+	_, err := c.Ensure(ctx, &peer, route, func() {
 		route.Data = map[string]string{"to": peer.Spec.Address}
 		c.Own(&peer, route)
 	})

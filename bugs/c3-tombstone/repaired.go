@@ -6,10 +6,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unwrap takes the peer out of what a deletion is told with.
+// unwrap extracts the peer from the object of a deletion.
 //
-// RIGHT: it may be the peer as it was last known, or the peer inside of a
-// cache.DeletedFinalStateUnknown.
+// RIGHT: that object may be the peer itself, or a cache.DeletedFinalStateUnknown with
+// the last known state of the peer in it.
 func (c *controller) unwrap(obj any) {
 	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj

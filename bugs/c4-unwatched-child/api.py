@@ -1,4 +1,4 @@
-"""A client of the Kubernetes API over plain HTTP, with the standard library only."""
+"""A client of the Kubernetes API that needs only the standard library."""
 
 import base64
 import http.client
@@ -9,7 +9,7 @@ import urllib.parse
 
 
 class ApiError(Exception):
-    """An answer that is no success; code is its HTTP status."""
+    """An answer that reports a failure; code is its HTTP status."""
 
     def __init__(self, code, message):
         super().__init__(f"{code}: {message}")
@@ -21,7 +21,7 @@ def _named(entries, name):
 
 
 class Client:
-    """Talks to the cluster of a kubeconfig, which has to be JSON (as YAML may be)."""
+    """Talks to the cluster of a kubeconfig in JSON, which is also valid YAML."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as f:
@@ -45,7 +45,7 @@ class Client:
         if cluster.get("insecure-skip-tls-verify"):
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         if "client-certificate-data" in user:
-            # The ssl module takes certificates from files only.
+            # The ssl module reads client certificates only from files.
             with tempfile.NamedTemporaryFile() as f:
                 f.write(base64.b64decode(user["client-certificate-data"]) + b"\n")
                 f.write(base64.b64decode(user["client-key-data"]))
@@ -79,7 +79,7 @@ class Client:
             conn.close()
 
     def events(self, path, version):
-        """Yields type and object of each event since a version, until the watch ends."""
+        """Yields the type and object of each event after a version, until the watch ends."""
         conn, resp = self._send("GET", f"{path}?watch=1&resourceVersion={version}", None, timeout=None)
         try:
             if resp.status >= 300:

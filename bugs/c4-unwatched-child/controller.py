@@ -1,6 +1,6 @@
-"""Class C4: something changes that the controller depends on and does not watch.
+"""Class C4: the controller does not watch an object that it depends on.
 
-A VaultSecret becomes a Secret. Needs nothing but Python and KUBECONFIG:
+For each VaultSecret there is one Secret. It needs only Python and KUBECONFIG:
 
     python3 controller.py [--repaired]
 """
@@ -21,7 +21,7 @@ GROUP = "bugs.koboshi.dev"
 VAULT_SECRETS = f"/apis/{GROUP}/v1/vaultsecrets"
 SECRETS = "/api/v1/secrets"
 
-# What can go wrong with a request, and be well the next time.
+# Errors of a request that may succeed the next time.
 PASSING = (ApiError, OSError, http.client.HTTPException, ValueError)
 
 
@@ -36,7 +36,7 @@ class Controller:
         self.due = queue.Queue()
 
     def follow(self, path, owners):
-        """Lists and watches, for ever; owners says whom an object concerns."""
+        """Lists and watches forever; owners returns the keys that an object concerns."""
         while True:
             try:
                 found = self.client.call("GET", path)
@@ -70,7 +70,7 @@ class Controller:
         owner_path = f"/apis/{GROUP}/v1/namespaces/{namespace}/vaultsecrets/{name}"
         owner = self.get(owner_path)
         if owner is None or "deletionTimestamp" in owner["metadata"]:
-            return  # the garbage collector has the rest
+            return  # the garbage collector does the rest
         self.ensure_secret(owner)
         if owner.get("status", {}).get("synced") != owner["spec"].get("value"):
             owner["status"] = {"synced": owner["spec"].get("value")}
@@ -85,7 +85,7 @@ class Controller:
             self.client.call("POST", secrets, want)
             return
         if "deletionTimestamp" in have["metadata"]:
-            return  # its end is an event
+            return  # the deletion is an event
         same = have.get("data") == want["data"]
         same = same and have["metadata"].get("ownerReferences") == want["metadata"]["ownerReferences"]
         if not same:

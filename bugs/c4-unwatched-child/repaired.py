@@ -1,5 +1,5 @@
-"""The Secrets are watched as well, and lead to the VaultSecret of their name, which
-is the one that made them."""
+"""The Secrets are watched as well. A Secret leads to the VaultSecret of the same name,
+which created it."""
 
 from bug import itself
 

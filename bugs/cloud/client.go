@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Env is the environment variable that has the address of the cloud.
+// Env names the environment variable with the address of the cloud.
 const Env = "CLOUD_URL"
 
-// ErrNotFound is of a volume that is not there.
+// ErrNotFound means that a volume does not exist.
 var ErrNotFound = errors.New("no such volume")
 
 // Client talks to a cloud.
@@ -26,28 +26,28 @@ type Client struct {
 
 var httpClient = &http.Client{Timeout: 10 * time.Second}
 
-// Create makes a new volume each time.
+// Create creates a new volume at every call.
 func (c *Client) Create(ctx context.Context, name string, size int) (Volume, error) {
 	var v Volume
 	err := c.do(ctx, http.MethodPost, "/volumes", Volume{Name: name, Size: size}, &v)
 	return v, err
 }
 
-// List has the volumes of a name, or all.
+// List returns the volumes of a name, or all if the name is empty.
 func (c *Client) List(ctx context.Context, name string) ([]Volume, error) {
 	var all []Volume
 	err := c.do(ctx, http.MethodGet, "/volumes?name="+url.QueryEscape(name), nil, &all)
 	return all, err
 }
 
-// Get reads a volume. The error is ErrNotFound if there is none.
+// Get reads a volume. It returns ErrNotFound if there is none.
 func (c *Client) Get(ctx context.Context, id string) (Volume, error) {
 	var v Volume
 	err := c.do(ctx, http.MethodGet, "/volumes/"+url.PathEscape(id), nil, &v)
 	return v, err
 }
 
-// Delete deletes a volume; if there is none, all the better.
+// Delete deletes a volume. It is no error if there is none.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	err := c.do(ctx, http.MethodDelete, "/volumes/"+url.PathEscape(id), nil, nil)
 	if errors.Is(err, ErrNotFound) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Run is the command: without arguments it serves on the port that PORT in the
-// environment names; "list" prints the volumes of the cloud at CLOUD_URL.
+// Run runs the command: without arguments it serves on the port in the environment
+// variable PORT; "list" prints the volumes of the cloud at CLOUD_URL.
 func Run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -19,7 +19,7 @@ func Run(ctx context.Context, args []string) error {
 	case slices.Equal(args, []string{"list"}):
 		return list(ctx, os.Getenv(Env))
 	}
-	return fmt.Errorf("cloud: do not know %q; say nothing to serve, or list", args)
+	return fmt.Errorf("cloud: unknown argument %q; give none to serve, or list", args)
 }
 
 func serve(ctx context.Context, port string) error {

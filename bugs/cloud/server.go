@@ -1,8 +1,8 @@
-// Package cloud is a provider of volumes outside the cluster, as small as it can
-// be and as awkward as they are: whoever creates a volume learns its id from the
-// answer, and creating twice makes two.
+// Package cloud is a minimal provider of volumes outside the cluster, as awkward as real
+// ones: a client learns the ID of a new volume only from the answer, and creating twice
+// makes two volumes.
 //
-//	POST   /volumes          {"name": …, "size": …} -> the volume, with its id
+//	POST   /volumes          {"name": …, "size": …} -> the volume, with its ID
 //	GET    /volumes?name=…   all volumes, or those of a name
 //	GET    /volumes/ID
 //	DELETE /volumes/ID
@@ -19,7 +19,7 @@ import (
 // Volume is a volume.
 type Volume struct {
 	ID string `json:"id"`
-	// Name is chosen by whoever creates it, and need not be unique.
+	// Name is chosen by the client, and need not be unique.
 	Name string `json:"name"`
 	Size int    `json:"size"`
 }
@@ -91,7 +91,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// index is where the volume is, or -1. The lock is held.
+// index returns the index of the volume, or -1. The caller holds the lock.
 func (s *Server) index(id string) int {
 	return slices.IndexFunc(s.volumes, func(v Volume) bool { return v.ID == id })
 }
@@ -99,5 +99,5 @@ func (s *Server) index(id string) int {
 func answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // who does not listen misses it
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }

@@ -1,6 +1,6 @@
-// Package d1 is class D1: after a restart the controller sees a resource that is
-// about to go, as it was before one of the same name took its place, and deletes
-// by name what belongs to the new one.
+// Package d1 has the bug of class D1: after a restart the controller sees an earlier
+// state, in which a resource was being deleted. It deletes by name what belongs to the
+// new resource of the same name.
 package d1
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Phase string `json:"phase,omitempty"`
 }
@@ -33,26 +33,26 @@ type Broker = object.Object[Spec, Status]
 const finalizer = "bugs.koboshi.dev/d1"
 
 type reconciler struct {
-	client.Client
-	// brokers is where a Broker is read from.
+	child.Keeper
+	// brokers reads Brokers.
 	brokers client.Reader
-	// stop deletes the servers and says whether they are gone.
+	// stop deletes the servers, and reports whether they are gone.
 	stop func(ctx context.Context, b *Broker) (gone bool, err error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Broker")
-	r := &reconciler{Client: mgr.GetClient()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	if repaired {
-		r.repair(mgr.GetAPIReader())
+		r.repair()
 	} else {
 		r.brokers, r.stop = r.Client, r.deleteByName
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("d1").For(&Broker{}).Owns(&appsv1.StatefulSet{}).Complete(r)
 }
 
-// Reconcile makes the servers of a Broker, or stops them when it is to go.
+// Reconcile creates the servers of a Broker, or stops them when it is being deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var b Broker
 	if err := r.brokers.Get(ctx, req.NamespacedName, &b); err != nil {
@@ -64,11 +64,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if controllerutil.AddFinalizer(&b, finalizer) {
 		return ctrl.Result{}, r.Update(ctx, &b)
 	}
-	if err := r.ensureServers(ctx, &b); err != nil {
+	if there, err := r.ensureServers(ctx, &b); err != nil || !there || b.Status.Phase == "Running" {
 		return ctrl.Result{}, err
-	}
-	if b.Status.Phase == "Running" {
-		return ctrl.Result{}, nil
 	}
 	b.Status.Phase = "Running"
 	return ctrl.Result{}, r.Status().Update(ctx, &b)
@@ -79,11 +76,8 @@ func (r *reconciler) finish(ctx context.Context, b *Broker) (ctrl.Result, error)
 		return ctrl.Result{}, nil
 	}
 	gone, err := r.stop(ctx, b)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !gone {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+	if err != nil || !gone {
+		return ctrl.Result{}, err // the deletion is an event
 	}
 	controllerutil.RemoveFinalizer(b, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, b))
@@ -93,11 +87,11 @@ func servers(b *Broker) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name + "-server"}}
 }
 
-// ensureServers sets only what the controller has an opinion on; the rest belongs
-// to the defaults of the API server.
-func (r *reconciler) ensureServers(ctx context.Context, b *Broker) error {
+// ensureServers sets only the fields that the controller cares about; the others keep
+// the defaults of the API server.
+func (r *reconciler) ensureServers(ctx context.Context, b *Broker) (bool, error) {
 	set := servers(b)
-	return child.Ensure(ctx, r.Client, set, func() error {
+	return r.Ensure(ctx, b, set, func() {
 		labels := map[string]string{"broker": b.Name}
 		set.Labels = labels
 		set.Spec.Replicas = &b.Spec.Replicas
@@ -109,6 +103,6 @@ func (r *reconciler) ensureServers(ctx context.Context, b *Broker) error {
 		}
 		set.Spec.Template.Spec.Containers[0].Name = "broker"
 		set.Spec.Template.Spec.Containers[0].Image = "broker:1"
-		return controllerutil.SetControllerReference(b, set, r.Scheme())
+		r.Own(b, set)
 	})
 }

@@ -1,5 +1,5 @@
-// Package d2 is class D2: after a restart the controller sees a spec of yesterday
-// and does something destructive that nobody wants any more.
+// Package d2 has the bug of class D2: after a restart the controller sees an old spec,
+// and does something destructive that is not wanted any more.
 package d2
 
 import (
@@ -10,19 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Proxy bool `json:"proxy,omitempty"`
 	Size  int  `json:"size,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Proxy bool `json:"proxy,omitempty"`
 	Size  int  `json:"size,omitempty"`
@@ -32,8 +31,8 @@ type Status struct {
 type Cluster = object.Object[Spec, Status]
 
 type reconciler struct {
-	client.Client
-	// clusters is where a Cluster is read from.
+	child.Keeper
+	// clusters reads Clusters.
 	clusters client.Reader
 	// stopProxy deletes the proxy.
 	stopProxy func(ctx context.Context, c *Cluster) error
@@ -42,25 +41,25 @@ type reconciler struct {
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Cluster")
-	r := &reconciler{Client: mgr.GetClient()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	if repaired {
-		r.repair(mgr.GetAPIReader())
+		r.repair()
 	} else {
 		r.clusters, r.stopProxy = r.Client, r.deleteOnCachedSpec
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("d2").For(&Cluster{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile makes the configuration of the proxy if there is to be one.
+// Reconcile creates the configuration of the proxy if the spec asks for one.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var c Cluster
 	if err := r.clusters.Get(ctx, req.NamespacedName, &c); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !c.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
-	if err := r.ensureProxy(ctx, &c); err != nil {
+	if done, err := r.ensureProxy(ctx, &c); err != nil || !done {
 		return ctrl.Result{}, err
 	}
 	if want := Status(c.Spec); c.Status != want {
@@ -74,13 +73,13 @@ func proxy(c *Cluster) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name + "-proxy"}}
 }
 
-func (r *reconciler) ensureProxy(ctx context.Context, c *Cluster) error {
+func (r *reconciler) ensureProxy(ctx context.Context, c *Cluster) (bool, error) {
 	if !c.Spec.Proxy {
-		return r.stopProxy(ctx, c)
+		return true, r.stopProxy(ctx, c)
 	}
 	p := proxy(c)
-	return child.Ensure(ctx, r.Client, p, func() error {
+	return r.Ensure(ctx, c, p, func() {
 		p.Data = map[string]string{"backends": strconv.Itoa(c.Spec.Size)}
-		return controllerutil.SetControllerReference(c, p, r.Scheme())
+		r.Own(c, p)
 	})
 }

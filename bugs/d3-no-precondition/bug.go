@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deleteByName is the bug of kubernetes-sigs/lws (commit 8b6ef0c: a stale worker
-// deletes the new leader) and llm-d-incubation/llm-d-fast-model-actuation#461:
-// what the cache shows is not what is deleted. While the cache still has the old
-// leader, the one that took its place has the same name.
+// deleteByName has the bug of kubernetes-sigs/lws (commit 8b6ef0c: a stale worker
+// deletes the new leader) and llm-d-incubation/llm-d-fast-model-actuation#461: it
+// deletes another object than the one that the cache shows. While the cache still has
+// the old leader, its replacement has the same name.
 func (r *reconciler) deleteByName(ctx context.Context, leader *corev1.ConfigMap) error {
 	return client.IgnoreNotFound(r.Delete(ctx, leader))
 }

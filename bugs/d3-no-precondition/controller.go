@@ -1,5 +1,5 @@
-// Package d3 is class D3: the controller deletes by name what its cache shows,
-// and under that name there is something newer.
+// Package d3 has the bug of class D3: the controller deletes by name what its cache
+// shows, and by then a newer object has that name.
 package d3
 
 import (
@@ -19,26 +19,25 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Group is a group of workers with one leader, which cannot be changed and is
+// Group is a group of workers with one leader. A leader cannot be changed, so it is
 // replaced for each revision.
 type Group = object.Object[Spec, Status]
 
-// lookAgain is when a new leader is looked at.
+// lookAgain is the time after which a new leader is checked.
 const lookAgain = 50 * time.Millisecond
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 	// drop deletes a leader of another revision.
 	drop func(ctx context.Context, leader *corev1.ConfigMap) error
 }
@@ -46,7 +45,7 @@ type reconciler struct {
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Group")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.drop = r.deleteByName
 	if repaired {
 		r.drop = r.deleteAsSeen
@@ -57,15 +56,15 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile replaces the leader if it is of another revision, reports it, and
-// looks again a little later whether it is well.
+// Reconcile replaces the leader if it is of another revision, reports it, and checks a
+// little later whether it still exists.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var g Group
-	if err := r.live.Get(ctx, req.NamespacedName, &g); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &g); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !g.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	if ready, err := r.ensureLeader(ctx, &g); err != nil || !ready {
 		return ctrl.Result{}, err
@@ -80,7 +79,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: lookAgain}, nil
 }
 
-// ensureLeader says whether there is a leader of this revision.
+// ensureLeader creates or replaces the leader, and reports whether there is one of this
+// revision.
 func (r *reconciler) ensureLeader(ctx context.Context, g *Group) (bool, error) {
 	leader := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: g.Namespace, Name: g.Name + "-leader"}
@@ -89,7 +89,7 @@ func (r *reconciler) ensureLeader(ctx context.Context, g *Group) (bool, error) {
 		return false, err
 	}
 	if err == nil && !leader.DeletionTimestamp.IsZero() {
-		return false, nil // its end is an event
+		return false, nil // the deletion is an event
 	}
 	if err == nil && leader.Data["revision"] != g.Spec.Revision {
 		if err := r.drop(ctx, leader); err != nil {
@@ -100,9 +100,7 @@ func (r *reconciler) ensureLeader(ctx context.Context, g *Group) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return true, r.createLeader(ctx, g, key)
 	}
-	return true, child.Ensure(ctx, r.Client, leader, func() error {
-		return controllerutil.SetControllerReference(g, leader, r.Scheme())
-	})
+	return r.Ensure(ctx, g, leader, func() { r.Own(g, leader) })
 }
 
 func (r *reconciler) createLeader(ctx context.Context, g *Group, key client.ObjectKey) error {

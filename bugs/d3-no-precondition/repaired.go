@@ -9,7 +9,7 @@ import (
 
 // deleteAsSeen deletes the object that the cache shows and no other: UID and
 // resourceVersion are preconditions. If they do not hold, the cache lags, and the
-// conflict is tried again when it has caught up.
+// deletion is tried again after the conflict, when the cache has caught up.
 func (r *reconciler) deleteAsSeen(ctx context.Context, leader *corev1.ConfigMap) error {
 	uid, version := leader.UID, leader.ResourceVersion
 	err := r.Delete(ctx, leader, client.Preconditions{UID: &uid, ResourceVersion: &version})

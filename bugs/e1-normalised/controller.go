@@ -1,5 +1,5 @@
-// Package e1 is class E1: the API server does not keep what the controller writes
-// as it was written, so that it never finds what it wants to see.
+// Package e1 has the bug of class E1: the API server does not store what the controller
+// writes in the form in which it was written, so the two never become equal.
 package e1
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Port int64 `json:"port,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Port int64 `json:"port,omitempty"`
 }
@@ -30,29 +30,29 @@ type Perimeter = object.Object[Spec, Status]
 type reconciler struct {
 	client.Client
 	live client.Reader
-	// rule is the one rule of the policy.
+	// rule returns the only rule of the policy.
 	rule func(port int64) map[string]any
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Perimeter")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), rule: fromNobodyInParticular}
+	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), rule: fromEmptyList}
 	if repaired {
 		r.rule = fromLeftOut
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("e1").For(&Perimeter{}).Owns(&netv1.NetworkPolicy{}).Complete(r)
 }
 
-// Reconcile applies the policy. To apply what is there already is no change, and
-// no event comes of it.
+// Reconcile applies the policy. Applying an unchanged policy is not a change, and causes
+// no event.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p Perimeter
 	if err := r.live.Get(ctx, req.NamespacedName, &p); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !p.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	policy := client.ApplyConfigurationFromUnstructured(r.policy(&p))
 	if err := r.Apply(ctx, policy, client.FieldOwner("perimeter"), client.ForceOwnership); err != nil {

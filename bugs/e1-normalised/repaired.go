@@ -1,7 +1,6 @@
 package e1
 
-// fromLeftOut says nothing where there is nothing to say, as the API server will
-// keep it.
+// fromLeftOut leaves an empty list out, as the API server does.
 func fromLeftOut(port int64) map[string]any {
 	return map[string]any{
 		"ports": []any{map[string]any{"port": port, "protocol": "TCP"}},

@@ -1,8 +1,8 @@
 package e2
 
-// asItComes is the bug of RedHatInsights/clowder#148: the lists of the status come
-// out of maps, which have no order, so that the status is never the same twice.
-func asItComes(zones map[string]map[string]bool) []string {
+// unsorted has the bug of RedHatInsights/clowder#148: the lists of the status are built
+// from maps, which have no order, so the status is different each time.
+func unsorted(zones map[string]map[string]bool) []string {
 	var ready []string
 	for service := range zones {
 		for zone := range zones[service] {

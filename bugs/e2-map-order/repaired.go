@@ -2,9 +2,9 @@ package e2
 
 import "slices"
 
-// sorted gives the list an order.
+// sorted returns the same list, sorted.
 func sorted(zones map[string]map[string]bool) []string {
-	ready := asItComes(zones)
+	ready := unsorted(zones)
 	slices.Sort(ready)
 	return ready
 }

@@ -6,12 +6,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// restless is the bug of konflux-ci/konflux-ci#5874 and posit-dev/team-operator#128:
-// it says that it is progressing when it begins and that it is not when it ends,
-// each time, and For has no predicate, so that both are reasons to begin again.
+// restless has the bug of konflux-ci/konflux-ci#5874 and posit-dev/team-operator#128:
+// each reconcile reports at its start that it is progressing, and at its end that it is
+// not. For has no predicate, so each of the two reports starts the next reconcile.
 type restless struct{ *reconciler }
 
-// Reconcile makes the page between two reports.
+// Reconcile creates the page between two reports.
 func (r *restless) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.get(ctx, req)
 	if err != nil || s == nil {
@@ -21,7 +21,7 @@ func (r *restless) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err := r.Status().Update(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.ensurePage(ctx, s); err != nil {
+	if there, err := r.ensurePage(ctx, s); err != nil || !there {
 		return ctrl.Result{}, err
 	}
 	s.Status = Status{Title: s.Spec.Title}

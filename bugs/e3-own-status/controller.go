@@ -1,5 +1,5 @@
-// Package e3 is class E3: the controller's own report wakes it up, and it reports
-// again.
+// Package e3 has the bug of class E3: the controller's own report wakes it up, and it
+// reports again.
 package e3
 
 import (
@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,12 +17,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Title string `json:"title,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Title       string `json:"title,omitempty"`
 	Progressing bool   `json:"progressing"`
@@ -33,15 +32,14 @@ type Status struct {
 type Site = object.Object[Spec, Status]
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 }
 
-// Setup adds the controller to a manager. The bug is as much in what it watches as
-// in what it does.
+// Setup adds the controller to a manager. The bug is as much in its watches as in its
+// reconciler.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Site")
-	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	base := &reconciler{Keeper: child.NewKeeper(mgr)}
 	var r reconcile.Reconciler = &restless{base}
 	var only []builder.ForOption
 	if repaired {
@@ -51,22 +49,22 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("e3").For(&Site{}, only...).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// get reads a Site that is to be there; nil means that there is nothing to do.
+// get reads a Site. It returns nil if the Site does not exist or is being deleted.
 func (r *reconciler) get(ctx context.Context, req ctrl.Request) (*Site, error) {
 	var s Site
-	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &s); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if !s.DeletionTimestamp.IsZero() {
-		return nil, nil // the garbage collector has the rest
+		return nil, nil // the garbage collector does the rest
 	}
 	return &s, nil
 }
 
-func (r *reconciler) ensurePage(ctx context.Context, s *Site) error {
+func (r *reconciler) ensurePage(ctx context.Context, s *Site) (bool, error) {
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-page"}}
-	return child.Ensure(ctx, r.Client, page, func() error {
+	return r.Ensure(ctx, s, page, func() {
 		page.Data = map[string]string{"title": s.Spec.Title}
-		return controllerutil.SetControllerReference(s, page, r.Scheme())
+		r.Own(s, page)
 	})
 }

@@ -6,16 +6,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// calm reports only what is not so already, and is not woken by a report.
+// calm reports only changes, and is not woken by a report.
 type calm struct{ *reconciler }
 
-// Reconcile makes the page and reports it once.
+// Reconcile creates the page and reports it once.
 func (r *calm) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.get(ctx, req)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.ensurePage(ctx, s); err != nil {
+	if there, err := r.ensurePage(ctx, s); err != nil || !there {
 		return ctrl.Result{}, err
 	}
 	if s.Status == (Status{Title: s.Spec.Title}) {

@@ -1,5 +1,5 @@
-// Package e4 is class E4: a controller of tasks, as frameworks are, that keeps in
-// the resource which of them are done, and wakes itself by a write to it.
+// Package e4 has the bug of class E4: the controller runs tasks, as frameworks do. It
+// records in the resource which of them are done, and wakes itself by writing to it.
 package e4
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
-	// Address names the ConfigMap that says where to.
+	// Address names the ConfigMap with the address.
 	Address string `json:"address,omitempty"`
 }
 
-// Status is how far it is.
+// Status is the observed state.
 type Status struct {
 	Delivered string            `json:"delivered,omitempty"`
 	Tasks     map[string]string `json:"tasks,omitempty"`
 }
 
-// Delivery is brought to an address as soon as there is one.
+// Delivery is something that is delivered as soon as its address exists.
 type Delivery = object.Object[Spec, Status]
 
 const (
@@ -46,7 +46,7 @@ const (
 type reconciler struct {
 	client.Client
 	live client.Reader
-	// holds says whether a resource that is to go waits for this task.
+	// holds reports whether this task keeps a resource that is being deleted.
 	holds func(task string) bool
 }
 
@@ -62,7 +62,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// waiting are all deliveries of a namespace in which an address has changed.
+// waiting returns all deliveries in the namespace of a changed address.
 func (r *reconciler) waiting(ctx context.Context, address client.Object) (all []reconcile.Request) {
 	var list object.List[Spec, Status]
 	if err := r.List(ctx, &list, client.InNamespace(address.GetNamespace())); err != nil {
@@ -74,7 +74,7 @@ func (r *reconciler) waiting(ctx context.Context, address client.Object) (all []
 	return all
 }
 
-// Reconcile does the task that is due.
+// Reconcile runs the task that is due.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var d Delivery
 	if err := r.live.Get(ctx, req.NamespacedName, &d); err != nil {
@@ -97,7 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.report(ctx, &d, deliver, done, address.Data["street"])
 }
 
-// finish takes back what was delivered, and lets go when no task is left.
+// finish takes back what was delivered, and removes the finalizer when no task is left.
 func (r *reconciler) finish(ctx context.Context, d *Delivery) error {
 	if !controllerutil.ContainsFinalizer(d, finalizer) {
 		return nil
@@ -114,7 +114,7 @@ func (r *reconciler) finish(ctx context.Context, d *Delivery) error {
 	return client.IgnoreNotFound(r.Update(ctx, d))
 }
 
-// report writes down what became of a task. To say the same again is no change.
+// report records the state of a task, unless it is recorded already.
 func (r *reconciler) report(ctx context.Context, d *Delivery, task, state, delivered string) error {
 	if d.Status.Tasks[task] == state && d.Status.Delivered == delivered {
 		return nil
@@ -126,7 +126,7 @@ func (r *reconciler) report(ctx context.Context, d *Delivery, task, state, deliv
 	return client.IgnoreNotFound(r.Status().Update(ctx, d))
 }
 
-// touch changes the resource so that an event of it comes.
+// touch changes the resource in order to cause an event.
 func (r *reconciler) touch(ctx context.Context, d *Delivery) error {
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}

@@ -1,4 +1,4 @@
 package e4
 
-// thoseOfDeletion are the tasks that a resource that is to go still has.
+// thoseOfDeletion reports whether the task belongs to the deletion of a resource.
 func thoseOfDeletion(task string) bool { return task == collect }

@@ -1,5 +1,5 @@
-// Package e5 is class E5: what the webhook of a kind fills in turns an apply of
-// the same configuration into a change.
+// Package e5 has the bug of class E5: a webhook adds something at every apply, which
+// turns the apply of an unchanged configuration into a change.
 package e5
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// TrainingSpec is what a person wants.
+// TrainingSpec is the desired state.
 type TrainingSpec struct {
 	Workers int64 `json:"workers,omitempty"`
 }
 
-// TrainingStatus is what there is.
+// TrainingStatus is the observed state.
 type TrainingStatus struct {
 	Workers int64 `json:"workers,omitempty"`
 }
@@ -30,24 +30,24 @@ type TrainingStatus struct {
 // Training is work for a Gang.
 type Training = object.Object[TrainingSpec, TrainingStatus]
 
-// GangSpec is a number of equal workers.
+// GangSpec describes a number of equal workers.
 type GangSpec struct {
 	Workers  int64    `json:"workers,omitempty"`
 	Retries  int64    `json:"retries,omitempty"`
 	Template Template `json:"template"`
 }
 
-// Template is one worker.
+// Template describes one worker.
 type Template struct {
-	// Metadata has a field that is written when it is empty, too, as the one of
-	// every Kubernetes type had until 1.34. The definition of Gang does not know it.
+	// Metadata has a field that is encoded even if it is empty, as in every Kubernetes
+	// type before 1.34. The CRD of Gang does not have this field.
 	Metadata struct {
 		CreationTimestamp *metav1.Time `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Image string `json:"image,omitempty"`
 }
 
-// Gang is made of each Training.
+// Gang is the child of a Training.
 type Gang = object.Object[GangSpec, struct{}]
 
 type reconciler struct {
@@ -61,7 +61,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[GangSpec, struct{}]("Gang")
 	needed := always
 	if repaired {
-		needed = whenMade
+		needed = onCreation
 	}
 	handler := &defaulter{admission.NewDecoder(mgr.GetScheme()), needed}
 	mgr.GetWebhookServer().Register("/default-gang", &admission.Webhook{Handler: handler})
@@ -75,7 +75,7 @@ type defaulter struct {
 	needed func(admissionv1.Operation) bool
 }
 
-// Handle fills in what was left open, and answers with the difference.
+// Handle fills in the defaults, and responds with the difference.
 func (d *defaulter) Handle(_ context.Context, req admission.Request) admission.Response {
 	if !d.needed(req.Operation) {
 		return admission.Allowed("")
@@ -94,15 +94,15 @@ func (d *defaulter) Handle(_ context.Context, req admission.Request) admission.R
 	return admission.PatchResponseFromRaw(req.Object.Raw, defaulted)
 }
 
-// Reconcile applies the Gang. To apply what is there already is no change, and no
-// event comes of it.
+// Reconcile applies the Gang. Applying an unchanged Gang is not a change, and causes no
+// event.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var t Training
 	if err := r.live.Get(ctx, req.NamespacedName, &t); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !t.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	gang := client.ApplyConfigurationFromUnstructured(gang(&t))
 	if err := r.Apply(ctx, gang, client.FieldOwner("training"), client.ForceOwnership); err != nil {

@@ -2,6 +2,6 @@ package e5
 
 import admissionv1 "k8s.io/api/admission/v1"
 
-// whenMade fills in once, in what is new. Nobody takes it away again later: an
-// apply leaves alone what is not in it.
-func whenMade(o admissionv1.Operation) bool { return o == admissionv1.Create }
+// onCreation adds the defaults once, to new objects. They stay, because an apply does
+// not touch fields that it does not mention.
+func onCreation(o admissionv1.Operation) bool { return o == admissionv1.Create }

@@ -1,5 +1,5 @@
-// Package f1 is class F1: the controller takes off the finalizers of others with
-// its own.
+// Package f1 has the bug of class F1: together with its own finalizer, the controller
+// removes those of others.
 package f1
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Phase string `json:"phase,omitempty"`
 }
@@ -31,16 +31,15 @@ type BatchJob = object.Object[Spec, Status]
 const finalizer = "bugs.koboshi.dev/f1"
 
 type reconciler struct {
-	client.Client
-	live client.Reader
-	// release takes the finalizer off.
+	child.Keeper
+	// release removes the finalizer.
 	release func(ctx context.Context, j *BatchJob) error
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("BatchJob")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.release = r.clearFinalizers
 	if repaired {
 		r.release = r.removeFinalizer
@@ -48,11 +47,11 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("f1").For(&BatchJob{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile queues the command of a BatchJob, or takes it out of the queue when
-// the job is to go.
+// Reconcile queues the command of a BatchJob, or takes it out of the queue when the job
+// is being deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var j BatchJob
-	if err := r.live.Get(ctx, req.NamespacedName, &j); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &j); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !j.DeletionTimestamp.IsZero() {
@@ -62,11 +61,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.Update(ctx, &j)
 	}
 	entry := queued(&j)
-	err := child.Ensure(ctx, r.Client, entry, func() error {
+	there, err := r.Ensure(ctx, &j, entry, func() {
 		entry.Data = map[string]string{"command": j.Spec.Command}
-		return controllerutil.SetControllerReference(&j, entry, r.Scheme())
+		r.Own(&j, entry)
 	})
-	if err != nil || j.Status.Phase == "Queued" {
+	if err != nil || !there || j.Status.Phase == "Queued" {
 		return ctrl.Result{}, err
 	}
 	j.Status.Phase = "Queued"
@@ -77,12 +76,9 @@ func (r *reconciler) finish(ctx context.Context, j *BatchJob) (ctrl.Result, erro
 	if !controllerutil.ContainsFinalizer(j, finalizer) {
 		return ctrl.Result{}, nil
 	}
-	gone, err := child.Remove(ctx, r.Client, r.live, queued(j), child.OwnedBy(j.UID))
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !gone {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+	gone, err := r.Remove(ctx, queued(j), child.OwnedBy(j))
+	if err != nil || !gone {
+		return ctrl.Result{}, err // the deletion is an event
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.release(ctx, j))
 }

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// removeFinalizer takes off the controller's own finalizer and no other. The
-// update is refused if the list has changed since it was read.
+// removeFinalizer removes the controller's own finalizer and no other. The update is
+// refused if the list has changed since it was read.
 func (r *reconciler) removeFinalizer(ctx context.Context, j *BatchJob) error {
 	controllerutil.RemoveFinalizer(j, finalizer)
 	return r.Update(ctx, j)

@@ -6,10 +6,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// asFarAsItGoes is the bug of operator-framework/helm-operator-plugins#378, and of
-// operator-framework/operator-sdk#3407: that something could not be uninstalled is
-// logged, and the Release goes; nobody comes back for what is left.
-func (r *reconciler) asFarAsItGoes(ctx context.Context, rel *Release) (bool, error) {
+// bestEffort has the bug of operator-framework/helm-operator-plugins#378 and
+// operator-framework/operator-sdk#3407: a failure to uninstall is logged, and the
+// Release is released. Nothing ever deletes what is left.
+func (r *reconciler) bestEffort(ctx context.Context, rel *Release) (bool, error) {
 	if err := r.Delete(ctx, installed(rel)); err != nil {
 		ctrl.LoggerFrom(ctx).Info("uninstalling did not quite succeed", "cause", err.Error())
 	}

@@ -1,5 +1,5 @@
-// Package f2 is class F2: the finalizer is taken off although the cleanup did not
-// succeed.
+// Package f2 has the bug of class F2: the finalizer is removed although the cleanup
+// failed.
 package f2
 
 import (
@@ -15,44 +15,43 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Manifest string `json:"manifest,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Deployed bool `json:"deployed,omitempty"`
 }
 
-// Release is a chart that is installed. What it installs has no owner, because it
-// could be in any namespace.
+// Release is a chart that is installed. The installed objects have no owner, because
+// they could be in any namespace.
 type Release = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/f2"
 
 type reconciler struct {
-	client.Client
-	live client.Reader
-	// uninstall deletes what was installed, and says whether it is gone.
+	child.Keeper
+	// uninstall deletes what was installed, and reports whether it is gone.
 	uninstall func(ctx context.Context, rel *Release) (gone bool, err error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Release")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	r.uninstall = r.asFarAsItGoes
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
+	r.uninstall = r.bestEffort
 	if repaired {
 		r.uninstall = r.untilItIsGone
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("f2").For(&Release{}).Watches(&corev1.ConfigMap{}, child.ToOwner()).Complete(r)
 }
 
-// Reconcile installs a Release, or uninstalls it when it is to go.
+// Reconcile installs a Release, or uninstalls it when it is being deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rel Release
-	if err := r.live.Get(ctx, req.NamespacedName, &rel); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &rel); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !rel.DeletionTimestamp.IsZero() {
@@ -62,12 +61,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.Update(ctx, &rel)
 	}
 	o := installed(&rel)
-	err := child.Ensure(ctx, r.Client, o, func() error {
+	there, err := r.Ensure(ctx, &rel, o, func() {
 		o.Data = map[string]string{"manifest": rel.Spec.Manifest}
 		child.Mark(o, &rel)
-		return nil
 	})
-	if err != nil || rel.Status.Deployed {
+	if err != nil || !there || rel.Status.Deployed {
 		return ctrl.Result{}, err
 	}
 	rel.Status.Deployed = true
@@ -79,11 +77,8 @@ func (r *reconciler) finish(ctx context.Context, rel *Release) (ctrl.Result, err
 		return ctrl.Result{}, nil
 	}
 	gone, err := r.uninstall(ctx, rel)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !gone {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+	if err != nil || !gone {
+		return ctrl.Result{}, err // the deletion is an event
 	}
 	controllerutil.RemoveFinalizer(rel, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, rel))

@@ -6,8 +6,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// untilItIsGone keeps the Release until the API server says that there is nothing
-// left of it.
+// untilItIsGone keeps the Release until the API server reports that nothing is left of
+// it.
 func (r *reconciler) untilItIsGone(ctx context.Context, rel *Release) (bool, error) {
-	return child.Remove(ctx, r.Client, r.live, installed(rel), child.MarkedBy(rel))
+	return r.Remove(ctx, installed(rel), child.MarkedBy(rel))
 }

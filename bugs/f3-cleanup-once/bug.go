@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// dropOnce is the bug of movetokube/postgres-operator#35: the role is dropped, and
-// before the finalizer is off there is a conflict or a crash. The next time there
-// is no role to drop, which is an error, every time from then on.
+// dropOnce has the bug of movetokube/postgres-operator#35: the role is dropped, and then
+// a conflict or a crash prevents the removal of the finalizer. From then on there is no
+// role to drop, and every attempt fails with that error.
 func (r *reconciler) dropOnce(ctx context.Context, a *Account) (bool, error) {
 	if err := r.Delete(ctx, role(a)); err != nil {
 		return false, fmt.Errorf("dropping the role of %s: %w", a.Name, err)

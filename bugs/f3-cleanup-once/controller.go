@@ -1,5 +1,5 @@
-// Package f3 is class F3: the cleanup can be done only once, so that the finalizer
-// stays for ever if the controller is interrupted after it.
+// Package f3 has the bug of class F3: the cleanup can be done only once, so the
+// finalizer stays forever if the controller is interrupted after it.
 package f3
 
 import (
@@ -15,32 +15,31 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Grants string `json:"grants,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Ready bool `json:"ready,omitempty"`
 }
 
-// Account is a role in a database, here kept as a ConfigMap.
+// Account is a role in a database. Here, a ConfigMap stands for the role.
 type Account = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/f3"
 
 type reconciler struct {
-	client.Client
-	live client.Reader
-	// drop drops the role and says whether it is gone.
+	child.Keeper
+	// drop drops the role, and reports whether it is gone.
 	drop func(ctx context.Context, a *Account) (gone bool, err error)
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Account")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.drop = r.dropOnce
 	if repaired {
 		r.drop = r.dropOrDropped
@@ -48,10 +47,11 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("f3").For(&Account{}).Watches(&corev1.ConfigMap{}, child.ToOwner()).Complete(r)
 }
 
-// Reconcile makes the role of an Account, or drops it when the Account is to go.
+// Reconcile creates the role of an Account, or drops it when the Account is being
+// deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var a Account
-	if err := r.live.Get(ctx, req.NamespacedName, &a); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &a); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !a.DeletionTimestamp.IsZero() {
@@ -61,12 +61,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.Update(ctx, &a)
 	}
 	role := role(&a)
-	err := child.Ensure(ctx, r.Client, role, func() error {
+	there, err := r.Ensure(ctx, &a, role, func() {
 		role.Data = map[string]string{"grants": a.Spec.Grants}
 		child.Mark(role, &a)
-		return nil
 	})
-	if err != nil || a.Status.Ready {
+	if err != nil || !there || a.Status.Ready {
 		return ctrl.Result{}, err
 	}
 	a.Status.Ready = true
@@ -78,11 +77,8 @@ func (r *reconciler) finish(ctx context.Context, a *Account) (ctrl.Result, error
 		return ctrl.Result{}, nil
 	}
 	gone, err := r.drop(ctx, a)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !gone {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+	if err != nil || !gone {
+		return ctrl.Result{}, err // the deletion is an event
 	}
 	controllerutil.RemoveFinalizer(a, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, a))

@@ -6,7 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// dropOrDropped is content if there is no role, whoever dropped it.
+// dropOrDropped succeeds if there is no role, even if it was dropped earlier.
 func (r *reconciler) dropOrDropped(ctx context.Context, a *Account) (bool, error) {
-	return child.Remove(ctx, r.Client, r.live, role(a), child.MarkedBy(a))
+	return r.Remove(ctx, role(a), child.MarkedBy(a))
 }

@@ -8,16 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// fallsThrough is the bug of pravega/zookeeper-operator#410: once the finalizer is
-// off, an Ensemble with a deletion timestamp is treated like any other. Nobody
-// notices as long as it is gone at once; while somebody else still holds it, its
-// configuration is made again, and nobody will clean that up.
+// fallsThrough has the bug of pravega/zookeeper-operator#410: once the finalizer is
+// removed, an Ensemble with a deletion timestamp is treated like any other. That has no
+// effect if it is gone at once. But while another finalizer holds it, its configuration
+// is created again, and nothing will clean that up.
 type fallsThrough struct{ *reconciler }
 
-// Reconcile runs or finishes an Ensemble.
+// Reconcile runs an Ensemble, or finishes it.
 func (r *fallsThrough) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var e Ensemble
-	if err := r.live.Get(ctx, req.NamespacedName, &e); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &e); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if e.DeletionTimestamp.IsZero() {

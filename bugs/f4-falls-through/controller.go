@@ -1,5 +1,5 @@
-// Package f4 is class F4: the controller makes again what it has cleaned up for a
-// resource that is about to go.
+// Package f4 has the bug of class F4: for a resource that is being deleted, the
+// controller creates again what it has cleaned up.
 package f4
 
 import (
@@ -17,30 +17,29 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Servers int `json:"servers,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Servers int `json:"servers,omitempty"`
 }
 
-// Ensemble is some servers with a common configuration.
+// Ensemble is a number of servers with a common configuration.
 type Ensemble = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/f4"
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Ensemble")
-	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	base := &reconciler{Keeper: child.NewKeeper(mgr)}
 	var r reconcile.Reconciler = &fallsThrough{base}
 	if repaired {
 		r = &stops{base}
@@ -48,23 +47,21 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("f4").For(&Ensemble{}).Watches(&corev1.ConfigMap{}, child.ToOwner()).Complete(r)
 }
 
-// finish cleans up and takes the finalizer off.
+// finish cleans up and removes the finalizer.
 func (r *reconciler) finish(ctx context.Context, e *Ensemble) (ctrl.Result, error) {
-	gone, err := child.Remove(ctx, r.Client, r.live, config(e), child.MarkedBy(e))
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !gone {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+	gone, err := r.Remove(ctx, config(e), child.MarkedBy(e))
+	if err != nil || !gone {
+		return ctrl.Result{}, err // the deletion is an event
 	}
 	controllerutil.RemoveFinalizer(e, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, e))
 }
 
-// run makes the configuration and reports it.
+// run creates the configuration and reports it. Unlike Ensure, it does not ask whether
+// the Ensemble is being deleted: that would hide the bug.
 func (r *reconciler) run(ctx context.Context, e *Ensemble) error {
 	c := config(e)
-	err := child.Ensure(ctx, r.Client, c, func() error {
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, c, func() error {
 		c.Data = map[string]string{"servers": strconv.Itoa(e.Spec.Servers)}
 		child.Mark(c, e)
 		return nil

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// stops does nothing for an Ensemble that is to go but clean up.
+// stops only cleans up for an Ensemble that is being deleted.
 type stops struct{ *reconciler }
 
-// Reconcile runs or finishes an Ensemble.
+// Reconcile runs an Ensemble, or finishes it.
 func (r *stops) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var e Ensemble
-	if err := r.live.Get(ctx, req.NamespacedName, &e); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &e); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !e.DeletionTimestamp.IsZero() {

@@ -11,17 +11,17 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// byReference is the bug of crossplane/crossplane#895: what is installed has the
-// Stack as its owner, but an owner reference has no namespace. The garbage
-// collector looks for the Stack in the namespace of what it owns, finds none, and
-// deletes what is needed; the controller makes it again. (In a cluster it can take
-// until the garbage collector's next start before that happens.)
+// byReference has the bug of crossplane/crossplane#895: the installed object has the
+// Stack as its owner, but an owner reference has no namespace. The garbage collector
+// looks for the Stack in the namespace of the object, finds none, and deletes the
+// object; the controller creates it again. (In a cluster this may happen only after the
+// garbage collector is restarted.)
 type byReference struct{ *reconciler }
 
-// Reconcile installs a Stack and leaves its end to the garbage collector.
+// Reconcile installs a Stack, and leaves the cleanup to the garbage collector.
 func (r *byReference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var s Stack
-	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !s.DeletionTimestamp.IsZero() {

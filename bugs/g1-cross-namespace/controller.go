@@ -1,5 +1,5 @@
-// Package g1 is class G1: an owner reference that leads out of the namespace, to
-// where the garbage collector finds no owner.
+// Package g1 has the bug of class G1: an owner reference to an object in another
+// namespace, where the garbage collector does not find it.
 package g1
 
 import (
@@ -8,36 +8,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Target  string `json:"target,omitempty"`
 	Content string `json:"content,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Installed bool `json:"installed,omitempty"`
 }
 
-// Stack is something that is installed into another namespace.
+// Stack is installed into another namespace.
 type Stack = object.Object[Spec, Status]
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Stack")
-	base := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	base := &reconciler{Keeper: child.NewKeeper(mgr)}
 	var r reconcile.Reconciler = &byReference{base}
 	if repaired {
 		r = &byFinalizer{base}
@@ -45,16 +43,15 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("g1").For(&Stack{}).Watches(&corev1.ConfigMap{}, child.ToOwner()).Complete(r)
 }
 
-// install makes what the Stack installs and reports it; own says whose it is.
+// install creates the object of the Stack and reports it; own sets its owner.
 func (r *reconciler) install(ctx context.Context, s *Stack, own func(*corev1.ConfigMap)) error {
 	o := installed(s)
-	err := child.Ensure(ctx, r.Client, o, func() error {
+	there, err := r.Ensure(ctx, s, o, func() {
 		o.Data = map[string]string{"content": s.Spec.Content}
 		child.Mark(o, s)
 		own(o)
-		return nil
 	})
-	if err != nil || s.Status.Installed {
+	if err != nil || !there || s.Status.Installed {
 		return err
 	}
 	s.Status.Installed = true

@@ -13,13 +13,13 @@ import (
 
 const finalizer = "bugs.koboshi.dev/g1"
 
-// byFinalizer knows what it installed by labels, and cleans up itself.
+// byFinalizer recognises what it installed by labels, and cleans it up itself.
 type byFinalizer struct{ *reconciler }
 
-// Reconcile installs a Stack, or uninstalls it when it is to go.
+// Reconcile installs a Stack, or uninstalls it when it is being deleted.
 func (r *byFinalizer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var s Stack
-	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !s.DeletionTimestamp.IsZero() {
@@ -35,12 +35,9 @@ func (r *byFinalizer) uninstall(ctx context.Context, s *Stack) (ctrl.Result, err
 	if !controllerutil.ContainsFinalizer(s, finalizer) {
 		return ctrl.Result{}, nil
 	}
-	gone, err := child.Remove(ctx, r.Client, r.live, installed(s), child.MarkedBy(s))
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !gone {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+	gone, err := r.Remove(ctx, installed(s), child.MarkedBy(s))
+	if err != nil || !gone {
+		return ctrl.Result{}, err // the deletion is an event
 	}
 	controllerutil.RemoveFinalizer(s, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, s))

@@ -1,6 +1,6 @@
-// Class G2: what the controller made has no owner, and nobody deletes it.
+// Class G2: the controller's objects have no owner, and are never deleted.
 //
-// A SecretSet becomes a Secret for each of its templates.
+// For each template of a SecretSet there is one Secret.
 //
 //	node controller.js [--repaired]
 import {CoreV1Api, CustomObjectsApi, KubeConfig, Watch} from '@kubernetes/client-node';
@@ -14,7 +14,7 @@ const twin = process.argv.includes('--repaired') ? repaired : bug;
 const config = new KubeConfig();
 config.loadFromDefault();
 for (const cluster of config.clusters) {
-  // The client refuses plain HTTP unless it is told that there is no TLS to verify.
+  // The client refuses plain HTTP unless the verification of TLS is switched off.
   if (cluster.server.startsWith('http:')) cluster.skipTLSVerify = true;
 }
 const core = config.makeApiClient(CoreV1Api);
@@ -22,7 +22,7 @@ const custom = config.makeApiClient(CustomObjectsApi);
 const watch = new Watch(config);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// due are the keys of the SecretSets that have to be looked at.
+// due holds the keys of the SecretSets to reconcile.
 const due = new Set();
 let wake = () => {};
 
@@ -34,8 +34,8 @@ function enqueue(namespace, name) {
 const listSets = () => custom.listClusterCustomObject({group, version, plural});
 const listSecrets = () => core.listSecretForAllNamespaces({labelSelector: label});
 
-// follow lists and watches, for ever. After each list all SecretSets are due, since
-// nobody knows what happened before it.
+// follow lists and watches forever. After each list all SecretSets are due, since
+// events may have been missed before it.
 async function follow(list, path, query, changed) {
   for (;; await pause(100)) {
     try {
@@ -60,8 +60,8 @@ async function events(path, query, changed) {
   request.abort();
 }
 
-// work reconciles one SecretSet after the other, and again with growing pauses what
-// failed.
+// work reconciles one SecretSet after the other, and retries after failures, with growing
+// pauses.
 async function work() {
   const pauses = new Map();
   for (;;) {
@@ -102,7 +102,7 @@ async function ensureSecret(set, template) {
     await core.createNamespacedSecret({namespace, body: {metadata: {namespace, name, labels, ownerReferences}, data}});
     return;
   }
-  if (have.metadata.deletionTimestamp) return; // its end is an event
+  if (have.metadata.deletionTimestamp) return; // the deletion is an event
   const same = have.data?.template === data.template && Object.keys(have.data).length === 1 &&
     have.metadata.labels?.[label] === labels[label] && owns(have, ownerReferences);
   if (same) return;
@@ -112,13 +112,13 @@ async function ensureSecret(set, template) {
   await core.replaceNamespacedSecret({namespace, name, body: have});
 }
 
-// owns says whether an object has the owners that it is to have.
+// owns reports whether an object has the given owners.
 function owns(object, owners = []) {
   const uids = (refs = []) => refs.map((ref) => `${ref.uid}/${ref.controller}`).join();
   return uids(object.metadata.ownerReferences) === uids(owners);
 }
 
-// found is what is read, or undefined if there is no such object.
+// found returns the object that was read, or undefined if it does not exist.
 async function found(read) {
   try {
     return await read;
@@ -130,7 +130,7 @@ async function found(read) {
 
 follow(listSets, `/apis/${group}/${version}/${plural}`, {},
   ({metadata}) => enqueue(metadata.namespace, metadata.name));
-// When the label is taken off, the selector makes an end of it: an event like a deletion.
+// If the label is removed, the selector turns that into the event of a deletion.
 follow(listSecrets, '/api/v1/secrets', {labelSelector: label},
   ({metadata}) => enqueue(metadata.namespace, metadata.labels[label]));
 work();

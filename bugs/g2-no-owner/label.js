@@ -1,2 +1,2 @@
-// The label by which a Secret says which SecretSet it is of.
+// The label that names the SecretSet of a Secret.
 export const label = 'bugs.koboshi.dev/secretset';

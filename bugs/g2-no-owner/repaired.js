@@ -1,6 +1,6 @@
-// The Secrets are owned by their SecretSet, so that the garbage collector deletes
-// them with it; those that are no longer among the templates are deleted here, as
-// they were seen.
+// The Secrets are owned by their SecretSet, so the garbage collector deletes them with
+// it. Those of templates that were removed are deleted here, in exactly the state that
+// was read.
 import {label} from './label.js';
 
 export const owners = ({apiVersion, kind, metadata: {name, uid}}) => [

@@ -7,17 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// insist is the bug of argoproj/argo-rollouts#4073: what was read before somebody
-// else wrote goes over what they wrote. There it is written into the cache; here,
-// as often seen, a conflict is "solved" by taking over the resourceVersion and
-// nothing else.
+// insist has the bug of argoproj/argo-rollouts#4073: an object that was read before
+// another client's write overwrites that write. In the real case it is written into the
+// cache; here, as is often seen, a conflict is "solved" by copying the resourceVersion
+// and nothing else.
 func (r *reconciler) insist(ctx context.Context, a *Assignment) error {
 	err := r.Update(ctx, a)
 	if !apierrors.IsConflict(err) {
 		return err
 	}
 	var latest Assignment
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(a), &latest); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(a), &latest); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	a.ResourceVersion = latest.ResourceVersion

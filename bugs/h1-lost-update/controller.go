@@ -1,4 +1,5 @@
-// Package h1 is class H1: what somebody else wrote a moment ago is overwritten.
+// Package h1 has the bug of class H1: the controller overwrites what another client
+// wrote a moment ago.
 package h1
 
 import (
@@ -8,31 +9,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Pool string `json:"pool,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Assigned string `json:"assigned,omitempty"`
 }
 
-// Assignment takes something out of a pool and notes it on itself, where others
-// write too.
+// Assignment takes something out of a pool and records it in its own annotations, where
+// other clients write as well.
 type Assignment = object.Object[Spec, Status]
 
 const assigned = "bugs.koboshi.dev/assigned"
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 	// save writes the metadata of an Assignment.
 	save func(ctx context.Context, a *Assignment) error
 }
@@ -40,7 +39,7 @@ type reconciler struct {
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Assignment")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.save = r.insist
 	if repaired {
 		r.save = r.giveWay
@@ -48,33 +47,30 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("h1").For(&Assignment{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile notes what is assigned on the Assignment, then makes it known.
+// Reconcile records the assignment in the annotations, then publishes it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var a Assignment
-	if err := r.live.Get(ctx, req.NamespacedName, &a); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &a); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !a.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	if want := a.Spec.Pool + "-1"; a.Annotations[assigned] != want {
 		metav1.SetMetaDataAnnotation(&a.ObjectMeta, assigned, want)
 		return ctrl.Result{}, r.save(ctx, &a)
 	}
-	if err := r.publish(ctx, &a); err != nil {
+	if there, err := r.publish(ctx, &a); err != nil || !there || a.Status.Assigned == a.Annotations[assigned] {
 		return ctrl.Result{}, err
-	}
-	if a.Status.Assigned == a.Annotations[assigned] {
-		return ctrl.Result{}, nil
 	}
 	a.Status.Assigned = a.Annotations[assigned]
 	return ctrl.Result{}, r.Status().Update(ctx, &a)
 }
 
-func (r *reconciler) publish(ctx context.Context, a *Assignment) error {
+func (r *reconciler) publish(ctx context.Context, a *Assignment) (bool, error) {
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name + "-assigned"}}
-	return child.Ensure(ctx, r.Client, o, func() error {
+	return r.Ensure(ctx, a, o, func() {
 		o.Data = map[string]string{"assigned": a.Annotations[assigned]}
-		return controllerutil.SetControllerReference(a, o, r.Scheme())
+		r.Own(a, o)
 	})
 }

@@ -1,5 +1,5 @@
-// Package h2 is class H2: a conflict is taken for somebody else's problem, and
-// what was to be reported never is.
+// Package h2 has the bug of class H2: a conflict is ignored, and the status is never
+// reported.
 package h2
 
 import (
@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -18,23 +17,22 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	URL string `json:"url,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Artifact           string `json:"artifact,omitempty"`
 }
 
-// Source is something that is fetched and stored as an artifact.
+// Source is fetched and stored as an artifact.
 type Source = object.Object[Spec, Status]
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 	// report writes the status of a Source.
 	report func(ctx context.Context, s *Source) error
 }
@@ -42,35 +40,35 @@ type reconciler struct {
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Source")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.report = r.reportIfPossible
 	if repaired {
 		r.report = r.reportForSure
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("h2").
 		For(&Source{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{CreateFunc: onlyStrange})).
+		Owns(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{CreateFunc: onlyForeign})).
 		Complete(r)
 }
 
-// onlyStrange leaves out creations: the controller knows what it made.
-func onlyStrange(event.CreateEvent) bool { return false }
+// onlyForeign rejects creations: the controller knows what it created.
+func onlyForeign(event.CreateEvent) bool { return false }
 
 // Reconcile stores the artifact of a Source and reports it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var s Source
-	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !s.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	artifact := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-artifact"}}
-	err := child.Ensure(ctx, r.Client, artifact, func() error {
+	there, err := r.Ensure(ctx, &s, artifact, func() {
 		artifact.Data = map[string]string{"from": s.Spec.URL}
-		return controllerutil.SetControllerReference(&s, artifact, r.Scheme())
+		r.Own(&s, artifact)
 	})
-	if err != nil {
+	if err != nil || !there {
 		return ctrl.Result{}, err
 	}
 	want := Status{ObservedGeneration: s.Generation, Artifact: artifact.Name}

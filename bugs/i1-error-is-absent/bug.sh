@@ -1,6 +1,6 @@
-# The bug of red-hat-storage/ocs-operator#4056: that the source cannot be read, for
-# whatever reason, is the same as that it is gone. A moment in which the API server
-# does not answer costs the copy.
+# The bug of red-hat-storage/ocs-operator#4056: if the source cannot be read, for
+# whatever reason, it is treated as gone. A moment in which the API server does not
+# answer costs the copy.
 share() { # namespace, name, uid, source, phase
 	local value
 	if value=$(kubectl get configmap "$4" --namespace "$1" --output jsonpath='{.data.value}' 2>/dev/null); then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Class I1: an answer that did not come is taken for the answer "there is none".
+# Class I1: a missing answer is taken for the answer "there is none".
 #
-# A Share copies a ConfigMap, and when the ConfigMap goes, the copy goes. Needs bash
-# and kubectl, or what KUBECTL names; finds the cluster by KUBECONFIG.
+# A Share copies a ConfigMap; when the ConfigMap is deleted, so is the copy. It needs
+# bash, and kubectl or the program named by KUBECTL, and finds the cluster by KUBECONFIG.
 #
 #	controller.sh [--repaired]
 set -u -o pipefail
@@ -14,8 +14,8 @@ kubectl() { command ${KUBECTL:-kubectl} --cache-dir "$cache" "$@"; }
 
 if [ "${1-}" = --repaired ]; then . "$here/repaired.sh"; else . "$here/bug.sh"; fi
 
-# follow prints a line whenever something of a kind has changed, and when it cannot
-# be sure that nothing has. It ends with the script.
+# follow prints a line whenever an object of a kind has changed, and also when it may
+# have missed a change. It ends with the script.
 follow() {
 	while kill -0 $$ 2>/dev/null; do
 		kubectl get "$1" --all-namespaces --watch --output name 2>/dev/null
@@ -24,7 +24,7 @@ follow() {
 	done
 }
 
-# copy makes the copy as it has to be; what is so already is no change.
+# copy applies the copy. If it is unchanged, nothing is written.
 copy() { # namespace, share, uid, value
 	kubectl apply --server-side --force-conflicts --field-manager share --validate=false --filename - >/dev/null <<-END
 	{"apiVersion": "v1", "kind": "ConfigMap",
@@ -39,7 +39,7 @@ uncopy() { # namespace, share
 	kubectl delete configmap "$2-copy" --namespace "$1" --ignore-not-found --wait=false >/dev/null
 }
 
-report() { # namespace, share, phase it has, phase it is to have
+report() { # namespace, share, current phase, desired phase
 	[ "$3" = "$4" ] && return
 	kubectl patch shares "$2" --namespace "$1" --subresource status --type merge --patch "{\"status\": {\"phase\": \"$4\"}}" >/dev/null
 }
@@ -51,11 +51,11 @@ reconcile() {
 		case $phase in
 		"") ;;
 		/*) share "$namespace" "$name" "$uid" "$source" "${phase#/}" || return ;;
-		esac # what has a deletion timestamp is left to the garbage collector
+		esac # the garbage collector handles those with a deletion timestamp
 	done <<<"$shares"
 }
 
 { follow shares & follow configmaps & wait; } | while read -r _; do
-	while read -r -t 0.01 _; do :; done # all that has happened until now
+	while read -r -t 0.01 _; do :; done # everything that has happened so far
 	until reconcile; do sleep 0.1; done
 done

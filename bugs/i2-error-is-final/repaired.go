@@ -6,16 +6,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// retries returns an error, which is tried again with growing intervals.
+// retries returns the error, so that the reconcile is repeated at growing intervals.
 type retries struct{ *reconciler }
 
-// Reconcile makes the hosts.
+// Reconcile creates the hosts.
 func (r *retries) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	i, err := r.get(ctx, req)
 	if err != nil || i == nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.ensureHosts(ctx, i); err != nil {
+	if there, err := r.ensureHosts(ctx, i); err != nil || !there {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.report(ctx, i, "Completed")

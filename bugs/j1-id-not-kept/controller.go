@@ -1,5 +1,5 @@
-// Package j1 is class J1: something is made outside the cluster, and what it is
-// called is lost before it is written down.
+// Package j1 has the bug of class J1: the controller creates an external resource, and
+// loses its ID before it is stored.
 package j1
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Size int `json:"size,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	ID   string `json:"id,omitempty"`
 	Size int    `json:"size,omitempty"`
@@ -31,11 +31,11 @@ type Volume = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/j1"
 
-// provider makes volumes and deletes them.
+// provider creates and deletes volumes.
 type provider interface {
-	// volume is the one volume of v, made if there is none.
+	// volume returns the volume of v, and creates it if there is none.
 	volume(ctx context.Context, v *Volume) (cloud.Volume, error)
-	// release deletes all that there is of v.
+	// release deletes every volume of v.
 	release(ctx context.Context, v *Volume) error
 }
 
@@ -60,7 +60,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("j1").For(&Volume{}).Complete(r)
 }
 
-// Reconcile makes the volume of a Volume, or releases it when the Volume is to go.
+// Reconcile creates the volume of a Volume, or deletes it when the Volume is being
+// deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var v Volume
 	if err := r.live.Get(ctx, req.NamespacedName, &v); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/cloud"
 )
 
-// byName finds a volume by the name that it was given before there was an id: the
-// UID of the Volume. What the cloud has is asked of the cloud.
+// byName asks the cloud for a volume by its name, which is known before there is an ID:
+// the UID of the Volume.
 type byName struct{ *cloud.Client }
 
 func (c byName) volume(ctx context.Context, v *Volume) (cloud.Volume, error) {

@@ -9,9 +9,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// onceLeading is the bug of kyverno/kyverno#14984 (seen earlier as #5984): the
-// controllers are started when the lease is won, with the context of the process
-// and not with that of the leadership. When the lease is lost, that is logged.
+// onceLeading has the bug of kyverno/kyverno#14984 (seen earlier as #5984): when the
+// lease is acquired, the controllers are started with the context of the process, and not
+// with the context of the leadership. The loss of the lease is only logged.
 func onceLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	log := ctrl.LoggerFrom(ctx)
 	failed := make(chan error, 1)

@@ -1,5 +1,5 @@
-// Package k1 is class K1: two instances work at once, because one of them has lost
-// its lease and goes on.
+// Package k1 has the bug of class K1: two instances work at once, because one of them
+// has lost its lease and goes on working.
 package k1
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Rules string `json:"rules,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Rules string `json:"rules,omitempty"`
 }
 
-// Policy is some rules that are put where others enforce them.
+// Policy is a set of rules, published in a ConfigMap.
 type Policy = object.Object[Spec, Status]
 
-// Run runs the controller until ctx is done. With elect it works only while it
-// holds the lease, or so it should.
+// Run runs the controller until ctx is done. With elect, it should work only while it
+// holds the lease.
 func Run(ctx context.Context, cfg *rest.Config, repaired, elect bool) error {
 	object.Register[Spec, Status]("Policy")
 	work := func(ctx context.Context) error { return work(ctx, cfg) }
@@ -57,7 +57,7 @@ func work(ctx context.Context, cfg *rest.Config) error {
 		Scheme:         object.Scheme,
 		MapperProvider: object.Mapper,
 		Metrics:        server.Options{BindAddress: "0"},
-		Controller:     config.Controller{SkipNameValidation: new(true)}, // there is one for each time it leads
+		Controller:     config.Controller{SkipNameValidation: new(true)}, // each term has a controller of its own
 	})
 	if err != nil {
 		return fmt.Errorf("making a manager: %w", err)
@@ -84,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !p.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	rules := applycorev1.ConfigMap(p.Name+"-rules", p.Namespace).
 		WithData(map[string]string{"rules": p.Spec.Rules}).

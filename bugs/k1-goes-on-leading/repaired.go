@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// whileLeading gives the controllers the context of the leadership, waits until
-// they have stopped, and only then applies for the lease again.
+// whileLeading gives the controllers the context of the leadership, waits until they
+// have stopped, and only then tries to acquire the lease again.
 func whileLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	for ctx.Err() == nil {
 		if err := lead(ctx, lock, work); err != nil {
@@ -18,8 +18,8 @@ func whileLeading(ctx context.Context, lock resourcelock.Interface, work func(co
 	return nil
 }
 
-// lead waits for the lease, works while it is held, and returns when it is lost or
-// the process is to end.
+// lead waits for the lease, works while it is held, and returns when it is lost or when
+// the process should end.
 func lead(process context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(process)
 	defer cancel()

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// forLife is the bug of operator-framework/operator-sdk#2797 and #3462, and of
-// operators that use it (pravega/pravega-operator#579): the leader is who has made
-// the lock, until the lock goes with it: there when its Pod is deleted, here when the
-// process ends in order. One that was killed leaves it, as does a Pod on a node that
-// is down, and nobody asks whether the leader still lives.
+// forLife has the bug of operator-framework/operator-sdk#2797 and #3462, and of
+// operators that use it (pravega/pravega-operator#579): the process that created the
+// lock leads until the lock is deleted. In the real case that happens when its Pod is
+// deleted, here when the process exits normally. A killed process leaves the lock
+// behind, as does a Pod on a node that is down, and nothing checks whether the leader is
+// still alive.
 func (l *lock) forLife(ctx context.Context, work func(context.Context) error) error {
 	leases := l.leases.Leases(l.lease.Namespace)
 	err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -28,7 +29,7 @@ func (l *lock) forLife(ctx context.Context, work func(context.Context) error) er
 		return err == nil, err
 	})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was told to end, and has never led
+		return nil //nolint:nilerr // it was asked to end, and has never led
 	}
 	if err != nil {
 		return fmt.Errorf("becoming the leader: %w", err)

@@ -1,4 +1,5 @@
-// Package k2 is class K2: after the leader has gone, nobody leads.
+// Package k2 has the bug of class K2: after the leader was killed, no other instance can
+// lead.
 package k2
 
 import (
@@ -22,20 +23,20 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Notice is a text that is put up for others to read.
+// Notice is a text, published in a ConfigMap.
 type Notice = object.Object[Spec, Status]
 
-// lock is what a leader holds: a Lease, and the name of this process in it.
+// lock is a Lease, with the name of this process as its holder.
 type lock struct {
 	leases  coordinationv1.CoordinationV1Interface
 	lease   metav1.ObjectMeta
@@ -84,14 +85,14 @@ type reconciler struct {
 	live client.Reader
 }
 
-// Reconcile puts up a Notice and reports it.
+// Reconcile publishes a Notice and reports it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var n Notice
 	if err := r.live.Get(ctx, req.NamespacedName, &n); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !n.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	up := applycorev1.ConfigMap(n.Name+"-notice", n.Namespace).
 		WithData(map[string]string{"text": n.Spec.Text}).

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// The times of the lease: a fifth of what is usual.
+// The durations of the lease are a fifth of the usual ones.
 const (
 	leaseDuration = 3 * time.Second
 	renewDeadline = 2 * time.Second
@@ -18,8 +18,8 @@ const (
 
 var errLost = errors.New("the lease is lost")
 
-// whileItLives leads as long as it renews the lease. Who does not renew it, because
-// it was killed, say, is followed by another when the time is up.
+// whileItLives leads as long as it renews the lease. If the leader stops renewing it,
+// because it was killed, say, another process takes over when the lease expires.
 func (l *lock) whileItLives(process context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(process)
 	defer cancel()
@@ -45,5 +45,5 @@ func (l *lock) whileItLives(process context.Context, work func(context.Context) 
 	if process.Err() != nil {
 		return nil // perhaps it never led
 	}
-	return errors.Join(<-stopped, errLost) // the process ends, and a new one applies
+	return errors.Join(<-stopped, errLost) // the process ends, and a new one tries to lead
 }

@@ -1,4 +1,4 @@
-// Package l1 is class L1: a write whose answer does not come is taken for one that
+// Package l1 has the bug of class L1: a write without an answer is treated as one that
 // did not happen.
 package l1
 
@@ -16,24 +16,23 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Domain string `json:"domain,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Domain   string `json:"domain,omitempty"`
 	Revision int    `json:"revision,omitempty"`
 	Request  string `json:"request,omitempty"`
 }
 
-// Certificate is issued by way of a request, one for each revision.
+// Certificate is issued through a request, one for each revision.
 type Certificate = object.Object[Spec, Status]
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 	// request creates the request of the next revision.
 	request func(ctx context.Context, c *Certificate) error
 }
@@ -41,7 +40,7 @@ type reconciler struct {
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Certificate")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.request = r.nextThatWorks
 	if repaired {
 		r.request = r.next
@@ -49,14 +48,14 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("l1").For(&Certificate{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile asks for a certificate, and issues it when there is exactly one request.
+// Reconcile requests a certificate, and issues it when there is exactly one request.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var c Certificate
-	if err := r.live.Get(ctx, req.NamespacedName, &c); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &c); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !c.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector has the rest
+		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	if c.Status.Domain == c.Spec.Domain {
 		return ctrl.Result{}, r.keep(ctx, &c)
@@ -75,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// requests are those for the domain that is wanted.
+// requests returns the requests for the desired domain.
 func (r *reconciler) requests(ctx context.Context, c *Certificate) ([]corev1.ConfigMap, error) {
 	var all corev1.ConfigMapList
 	if err := r.List(ctx, &all, client.InNamespace(c.Namespace)); err != nil {
@@ -83,7 +82,7 @@ func (r *reconciler) requests(ctx context.Context, c *Certificate) ([]corev1.Con
 	}
 	var pending []corev1.ConfigMap
 	for _, o := range all.Items {
-		if child.OwnedBy(c.UID)(&o) && o.Data["domain"] == c.Spec.Domain && o.DeletionTimestamp.IsZero() {
+		if child.OwnedBy(c)(&o) && o.Data["domain"] == c.Spec.Domain && o.DeletionTimestamp.IsZero() {
 			pending = append(pending, o)
 		}
 	}
@@ -99,17 +98,17 @@ func (r *reconciler) issue(ctx context.Context, c *Certificate, request *corev1.
 	return r.Status().Update(ctx, c)
 }
 
-// keep keeps the request of the certificate that was issued, and no older ones.
+// keep maintains the request of the issued certificate, and deletes the previous one.
 func (r *reconciler) keep(ctx context.Context, c *Certificate) error {
 	current := newRequest(c, c.Status.Revision)
-	err := child.Ensure(ctx, r.Client, current, func() error {
+	_, err := r.Ensure(ctx, c, current, func() {
 		current.Data = newRequest(c, c.Status.Revision).Data
-		return controllerutil.SetControllerReference(c, current, r.Scheme())
+		r.Own(c, current)
 	})
 	if err != nil || c.Status.Revision == 1 {
 		return err
 	}
-	_, err = child.Remove(ctx, r.Client, r.live, newRequest(c, c.Status.Revision-1), child.OwnedBy(c.UID))
+	_, err = r.Remove(ctx, newRequest(c, c.Status.Revision-1), child.OwnedBy(c))
 	return err
 }
 

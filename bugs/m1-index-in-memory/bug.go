@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is the bug of zakkg3/ClusterSecret#48: where there are copies is written
-// down when they are made, in a variable. After a restart they are all there
-// already, none is made, and none will be deleted.
+// memory has the bug of zakkg3/ClusterSecret#48: the namespaces of the copies are kept
+// in a variable, which is filled when copies are created. After a restart all copies
+// exist already, so none is created, and none will be deleted.
 type memory struct {
 	mu     sync.Mutex
 	copies map[types.UID][]string

@@ -1,5 +1,5 @@
-// Package m1 is class M1: what the controller remembers and what is there are not
-// the same.
+// Package m1 has the bug of class M1: the controller's memory does not match the objects
+// that exist.
 package m1
 
 import (
@@ -16,50 +16,50 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// Spec is what a person wants.
+// Spec is the desired state.
 type Spec struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	Value      string   `json:"value,omitempty"`
 }
 
-// Status is what there is.
+// Status is the observed state.
 type Status struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// SharedSecret is a Secret in some namespaces.
+// SharedSecret is a Secret that is copied to several namespaces.
 type SharedSecret = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/m1"
 
 // index knows in which namespaces there are copies.
 type index interface {
-	// created is told of each copy that was made.
+	// created records a copy that is created.
 	created(s *SharedSecret, namespace string)
-	// where are the namespaces with copies.
+	// where returns the namespaces with copies.
 	where(ctx context.Context, s *SharedSecret) ([]string, error)
 }
 
 type reconciler struct {
-	client.Client
-	live client.Reader
+	child.Keeper
 	index
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("SharedSecret")
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), index: &memory{}}
+	r := &reconciler{Keeper: child.NewKeeper(mgr), index: &memory{}}
 	if repaired {
 		r.index = cluster{mgr.GetAPIReader()}
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("m1").For(&SharedSecret{}).Watches(&corev1.Secret{}, child.ToOwner()).Complete(r)
 }
 
-// Reconcile makes the copies of a SharedSecret, or deletes them when it is to go.
+// Reconcile creates the copies of a SharedSecret, or deletes them when it is being
+// deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var s SharedSecret
-	if err := r.live.Get(ctx, req.NamespacedName, &s); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, &s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !s.DeletionTimestamp.IsZero() {
@@ -68,32 +68,33 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if controllerutil.AddFinalizer(&s, finalizer) {
 		return ctrl.Result{}, r.Update(ctx, &s)
 	}
+	complete := true
 	for _, namespace := range s.Spec.Namespaces {
-		if err := r.ensureCopy(ctx, &s, namespace); err != nil {
+		there, err := r.ensureCopy(ctx, &s, namespace)
+		if err != nil {
 			return ctrl.Result{}, err
 		}
+		complete = complete && there
 	}
-	if slices.Equal(s.Status.Namespaces, s.Spec.Namespaces) {
+	if !complete || slices.Equal(s.Status.Namespaces, s.Spec.Namespaces) {
 		return ctrl.Result{}, nil
 	}
 	s.Status.Namespaces = s.Spec.Namespaces
 	return ctrl.Result{}, r.Status().Update(ctx, &s)
 }
 
-func (r *reconciler) ensureCopy(ctx context.Context, s *SharedSecret, namespace string) error {
+func (r *reconciler) ensureCopy(ctx context.Context, s *SharedSecret, namespace string) (bool, error) {
 	o := secret(s, namespace)
-	err := child.Ensure(ctx, r.Client, o, func() error {
+	return r.Ensure(ctx, s, o, func() {
 		if o.ResourceVersion == "" {
 			r.created(s, namespace)
 		}
 		o.Data = map[string][]byte{"value": []byte(s.Spec.Value)}
 		child.Mark(o, s)
-		return nil
 	})
-	return err
 }
 
-// finish deletes all copies and takes the finalizer off.
+// finish deletes all copies and removes the finalizer.
 func (r *reconciler) finish(ctx context.Context, s *SharedSecret) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(s, finalizer) {
 		return ctrl.Result{}, nil
@@ -104,14 +105,14 @@ func (r *reconciler) finish(ctx context.Context, s *SharedSecret) (ctrl.Result, 
 	}
 	all := true
 	for _, namespace := range namespaces {
-		gone, err := child.Remove(ctx, r.Client, r.live, secret(s, namespace), child.MarkedBy(s))
+		gone, err := r.Remove(ctx, secret(s, namespace), child.MarkedBy(s))
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		all = all && gone
 	}
 	if !all {
-		return ctrl.Result{RequeueAfter: child.Again}, nil
+		return ctrl.Result{}, nil // the deletion is an event
 	}
 	controllerutil.RemoveFinalizer(s, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, s))

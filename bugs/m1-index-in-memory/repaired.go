@@ -9,7 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// cluster looks where there are copies, by their labels.
+// cluster finds the copies by their labels.
 type cluster struct{ client.Reader }
 
 func (c cluster) created(*SharedSecret, string) {}

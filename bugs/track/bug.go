@@ -10,53 +10,60 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bug is a bug.yaml.
+// bug is a bug.yaml, or the clean.yaml of a controller that has no bug.
 type bug struct {
 	ID    string   `json:"id"`
 	Class string   `json:"class"`
 	Title string   `json:"title"`
 	Real  []string `json:"real"`
-	// Finds are the kinds of faults that may find it; none means that it needs no
-	// fault. Verdicts are those that are right about it.
+	// Finds lists the kinds of faults that may find the bug, and is empty if no fault
+	// is needed. Verdicts lists the right verdicts.
 	Finds    []string `json:"finds"`
 	Verdicts []string `json:"verdicts"`
-	// Args are more arguments of koboshi check.
+	// Args are additional arguments of koboshi check.
 	Args []string `json:"args"`
-	// Command and Repaired are how it and its twin are started, in the folder, if
-	// they are not part of the program bugs.
+	// Command and Repaired start the controller and its twin, in the folder, if they
+	// are not part of the program bugs.
 	Command  []string `json:"command"`
 	Repaired []string `json:"repaired"`
 
-	dir string
+	dir   string
+	clean bool // the controller has no bug, and is its own twin
 }
 
-// name is the folder's, without the id.
+// name returns the name of the folder, without the ID.
 func (b *bug) name() string {
 	_, name, _ := strings.Cut(filepath.Base(b.dir), "-")
 	return name
 }
 
-// load reads all bug.yaml below root, in the order of their ids, and keeps those
-// that are asked for.
+// load reads every bug.yaml and clean.yaml below root, in the order of their IDs, and
+// returns the selected ones.
 func load(root string, only []string, shard string) ([]*bug, error) {
-	files, err := filepath.Glob(filepath.Join(root, "*", "bug.yaml"))
-	if err != nil {
-		return nil, err
-	}
 	var all []*bug
-	for _, file := range files {
-		b, err := read(file)
+	for _, name := range []string{"bug.yaml", cleanFile} {
+		files, err := filepath.Glob(filepath.Join(root, "*", name))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, b)
+		for _, file := range files {
+			b, err := read(file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, b)
+		}
 	}
 	slices.SortFunc(all, func(a, b *bug) int { return strings.Compare(a.ID, b.ID) })
-	if all, err = chosen(all, only); err != nil {
+	all, err := chosen(all, only)
+	if err != nil {
 		return nil, err
 	}
 	return part(all, shard)
 }
+
+// cleanFile describes a controller that has no bug.
+const cleanFile = "clean.yaml"
 
 func read(file string) (*bug, error) {
 	data, err := os.ReadFile(file)
@@ -67,21 +74,24 @@ func read(file string) (*bug, error) {
 	if err := yaml.UnmarshalStrict(data, b); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	b.clean = filepath.Base(file) == cleanFile
 	if b.dir, err = filepath.Abs(filepath.Dir(file)); err != nil {
 		return nil, err
 	}
 	switch {
 	case b.ID == "" || b.Class == "":
-		return nil, fmt.Errorf("%s: id and class have to be set", file)
+		return nil, fmt.Errorf("%s: id and class must be set", file)
 	case (len(b.Command) == 0) != (len(b.Repaired) == 0):
 		return nil, fmt.Errorf("%s: command and repaired go together", file)
-	case len(b.Verdicts) == 0:
-		return nil, fmt.Errorf("%s: verdicts names none that would be right", file)
+	case b.clean && len(b.Finds)+len(b.Verdicts)+len(b.Command) > 0:
+		return nil, fmt.Errorf("%s: finds, verdicts and command belong into bug.yaml", file)
+	case !b.clean && len(b.Verdicts) == 0:
+		return nil, fmt.Errorf("%s: verdicts lists no verdict that would be right", file)
 	}
 	return b, nil
 }
 
-// chosen keeps the bugs that are named.
+// chosen returns the named bugs, or all if none is named.
 func chosen(all []*bug, only []string) ([]*bug, error) {
 	if len(only) == 0 {
 		return all, nil
@@ -97,7 +107,7 @@ func chosen(all []*bug, only []string) ([]*bug, error) {
 	return some, nil
 }
 
-// part keeps every n-th bug.
+// part returns every n-th bug.
 func part(all []*bug, shard string) ([]*bug, error) {
 	if shard == "" {
 		return all, nil

@@ -35,7 +35,7 @@ type finding struct {
 	FoundAfterSeconds float64 `json:"foundAfterSeconds"`
 }
 
-// kind is the fault's, or empty if none was needed.
+// kind returns the kind of the fault, or an empty string if none was needed.
 func (f *finding) kind() string {
 	if f.Fault == nil {
 		return ""
@@ -43,14 +43,16 @@ func (f *finding) kind() string {
 	return f.Fault.Kind
 }
 
-// row is what came of a bug and its twin with one seed.
+// row is the result of a bug and its twin with one seed.
 type row struct {
 	Bug   string `json:"bug"`
 	Name  string `json:"name"`
 	Class string `json:"class"`
 	Seed  uint64 `json:"seed"`
 
-	// Found tells whether the verdict is one that the bug has, and not another's.
+	// Clean reports whether the controller has no bug, and is its own twin.
+	Clean bool `json:"clean,omitempty"`
+	// Found reports whether the verdict is one of those that are right about the bug.
 	Found      bool    `json:"found"`
 	Verdict    string  `json:"verdict,omitempty"`
 	Fault      string  `json:"fault,omitempty"`
@@ -66,22 +68,24 @@ type row struct {
 	TwinLeftOut      int     `json:"twinLeftOut"`
 	TwinBlamed       int     `json:"twinBlamed"`
 
-	// Wrong is why the row is a failure, Remarks are what is only worth to know.
+	// Wrong lists the reasons why the row is a failure. Remarks do not make it one.
 	Wrong   []string `json:"wrong,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
 }
 
 // row checks a bug and its twin.
 func (o *options) row(ctx context.Context, b *bug, seed uint64) row {
-	r := row{Bug: b.ID, Name: b.name(), Class: b.Class, Seed: seed}
-	o.checkBug(ctx, b, &r)
+	r := row{Bug: b.ID, Name: b.name(), Class: b.Class, Seed: seed, Clean: b.clean}
+	if !b.clean {
+		o.checkBug(ctx, b, &r)
+	}
 	if ctx.Err() == nil {
 		o.checkTwin(ctx, b, &r)
 	}
 	return r
 }
 
-// checkBug has the bug found, by the first finding.
+// checkBug runs faults until the first finding, which must be the bug.
 func (o *options) checkBug(ctx context.Context, b *bug, r *row) {
 	rep, err := o.check(ctx, b, r.Seed, false)
 	if err != nil {
@@ -98,17 +102,17 @@ func (o *options) checkBug(ctx context.Context, b *bug, r *row) {
 	r.Reproduced, r.Attempts = f.Reproduced, f.Attempts
 	r.Found = slices.Contains(b.Verdicts, f.Verdict)
 	if !r.Found {
-		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is none of %s: %s", f.Verdict, strings.Join(b.Verdicts, ", "), f.Sentence))
+		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is not one of %s: %s", f.Verdict, strings.Join(b.Verdicts, ", "), f.Sentence))
 	}
 	if f.Reproduced < f.Attempts {
 		r.Remarks = append(r.Remarks, fmt.Sprintf("reproduced %d of %d", f.Reproduced, f.Attempts))
 	}
 	if len(b.Finds) > 0 && !slices.Contains(b.Finds, f.kind()) {
-		r.other(o.strict, fmt.Sprintf("found by %q and not by %s: %s", f.kind(), strings.Join(b.Finds, ", "), f.Sentence))
+		r.other(o.strict, fmt.Sprintf("found by %q instead of %s: %s", f.kind(), strings.Join(b.Finds, ", "), f.Sentence))
 	}
 }
 
-// other notes that a bug was found by another fault than was thought.
+// other records that a bug was found by an unexpected fault.
 func (r *row) other(strict bool, text string) {
 	if strict {
 		r.Wrong = append(r.Wrong, text)
@@ -117,7 +121,7 @@ func (r *row) other(strict bool, text string) {
 	}
 }
 
-// checkTwin runs the whole plan on the twin, which has to be clean.
+// checkTwin runs the whole plan on the twin, which must be clean.
 func (o *options) checkTwin(ctx context.Context, b *bug, r *row) {
 	rep, err := o.check(ctx, b, r.Seed, true)
 	if err != nil {
@@ -134,7 +138,7 @@ func (o *options) checkTwin(ctx context.Context, b *bug, r *row) {
 	}
 }
 
-// check runs koboshi check once. That it has findings is no error.
+// check runs koboshi check once. Findings are not an error.
 func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool) (*report, error) {
 	folder, err := os.MkdirTemp("", "track-"+b.ID+"-")
 	if err != nil {
@@ -145,7 +149,7 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 
 	cmd := exec.CommandContext(ctx, o.koboshi, o.arguments(b, seed, repaired, folder)...)
 	cmd.Dir = b.dir
-	if os.Getenv("KUBECTL") == "" { // of those that are shell scripts
+	if os.Getenv("KUBECTL") == "" { // for controllers that are shell scripts
 		cmd.Env = append(os.Environ(), "KUBECTL="+o.koboshi+" kubectl")
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -161,7 +165,7 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%w; koboshi said: %s", err, tail(out.String()))
+		return nil, fmt.Errorf("%w; output of koboshi: %s", err, tail(out.String()))
 	}
 	rep := &report{}
 	if err := json.Unmarshal(data, rep); err != nil {
@@ -170,8 +174,8 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 	return rep, nil
 }
 
-// arguments are those of koboshi. Findings go into the temporary folder, so that
-// no earlier one is tried first.
+// arguments returns the arguments of koboshi. Findings go into the temporary folder, so
+// that no earlier one is tried first.
 func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) []string {
 	args := []string{
 		"check",
@@ -195,7 +199,7 @@ func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) [
 	return append(append(args, "--"), o.command(b, repaired)...)
 }
 
-// command is how the controller or its twin is started.
+// command returns the command that starts the controller or its twin.
 func (o *options) command(b *bug, repaired bool) []string {
 	switch {
 	case repaired && len(b.Repaired) > 0:
@@ -208,7 +212,7 @@ func (o *options) command(b *bug, repaired bool) []string {
 	return []string{o.bugs, b.ID}
 }
 
-// build builds the program with the controllers, once.
+// build builds the program with the controllers.
 func build(ctx context.Context, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", to, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -218,7 +222,7 @@ func build(ctx context.Context, to string) error {
 	return nil
 }
 
-// tail is the last part of what a program said.
+// tail returns the last part of a program's output.
 func tail(text string) string {
 	const most = 2000
 	text = strings.TrimSpace(text)

@@ -1,6 +1,6 @@
-// Command track runs the track record: koboshi check on every bug of this module,
-// which has to find it, and on its repaired twin, of which it must not say anything.
-// It is run in the module's folder; make bugs does so.
+// Command track runs the track record: koboshi check on every bug of this module, which
+// it must find, and on the repaired twin, which it must not blame. It must be run in the
+// folder of the module, as make bugs does.
 //
 //	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-jobs 4] [-budget 2m] [-o json=FILE]
 package main
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// options are what a person can say.
+// options are the flags of the program.
 type options struct {
 	koboshi string
 	bugs    string // the program with the controllers
@@ -52,22 +52,22 @@ func parse(args []string) (options, error) {
 	var seeds, only string
 	fs := flag.NewFlagSet("track", flag.ContinueOnError)
 	fs.StringVar(&o.koboshi, "koboshi", "../bin/koboshi", "the koboshi `program`")
-	fs.StringVar(&o.bugs, "bugs", "", "the `program` with the controllers (default: it is built into ../bin/bugs)")
-	fs.StringVar(&seeds, "seeds", "1", "`seeds`, with commas; all is run with each")
-	fs.StringVar(&only, "only", "", "run these `bugs` only, such as a1,b2")
-	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, beginning with the i-th, as `i/n`")
-	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "how many bugs are checked at once, each with two planes")
-	fs.DurationVar(&o.budget, "budget", 0, "how long faults may be run at each twin (default: until all are done)")
-	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results there too")
-	fs.BoolVar(&o.strict, "strict", false, "fail also if a bug is found by a fault of another kind than bug.yaml says")
-	fs.BoolVar(&o.verbose, "v", false, "show what koboshi says")
+	fs.StringVar(&o.bugs, "bugs", "", "the `program` with the controllers (default: ../bin/bugs, which is built first)")
+	fs.StringVar(&seeds, "seeds", "1", "comma-separated `seeds`; everything is run once with each")
+	fs.StringVar(&only, "only", "", "run only these `bugs`, such as a1,b2")
+	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, starting with the i-th, as `i/n`")
+	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "number of bugs that are checked at once, each with two planes")
+	fs.DurationVar(&o.budget, "budget", 0, "time for the faults of each twin (default: until all are done)")
+	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results to a file as well")
+	fs.BoolVar(&o.strict, "strict", false, "also fail if a bug is found by a kind of fault that bug.yaml does not list")
+	fs.BoolVar(&o.verbose, "v", false, "show the output of koboshi")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
 	for _, s := range strings.Split(seeds, ",") {
 		seed, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 		if err != nil {
-			return o, fmt.Errorf("-seeds: %q is no whole number", s)
+			return o, fmt.Errorf("-seeds: %q is not a whole number", s)
 		}
 		o.seeds = append(o.seeds, seed)
 	}
@@ -75,7 +75,7 @@ func parse(args []string) (options, error) {
 		o.only = strings.Split(only, ",")
 	}
 	if o.jobs < 1 {
-		return o, fmt.Errorf("-jobs is %d; it has to be at least 1", o.jobs)
+		return o, fmt.Errorf("-jobs is %d; it must be at least 1", o.jobs)
 	}
 	if o.output != "" && !strings.HasPrefix(o.output, "json=") {
 		return o, fmt.Errorf("-o %s: write json=FILE", o.output)
@@ -113,7 +113,7 @@ func run(ctx context.Context, args []string) error {
 	return table.footer(rows)
 }
 
-// rows are what comes of the bugs, some checked at once, in their order.
+// rows returns the results of the bugs, in their order. Several are checked at once.
 func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[row] {
 	results := make([]chan row, len(bugs))
 	for i := range results {
@@ -129,7 +129,7 @@ func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[r
 		})
 	}
 	return func(yield func(row) bool) {
-		defer jobs.Wait() // none of their processes is left
+		defer jobs.Wait() // so that none of their processes is left
 		for _, result := range results {
 			if r := <-result; ctx.Err() != nil || !yield(r) {
 				return
@@ -138,7 +138,7 @@ func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[r
 	}
 }
 
-// programs makes the paths absolute, and builds the controllers.
+// programs builds the controllers, and makes the paths of the programs absolute.
 func (o *options) programs(ctx context.Context) error {
 	if o.bugs == "" {
 		o.bugs = "../bin/bugs"
@@ -159,7 +159,7 @@ func (o *options) programs(ctx context.Context) error {
 	return nil
 }
 
-// write writes the results for other programs.
+// write writes the results to the file named by -o.
 func (o *options) write(rows []row) error {
 	file, ok := strings.CutPrefix(o.output, "json=")
 	if !ok {

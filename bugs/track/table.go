@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// table prints the results, 80 columns wide, as they come.
+// table prints the results as they arrive, at most 80 columns wide.
 type table struct{ out io.Writer }
 
 func newTable(out io.Writer) *table { return &table{out} }
@@ -20,6 +20,9 @@ func (t *table) header(seed uint64) {
 
 func (t *table) row(r row) {
 	verdict, runs, seconds, reproduced := "missed", "-", "-", "-"
+	if r.Clean {
+		verdict = "(no bug)"
+	}
 	if r.Verdict != "" {
 		verdict, runs = r.Verdict, fmt.Sprint(r.Runs)
 		seconds, reproduced = fmt.Sprintf("%.1f", r.Seconds), fmt.Sprintf("%d/%d", r.Reproduced, r.Attempts)
@@ -33,7 +36,7 @@ func (t *table) row(r row) {
 	}
 }
 
-// twin says how the twin did.
+// twin summarises the result of the twin.
 func (r *row) twin() string {
 	switch {
 	case r.TwinBlamed > 0:
@@ -44,10 +47,13 @@ func (r *row) twin() string {
 	return fmt.Sprintf("%d clean", r.TwinRuns)
 }
 
-// footer sums up. That anything is wrong is an error.
+// footer prints the totals. It returns an error if anything is wrong.
 func (t *table) footer(rows []row) error {
-	found, clean, runs, wrong := 0, 0, 0, 0
+	bugs, found, clean, runs, wrong := 0, 0, 0, 0, 0
 	for _, r := range rows {
+		if !r.Clean {
+			bugs++
+		}
 		if r.Found {
 			found++
 		}
@@ -59,9 +65,9 @@ func (t *table) footer(rows []row) error {
 		}
 		runs += r.TwinRuns
 	}
-	fmt.Fprintf(t.out, "\n%d of %d bugs found; %d of %d twins clean, in %d runs\n", found, len(rows), clean, len(rows), runs)
+	fmt.Fprintf(t.out, "\n%d of %d bugs found; %d of %d correct controllers clean, in %d runs\n", found, bugs, clean, len(rows), runs)
 	if wrong > 0 {
-		return fmt.Errorf("%d of %d are not as they should be; run one again with -only ID -v", wrong, len(rows))
+		return fmt.Errorf("%d of %d rows are wrong; run one again with -only ID -v", wrong, len(rows))
 	}
 	if len(rows) == 0 {
 		return errors.New("no bug was checked")

@@ -14,15 +14,15 @@ func TestEveryBugIsReadAndNamesRealCasesAndVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range bugs {
 		if seen[b.ID] {
-			t.Errorf("two bugs have the id %s", b.ID)
+			t.Errorf("two bugs have the ID %s", b.ID)
 		}
 		seen[b.ID] = true
-		if len(b.Real) == 0 || b.Title == "" {
+		if b.Title == "" || len(b.Real) == 0 && !b.clean {
 			t.Errorf("%s names no real case or has no title", b.dir)
 		}
 		for _, v := range b.Verdicts {
 			if v != strings.ToUpper(v) {
-				t.Errorf("%s: %q is no verdict", b.ID, v)
+				t.Errorf("%s: %q is not a verdict", b.ID, v)
 			}
 		}
 		if len(b.name()) > 22 {
@@ -65,9 +65,20 @@ func TestABugThatIsMissedOrATwinThatIsBlamedIsAnError(t *testing.T) {
 		t.Error("it was accepted")
 	}
 	out.Reset()
-	other := row{Verdict: "HOT LOOP", TwinRuns: 3, Wrong: []string{"HOT LOOP is none of LEAK"}}
+	other := row{Verdict: "HOT LOOP", TwinRuns: 3, Wrong: []string{"HOT LOOP is not one of LEAK"}}
 	if newTable(&out).footer([]row{good, other}) == nil || !strings.Contains(out.String(), "1 of 2 bugs found") {
 		t.Errorf("another bug's verdict counts as found: %q", out.String())
+	}
+}
+
+func TestACorrectControllerCountsAsCleanAndNotAsABug(t *testing.T) {
+	var out strings.Builder
+	rows := []row{{Found: true, Verdict: "LEAK", TwinRuns: 3}, {Clean: true, TwinRuns: 4}}
+	if err := newTable(&out).footer(rows); err != nil {
+		t.Error(err)
+	}
+	if want := "1 of 1 bugs found; 2 of 2 correct controllers clean, in 7 runs"; !strings.Contains(out.String(), want) {
+		t.Errorf("the footer is %q, want %q", out.String(), want)
 	}
 }
 

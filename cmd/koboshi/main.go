@@ -1,6 +1,6 @@
-// Command koboshi runs real Kubernetes in one process, to write, run and prove
-// custom controllers. Called by the name kubectl, etcd or kube-apiserver it is
-// that program, as controller-runtime's envtest uses it.
+// Command koboshi runs real Kubernetes in one process, to run and prove custom
+// controllers. Under the name kubectl, etcd or kube-apiserver it is that program,
+// as controller-runtime's envtest uses it.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	if kubelet.Called() {
 		os.Exit(kubelet.Main())
 	}
-	// kubectl has its own ways with signals.
+	// kubectl handles signals in its own way.
 	if filepath.Base(os.Args[0]) == "kubectl" {
 		os.Exit(cli.Kubectl(os.Args[1:]))
 	}
@@ -36,13 +36,13 @@ func main() {
 		stderr = os.Stderr
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals()...)
-	// After the first signal the default handling returns, so a second one kills.
+	// The first signal restores the default handling, so that a second one kills.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
 }
 
-// server is what package shim has left to do: a host, an answer, or a server in
-// a process of its own.
+// server does what package shim leaves to it: it runs a host, prints an answer, or
+// runs a server in a process of its own.
 func server(name string, args []string) int {
 	switch {
 	case os.Getenv(shim.HostVariable) != "":
@@ -53,8 +53,8 @@ func server(name string, args []string) int {
 	return envtest.Run(name, args)
 }
 
-// signals lists what ends the program in order. A closed terminal does too,
-// unless nohup said otherwise.
+// signals lists the signals that end the program in order. They include that of a
+// closed terminal, unless nohup ignores it.
 func signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

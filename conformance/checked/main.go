@@ -1,13 +1,13 @@
-// Command checked is the controller that the tests of koboshi check knock over.
-// It keeps two children for each Widget, and reports in its status:
+// Command checked is the controller that the tests of koboshi check run.
+// It keeps two children for each Widget, and reports their size in its status:
 //
 //	Widget demo ──▶ ConfigMap demo-first, ConfigMap demo-second ──▶ status.size
 //
-// The environment says what is wrong with it:
+// The environment selects its bug:
 //
 //	BUG=first-exists   the first child stands for both
-//	BUG=no-owner       the children belong to nobody
-//	BUG=flip           each time it writes the first child otherwise
+//	BUG=no-owner       the children have no owner
+//	BUG=flip           it writes the first child differently each time
 //	BUG=count          it counts in the status, twice a second, for ever
 //	BUG=panic          it panics at an internal error of the API server
 //	BUG=exit           it ends at once
@@ -41,7 +41,7 @@ var (
 )
 
 func main() {
-	// It works until it is killed, or cannot.
+	// It works until it is killed or fails.
 	fmt.Fprintln(os.Stderr, "checked:", run(context.Background()))
 	os.Exit(1)
 }
@@ -73,7 +73,7 @@ func run(ctx context.Context) error {
 		name, _ := c.queue.Get()
 		err := c.reconcile(ctx, name)
 		if c.bug == "panic" && apierrors.IsInternalError(err) {
-			panic("nobody thought of this")
+			panic("unexpected internal error")
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -90,11 +90,11 @@ type controller struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	bug      string
 	source   string
-	resource schema.GroupVersionResource // of the children
+	resource schema.GroupVersionResource // resource of the children
 	kind     string
 }
 
-// watch has Widgets reconciled when they or their children change.
+// watch reconciles Widgets when they or their children change.
 func (c *controller) watch(ctx context.Context) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(c.client, 0)
 	for _, resource := range []schema.GroupVersionResource{widgets, c.resource} {
@@ -123,7 +123,7 @@ func (c *controller) watch(ctx context.Context) error {
 	return nil
 }
 
-// reconcile reads what there is from the server, and not from a cache.
+// reconcile reads the current state from the server, not from a cache.
 func (c *controller) reconcile(ctx context.Context, name types.NamespacedName) error {
 	widget, err := c.client.Resource(widgets).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -148,7 +148,7 @@ func (c *controller) reconcile(ctx context.Context, name types.NamespacedName) e
 	return c.report(ctx, widget)
 }
 
-// content is what the children hold.
+// content returns the content of the children.
 func (c *controller) content(ctx context.Context, widget *unstructured.Unstructured) (map[string]any, error) {
 	if c.source == "" {
 		size, _, err := unstructured.NestedString(widget.Object, "spec", "size")
@@ -162,7 +162,7 @@ func (c *controller) content(ctx context.Context, widget *unstructured.Unstructu
 	return map[string]any{"token": token}, err
 }
 
-// ensure makes a child as it should be, and says whether it was.
+// ensure brings a child to its declared state, and reports whether it already was.
 func (c *controller) ensure(ctx context.Context, widget *unstructured.Unstructured, name string, content map[string]any) (bool, error) {
 	children := c.client.Resource(c.resource).Namespace(widget.GetNamespace())
 	child, err := children.Get(ctx, name, metav1.GetOptions{})
@@ -196,7 +196,7 @@ func (c *controller) child(widget *unstructured.Unstructured, name string, conte
 	return child
 }
 
-// report says in the status which size the children have.
+// report writes the size of the children into the status.
 func (c *controller) report(ctx context.Context, widget *unstructured.Unstructured) error {
 	size, _, _ := unstructured.NestedString(widget.Object, "spec", "size")
 	if was, _, _ := unstructured.NestedString(widget.Object, "status", "size"); was == size {
@@ -209,7 +209,7 @@ func (c *controller) report(ctx context.Context, widget *unstructured.Unstructur
 	return err
 }
 
-// count writes something new all the time, but slowly.
+// count writes a new status again and again, slowly.
 func (c *controller) count(ctx context.Context) {
 	n := 0
 	for range time.Tick(500 * time.Millisecond) {

@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/conformance/envtest/internal/verdict"
 )
 
-// sides in the order in which they run.
+// sides lists the sides in the order in which they run.
 var sides = [2]string{verdict.Stock: "stock", verdict.Koboshi: "koboshi"}
 
 // A comparison runs suites on both sides.
@@ -41,7 +41,7 @@ func (c comparison) all(ctx context.Context, suites []*suite.Suite) (*verdict.Re
 	return report, nil
 }
 
-// one runs a suite as often as asked, and again while a spec differs.
+// one runs a suite the requested number of times, and again while a spec differs.
 func (c comparison) one(ctx context.Context, s *suite.Suite) (*verdict.Suite, error) {
 	result := &verdict.Suite{Name: s.Name}
 	for round := 0; round < c.repeat || round < c.repeat+c.retries && len(result.Findings()) > 0; round++ {

@@ -1,11 +1,11 @@
-// Command envtest shows that Koboshi can stand in for stock etcd and
+// Command envtest shows that Koboshi can replace stock etcd and
 // kube-apiserver: it runs controller-runtime's own test suites with both and
-// prints, spec by spec, what differs.
+// prints the specs that differ.
 //
 //	go run . [-stock DIR] [-koboshi DIR] [-suites pkg/client,pkg/cache] [-repeat N] [-short]
 //
-// It must be run in its own folder: which release of controller-runtime is
-// tested is what go.mod there says. Without -stock, the stock programs are
+// Run it in its own folder, whose go.mod selects the release of
+// controller-runtime. Without -stock, the stock programs are
 // built from the modules that Koboshi itself is built from.
 package main
 
@@ -30,7 +30,7 @@ import (
 // root is the module that Koboshi and the stock programs are built from.
 const root = "../.."
 
-// errDifferent is told apart because the report has said it all by then.
+// errDifferent is handled separately, because the report has already been printed.
 var errDifferent = errors.New("koboshi differs from stock")
 
 type options struct {

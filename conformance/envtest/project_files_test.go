@@ -6,7 +6,8 @@ import (
 	"io/fs"
 )
 
-// sameFiles reports which of the files in want got has otherwise or not at all.
+// sameFiles returns an error that lists the files of want that differ or are missing
+// in got.
 func sameFiles(want, got fs.FS) error {
 	var errs []error
 	walked := fs.WalkDir(want, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -19,8 +19,8 @@ import (
 //	KOBOSHI          the binary to test (default: bin/koboshi)
 //	CONTRACT_ASSETS  the folder to test instead of Koboshi's, such as stock's
 //
-// toolsVersion is of setup-envtest, which has no release for every release of
-// controller-runtime.
+// toolsVersion is the version of setup-envtest, which is not released with every
+// release of controller-runtime.
 const toolsVersion = "v0.25.1"
 
 func koboshi(t *testing.T) string {
@@ -36,7 +36,7 @@ func koboshi(t *testing.T) string {
 	return binary
 }
 
-// koboshiOnly returns the binary for what only it can do.
+// koboshiOnly returns the binary, for tests of what only Koboshi can do.
 func koboshiOnly(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("CONTRACT_ASSETS"); dir != "" {
@@ -54,8 +54,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// A project is a copy of the one in testdata, which is laid out as kubebuilder
-// does it.
+// A project is a copy of the one in testdata, which has kubebuilder's layout.
 type project struct {
 	dir string
 	env []string
@@ -71,13 +70,15 @@ func newProject(t *testing.T, env ...string) project {
 		name, _, _ := strings.Cut(e, "=")
 		switch {
 		case strings.HasPrefix(name, "TEST_ASSET_"), strings.HasPrefix(name, "ENVTEST_"), strings.HasPrefix(name, "KOBOSHI"),
-			strings.HasPrefix(name, "MAKE"), // what a make that runs these tests wants of its own sub-makes
+			strings.HasPrefix(name, "MAKE"), // set by a make that runs these tests, for its own sub-makes
 			name == "KUBEBUILDER_ASSETS", name == "USE_EXISTING_CLUSTER", name == "MFLAGS":
 		default:
 			p.env = append(p.env, e)
 		}
 	}
-	p.env = append(p.env, "GOWORK=off")
+	// Built without cgo, like everything else that is not raced, so that nothing
+	// is compiled twice.
+	p.env = append(p.env, "GOWORK=off", "CGO_ENABLED=0")
 	p.env = append(p.env, env...)
 	return p
 }
@@ -99,7 +100,7 @@ func (p project) try(ctx context.Context, name string, args ...string) (string, 
 	return string(out), err
 }
 
-// ran is a package whose tests did run, and not from go test's cache.
+// ran matches a package whose tests really ran, rather than came from go test's cache.
 var ran = regexp.MustCompile(`(?m)^ok\s+example\.com/post/internal/(controller|webhook/v1)\s+[\d.]+s`)
 
 // wantBothSuites fails unless the project's two suites have just passed.
@@ -128,14 +129,14 @@ func TestAProjectPassesWithMakeTestAndTheVariable(t *testing.T) {
 	if !strings.Contains(output, fmt.Sprintf("KUBEBUILDER_ASSETS=%q", dir)) {
 		t.Errorf("setup-envtest led make to other programs than those in %s:\n%s", dir, output)
 	}
-	// setup-envtest makes its folder in any case.
+	// setup-envtest creates its folder in any case.
 	if fetched, err := os.ReadDir(filepath.Join(p.dir, "bin", "k8s")); len(fetched) > 0 || err != nil {
 		t.Errorf("setup-envtest has fetched programs of its own: %v, %v", fetched, err)
 	}
 }
 
-// offline makes Go and setup-envtest fail rather than ask the network for
-// anything that is not in the module cache.
+// offline returns variables with which Go and setup-envtest fail if something is not
+// in the module cache, instead of using the network.
 func offline() []string { return []string{"GOPROXY=off", "HTTPS_PROXY=http://127.0.0.1:1"} }
 
 func TestAProjectPassesWithoutAVariableOnceInstalled(t *testing.T) {
@@ -146,8 +147,8 @@ func TestAProjectPassesWithoutAVariableOnceInstalled(t *testing.T) {
 	t.Run("make test", func(t *testing.T) { testMakeFindsTheProgramsInBin(t, p) })
 }
 
-// That the project finds programs in its bin folder at all, whoever put them
-// there, is shown without koboshi envtest install.
+// Without koboshi envtest install, this shows that the project finds programs in its
+// bin folder, however they got there.
 func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 	p := newProject(t)
 	installed := filepath.Join(p.dir, "bin", "k8s", "1.37.0-"+runtime.GOOS+"-"+runtime.GOARCH)
@@ -164,8 +165,8 @@ func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 	t.Run("make test", func(t *testing.T) { testMakeFindsTheProgramsInBin(t, p) })
 }
 
-// testMakeFindsTheProgramsInBin is what users do who have never heard of a
-// variable. The generators are fetched before the network is shut off.
+// testMakeFindsTheProgramsInBin does what users do who set no variables. It fetches
+// the generators before it shuts off the network.
 func testMakeFindsTheProgramsInBin(t *testing.T, p project) {
 	p.run(t, "make", "controller-gen", "envtest", "ENVTEST_VERSION="+toolsVersion)
 	p.env = append(p.env, offline()...)

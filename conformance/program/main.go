@@ -1,6 +1,6 @@
-// Command program is what Pods of the conformance tests run: a server whose
-// health and answers can be changed while it runs. What a shell does as well,
-// the tests leave to a shell.
+// Command program is the server that runs in the Pods of the conformance tests. Its
+// health and answers can be changed while it runs. Where a shell is enough, the tests
+// use a shell.
 package main
 
 import (
@@ -53,8 +53,8 @@ func run() error {
 	return errors.Join(server.Shutdown(ctx), context.Cause(ctx))
 }
 
-// handler answers with what it was told and the Pod's name. POST to /healthz
-// or /readyz turns it over.
+// handler answers with the given text and the Pod's name. A POST to /healthz
+// or /readyz toggles that state.
 func handler(says string, ready bool) http.Handler {
 	mux := http.NewServeMux()
 	hostname, err := os.Hostname()

@@ -62,7 +62,7 @@ func TestEveryFileOfTheBookIsEmbedded(t *testing.T) {
 	}
 }
 
-// A MarkdownView holds 1 MiB of files; the demo serves the book from one.
+// The demo serves the book from one MarkdownView, which can hold 1 MiB of files.
 func TestBookFitsIntoOneResource(t *testing.T) {
 	const most = 700_000
 	total := int64(0)
@@ -111,7 +111,7 @@ func TestEveryYAMLBlockCanBeParsed(t *testing.T) {
 	}
 }
 
-// manifest is what tells an object from other YAML.
+// manifest holds the fields that distinguish an object from other YAML.
 type manifest struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`

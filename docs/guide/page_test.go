@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// page is what the tests know of a page. It is read with a few patterns and not
-// with a Markdown library: the book keeps to what they understand.
+// page is a parsed page. A few patterns parse it instead of a Markdown library; the
+// book uses only what they understand.
 type page struct {
 	path    string
 	anchors map[string]bool
@@ -25,7 +25,7 @@ type link struct {
 
 // block is a fenced block of code.
 type block struct {
-	line     int // of its first line of code
+	line     int // number of its first line of code
 	language string
 	text     string
 }
@@ -75,8 +75,8 @@ func (p *page) prose(number int, line string) {
 	}
 }
 
-// anchor is the ID that GitHub gives a heading with this text. The book has no
-// page with two headings of one text; the second would shadow the first here.
+// anchor returns the ID that GitHub gives a heading with this text. No page of the
+// book has two headings with the same text, which this could not distinguish.
 func (p *page) anchor(text string) string {
 	text = linkText.ReplaceAllString(text, "$1")
 	return strings.Map(func(r rune) rune {
@@ -101,7 +101,7 @@ func readPages(t *testing.T) map[string]page {
 	return pages
 }
 
-// files are all of the book, with their sizes.
+// files returns all files of the book with their sizes.
 func files(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}

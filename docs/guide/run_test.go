@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// onePage bounds the scripts of a page: a loop that waits for what never
-	// comes would hang.
+	// onePage bounds the scripts of a page, because a loop that waits in vain
+	// would hang.
 	onePage = 2 * time.Minute
-	// ending bounds the end of what a page started.
+	// ending bounds the end of the processes that a page started.
 	ending = 10 * time.Second
 )
 
@@ -49,7 +49,7 @@ func TestEveryShellBlockOfAPageRuns(t *testing.T) {
 func TestAPIServerTakesEveryManifest(t *testing.T) {
 	t.Parallel()
 	koboshi := built(t)
-	// Not objects of the API, but configuration of programs.
+	// Configuration of programs rather than objects of the API.
 	configuration := map[string]bool{"audit.k8s.io/v1": true, "check.koboshi.dev/v1": true}
 
 	definitions, err := filepath.Glob("../../operators/*/config/crd/bases/*.yaml")
@@ -102,7 +102,7 @@ func isManifest(t *testing.T, b block, configuration map[string]bool) bool {
 	})
 }
 
-// built is the program, which KOBOSHI can name.
+// built returns the path of the program, which KOBOSHI overrides.
 func built(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("KOBOSHI")
@@ -114,7 +114,7 @@ func built(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("what the book tells to type needs the program: %v; run make build", err)
+		t.Skipf("the commands of the book need the program: %v; run make build", err)
 	}
 	return path
 }
@@ -129,8 +129,8 @@ func scriptOf(p page) string {
 	return script.String()
 }
 
-// runScript runs a script in an empty folder and ends whatever it started. It
-// returns what the script and its commands wrote.
+// runScript runs a script in an empty folder and ends every process that it started.
+// It returns the output of the script and its commands.
 func runScript(t *testing.T, koboshi, script string) (out string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ func runScript(t *testing.T, koboshi, script string) (out string, err error) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// A file and not a pipe, which planes in the background would hold open.
+	// A file instead of a pipe, which planes in the background would hold open.
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +163,8 @@ func runScript(t *testing.T, koboshi, script string) (out string, err error) {
 	return string(tail(text, 10_000)), errors.Join(err, readErr)
 }
 
-// environment is that of a person who has the program on the PATH, and no
-// cluster.
+// environment returns the environment of a user who has the program on the PATH and
+// no cluster.
 func environment(bin, home string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -189,14 +189,14 @@ func endGroup(t *testing.T, group int) {
 		select {
 		case <-look.C:
 		case <-deadline:
-			t.Error("what the script started did not end when told to")
+			t.Error("a process of the script did not end on SIGTERM")
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 			return
 		}
 	}
 }
 
-// tail is the end of a text, from the beginning of a line.
+// tail returns the end of a text, from the beginning of a line.
 func tail(text []byte, most int) []byte {
 	if len(text) <= most {
 		return text

@@ -1,10 +1,10 @@
-// Command compile runs go build and shows how far it is: a cold build of
-// Kubernetes takes minutes, in which go build says nothing.
+// Command compile runs go build and shows its progress: a cold build of
+// Kubernetes takes minutes, during which go build prints nothing.
 //
 //	bin/compile NAME DIR ARGS...
 //
-// builds in DIR with the arguments of go build. On a terminal the progress is
-// one line that is rewritten; in a pipe it is a line now and then.
+// builds in DIR with the arguments of go build. On a terminal it rewrites one line
+// of progress; in a pipe it prints a line from time to time.
 package main
 
 import (
@@ -61,7 +61,7 @@ func compile(name, dir string, args []string) error {
 	return nil
 }
 
-// stale counts the packages that must be compiled; fetching modules is part of it.
+// stale counts the packages that must be compiled, and fetches modules if necessary.
 func stale(dir, pkg string) (int, error) {
 	d := newDisplay("modules", 0)
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", pkg)
@@ -84,7 +84,8 @@ func stale(dir, pkg string) (int, error) {
 	return len(strings.Fields(stdout.String())), nil
 }
 
-// follow counts what the go command reports and returns what is no report.
+// follow counts the packages that the go command reports, and returns all other
+// output.
 func follow(r io.Reader, d *display) string {
 	lines := make(chan string)
 	go func() {
@@ -115,7 +116,7 @@ func follow(r io.Reader, d *display) string {
 	}
 }
 
-// display is the progress as a person sees it.
+// display shows the progress to the user.
 type display struct {
 	name        string
 	done, total int

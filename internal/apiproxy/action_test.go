@@ -20,7 +20,7 @@ type deciderFunc func(*trace.Call) Action
 
 func (f deciderFunc) Decide(c *trace.Call) Action { return f(c) }
 
-// onWrite does something to the first write of a verb.
+// onWrite applies an action to the first write with a verb.
 func onWrite(verb string, a Action) Decider {
 	var done atomic.Bool
 	return deciderFunc(func(c *trace.Call) Action {

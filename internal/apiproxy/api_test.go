@@ -27,8 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// api is an API server for ConfigMaps: it has what the proxy is tested with, in
-// JSON and protobuf.
+// api is an API server for ConfigMaps, in JSON and protobuf, for testing the proxy.
 type api struct {
 	*httptest.Server
 
@@ -37,7 +36,7 @@ type api struct {
 	objects map[string]*corev1.ConfigMap
 	history []change
 	changed chan struct{}
-	// seen are the requests, and headers those of the last one.
+	// seen lists the requests; headers are the last one's.
 	seen    []string
 	headers http.Header
 	work    func([]byte)
@@ -72,7 +71,7 @@ func (a *api) requests() []string {
 	return slices.Clone(a.seen)
 }
 
-// put makes or changes an object from outside.
+// put creates or changes an object behind the proxy's back.
 func (a *api) put(name, value string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,7 +186,7 @@ func refused(err *apierrors.StatusError) (int, runtime.Object) {
 	return int(s.Code), &s
 }
 
-// watch sends the initial events if they are asked for, and then what changes.
+// watch sends the initial events if asked to, and then the changes.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	a.mu.Lock()
@@ -264,7 +263,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) 
 	_, _ = w.Write(raw)
 }
 
-// echo answers with the body that it got, and a trailer.
+// echo answers with the request's body and trailers.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Trailer", "X-Sum")
 	w.Header().Set("X-Path", r.RequestURI)
@@ -273,7 +272,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(http.TrailerPrefix+"X-Late", "yes")
 }
 
-// upgraded speaks a protocol of its own: it says everything back.
+// upgraded speaks a protocol of its own, which repeats every line.
 func upgraded(w http.ResponseWriter) {
 	conn, buffered, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -284,7 +283,8 @@ func upgraded(w http.ResponseWriter) {
 	_, _ = io.Copy(conn, buffered)
 }
 
-// through starts a proxy before a, and returns it with what leads through it.
+// through starts a proxy in front of a, and returns it with a client configuration for
+// it.
 func through(t testing.TB, a *api, change func(*Config)) (*Proxy, *rest.Config) {
 	t.Helper()
 	c := Config{Upstream: a.config(), Instance: "controller-1"}

@@ -18,9 +18,9 @@ import (
 )
 
 // BenchmarkGetAndUpdate drives the same gets and updates straight to a server
-// and through a recording proxy, by turns, and reports both. One operation is a
-// get and an update on each way. The server works for about as long as an API
-// server with its store in memory.
+// and through a recording proxy, in turns, and reports both. One operation is a get and
+// an update on each way. The server works for about as long as an API server with its
+// store in memory.
 func BenchmarkGetAndUpdate(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchmark(b, clients) })
@@ -36,8 +36,8 @@ func benchmark(b *testing.B, clients int) {
 	compare(b, a.config(), clients)
 }
 
-// BenchmarkPlane is the same with a real API server, where KOBOSHI names the
-// program that runs one.
+// BenchmarkPlane does the same with a real API server, run by the program that KOBOSHI
+// names.
 func BenchmarkPlane(b *testing.B) {
 	server := plane(b)
 	for _, clients := range []int{1, 8} {
@@ -77,7 +77,7 @@ func compare(b *testing.B, server *rest.Config, clients int) {
 	const turn = 50
 	for done := 0; done < b.N; done += turn {
 		for i := range ways {
-			w := ways[(i+done/turn)%2] // who is first has the warmer caches
+			w := ways[(i+done/turn)%2] // the first way has the warmer caches
 			w.drive(b, clients, min(turn, b.N-done))
 		}
 	}
@@ -91,7 +91,7 @@ func compare(b *testing.B, server *rest.Config, clients int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// way is one of the two.
+// way leads to the server, straight or through the proxy.
 type way struct {
 	config *rest.Config
 	client *kubernetes.Clientset

@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Hold keeps from now on all events and bookmarks of the watches that match, in
-// order, also of watches that begin later. When it returns, nothing that comes
-// after is on its way to the client. A second Hold adds to the first.
+// Hold queues, in order, all further events and bookmarks of matching watches,
+// including watches opened later. When it returns, no later event is on its way to the
+// client. A second Hold adds to the first.
 func (p *Proxy) Hold(match func(trace.Target) bool) {
 	var held []*stream
 	p.mu.Lock()
@@ -28,7 +28,7 @@ func (p *Proxy) Hold(match func(trace.Target) bool) {
 	p.changed.fire()
 }
 
-// Release lets all that is held go on, in order.
+// Release sends everything that is held, in order.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,10 +39,10 @@ func (p *Proxy) Release() {
 	p.changed.fire()
 }
 
-// Expire ends the watches that match with 410 Expired, as an API server may at
-// any time. What is held of them is lost, so that the client has to list again.
-// One that tries to go on where it was instead is told so again, once. To lose
-// states: Hold, wait, Expire, then Release.
+// Expire ends the matching watches with 410 Expired, as an API server may at any time.
+// Their held events are lost, so the client has to list again. A client that resumes
+// the watch instead gets the same answer once more. To lose states: Hold, wait, Expire,
+// then Release.
 func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,21 +54,20 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.changed.fire()
 }
 
-// Past answers each list with resourceVersion=0 of the resources that match from
-// what list returns: objects of the type in any namespace, and the resource
-// version at which they were so. Who lists so has asked for any state, and a
-// watch that goes on from there gets what the server has since then; Hold keeps
-// that away for a while. A nil resource ends it.
+// Past answers lists with resourceVersion=0 of the matching resources from an older
+// state: list returns the objects of the type in all namespaces, and their resource
+// version. Such a client has asked for any state. A watch that starts there gets the
+// server's events since then; Hold delays them. A nil resource turns it off.
 //
-// Lists as tables, in protobuf only, or by fields other than name and namespace
-// are answered by the server.
+// The server answers lists as tables, in protobuf only, or by fields other than name
+// and namespace.
 func (p *Proxy) Past(resource func(trace.Target) bool, list func(trace.Target) (items []json.RawMessage, resourceVersion string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.past, p.list = resource, list
 }
 
-// Activity tells what goes on now.
+// Activity returns the proxy's present activity.
 func (p *Proxy) Activity() Activity {
 	a := p.activity()
 	p.mu.Lock()
@@ -80,7 +79,7 @@ func (p *Proxy) Activity() Activity {
 	return a
 }
 
-// streamKey tells watches apart that see different objects.
+// streamKey is the same for watches that see the same objects.
 func streamKey(x *exchange) string {
 	return x.r.URL.Path + "?" + x.asked.query.Get("labelSelector") + "&" + x.asked.query.Get("fieldSelector")
 }
@@ -103,7 +102,7 @@ func (p *Proxy) close(s *stream) {
 	p.changed.fire()
 }
 
-// unmark forgets that a watch was ended, because its client lists.
+// unmark forgets that Expire has ended a watch, because its client lists.
 func (p *Proxy) unmark(x *exchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,8 +111,8 @@ func (p *Proxy) unmark(x *exchange) {
 	}
 }
 
-// resumesExpired reports whether the watch goes on from where Expire ended it,
-// without a list in between.
+// resumesExpired reports whether the watch continues where Expire ended it, without a
+// list in between.
 func (p *Proxy) resumesExpired(x *exchange) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,26 +12,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// EndpointConfig says what stands behind an Endpoint.
+// EndpointConfig configures an Endpoint.
 type EndpointConfig struct {
-	// Name is put into trace.Call.Endpoint.
+	// Name is written to trace.Call.Endpoint.
 	Name string
 	// Target is the server outside the cluster, http or https.
 	Target   *url.URL
 	Instance string
 	Log      *trace.Log
 	Decider  Decider
-	// With is the same controller's proxy to the API server. What keeps requests
-	// waiting at the one keeps them waiting at the other. nil is none.
+	// With is the same controller's proxy to the API server, or nil. Both share a gate:
+	// what delays requests at one delays them at the other.
 	With *Proxy
 }
 
-// Endpoint is a running proxy before a server outside the cluster. It is plain
-// HTTP on 127.0.0.1 and asks for no credentials: the server behind it does, and
-// what the client signed for it arrives as it was signed.
+// Endpoint is a running proxy in front of a server outside the cluster. It serves plain
+// HTTP on 127.0.0.1 and asks for no credentials: the server behind it does, and signed
+// requests arrive as they were signed.
 type Endpoint struct {
 	*front
 	target  *url.URL
@@ -42,12 +42,12 @@ type Endpoint struct {
 // StartEndpoint serves on a free port of 127.0.0.1 until Stop, or until ctx ends.
 func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
 	if c.Target == nil || c.Target.Host == "" || (c.Target.Scheme != "http" && c.Target.Scheme != "https") {
-		return nil, fmt.Errorf("endpoint %s: the target %v is no http or https URL", c.Name, c.Target)
+		return nil, fmt.Errorf("endpoint %s: the target %v is not an http or https URL", c.Name, c.Target)
 	}
 	if c.Name == "" {
 		return nil, errors.New("starting an endpoint: it has no name; set EndpointConfig.Name")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %s: %w", c.Name, err)
 	}
@@ -63,12 +63,12 @@ func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
 	return e, nil
 }
 
-// URL is where the endpoint listens.
+// URL returns the address of the endpoint.
 func (e *Endpoint) URL() *url.URL {
 	return &url.URL{Scheme: "http", Host: e.address, Path: e.target.Path}
 }
 
-// Activity tells what goes on now. An endpoint has no streams.
+// Activity returns the endpoint's present activity. It has no streams.
 func (e *Endpoint) Activity() Activity { return e.activity() }
 
 func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
@@ -96,28 +96,28 @@ func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
 	x.relay(resp)
 }
 
-// location keeps path and query as the client wrote them, byte for byte, because
-// they may be signed: Opaque is sent as it is.
+// location keeps path and query byte for byte, because they may be signed: Opaque is
+// sent unchanged.
 func (e *Endpoint) location(r *http.Request) *url.URL {
 	path := r.RequestURI
 	if !strings.HasPrefix(path, "/") {
-		path = r.URL.RequestURI() // it was written for a forward proxy
+		path = r.URL.RequestURI() // the client takes this for a forward proxy
 	}
 	path, query, has := strings.Cut(path, "?")
 	to := &url.URL{Scheme: e.target.Scheme, Host: e.target.Host, Opaque: path, RawQuery: query, ForceQuery: has && query == ""}
 	if strings.HasPrefix(path, "//") {
-		// Opaque would take this for a host.
+		// In Opaque this would be a host.
 		to.Opaque = ""
 		to.Path, to.RawPath = r.URL.Path, r.URL.RawPath
 	}
 	return to
 }
 
-// s3Codes are what S3 calls the faults.
+// s3Codes maps the status codes of faults to S3's error codes.
 var s3Codes = map[int32]string{409: "OperationAborted", 429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
 
-// endpointError is an error as the client of such a server can read it: XML for
-// one that signs as S3's clients do, otherwise nothing but the code.
+// endpointError encodes an error for the client: as XML for one that signs like an S3
+// client, otherwise without a body.
 func endpointError(r *http.Request, s *metav1.Status) (contentType string, body []byte) {
 	isS3 := strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") || r.URL.Query().Has("X-Amz-Signature")
 	if !isS3 || r.Method == http.MethodHead {

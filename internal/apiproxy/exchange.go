@@ -6,24 +6,25 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy/wire"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// An API server refuses bodies of more than 3 MiB; one that is longer than this
-// is not for an API server.
+// An API server refuses bodies of more than 3 MiB, so a longer body than this is not
+// for an API server.
 const maxRequestBody = 32 << 20
 
-// Of answers this much is kept for the trace: all that a write can be answered,
-// and of what is read no list that would fill the memory.
+// How much of an answer is kept for the trace: every answer to a write, but no list
+// that would fill the memory.
 const (
 	keptOfWrite = 4 << 20
 	keptOfRead  = 512 << 10
 )
 
-// exchange is one request on its way.
+// exchange is one request and its answer.
 type exchange struct {
 	*front
 	w       http.ResponseWriter
@@ -33,11 +34,11 @@ type exchange struct {
 	action  Action
 	body    []byte
 	began   time.Time
-	written bool // recorded
+	written bool // to the trace
 }
 
-// enter reads the body of a write, waits at the gate and asks what to do. It
-// reports false if the request has been dealt with.
+// enter reads the body of a write, waits at the gate and asks the Decider. It reports
+// whether the request is to be forwarded.
 func (x *exchange) enter() bool {
 	if x.asked.writes() && x.endpoint == "" && !x.readBody() {
 		return false
@@ -47,8 +48,7 @@ func (x *exchange) enter() bool {
 	}
 	x.action = x.decide(x.call)
 	if x.action.Before != nil {
-		// The client may be dead by then, if that is what Before is about, and
-		// what it does to the cluster is to be done wholly.
+		// Before may kill the client, and has to finish what it does to the cluster.
 		_ = x.action.Before(x.ctx)
 	}
 	switch {
@@ -87,8 +87,8 @@ func (x *exchange) readBody() bool {
 	return true
 }
 
-// outgoing is the request as it is forwarded. The headers are the client's own,
-// which nobody else needs any more.
+// outgoing returns the request to forward. It takes over the client's headers, which
+// are not needed any more.
 func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http.Request {
 	out := &http.Request{
 		Method:        x.r.Method,
@@ -116,8 +116,8 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 	return out.WithContext(ctx)
 }
 
-// forwardContext ends when the client goes away, except where the fault is that
-// the write takes place and the client does not live to see it.
+// forwardContext ends when the client goes away, unless the fault is that the write
+// takes place and the client dies before it sees the answer.
 func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	if x.action.special() && !x.asked.stream && !x.asked.watch {
 		return context.WithCancel(x.ctx)
@@ -125,7 +125,7 @@ func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	return context.WithCancel(x.r.Context())
 }
 
-// fail records that there is no answer, and breaks the connection.
+// fail records that there was no answer, and breaks the connection.
 func (x *exchange) fail(message string) {
 	x.call.Code = 0
 	x.call.Message = message
@@ -142,7 +142,7 @@ func (x *exchange) recordCall() {
 	x.record(trace.Entry{Call: x.call})
 }
 
-// complete fills in what the answer says. kept is the beginning of its body.
+// complete records the answer. kept is the beginning of its body.
 func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
 	c := x.call
 	c.Code = resp.StatusCode
@@ -157,10 +157,10 @@ func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
 	meta := peek(body, kept, resp.Header.Get("Content-Encoding"))
 	c.ResourceVersion = meta.ResourceVersion
 	if c.Verb == "create" && c.Target.Name == "" && c.Code < 300 {
-		c.Target.Name = meta.Name // the server made it of generateName
+		c.Target.Name = meta.Name // made from generateName by the server
 	}
 	if c.Code >= 400 {
-		// Refusals are rare, and what they say is for people.
+		// Refusals are rare, and people read their messages.
 		if obj, err := c.ResponseObject(); err == nil {
 			c.Reason, _ = obj["reason"].(string)
 			c.Message, _ = obj["message"].(string)
@@ -179,11 +179,17 @@ func peek(body trace.Body, kept []byte, encoding string) wire.Meta {
 	return wire.Peek(kept)
 }
 
-// hopByHop are the headers between two neighbours, and not for the server.
+// hopByHop lists the headers that concern one connection. They are not forwarded, nor
+// are those that Connection names (RFC 9110, section 7.6.1).
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func dropHopByHop(h http.Header) {
 	trailers := h.Get("Te") == "trailers"
+	for _, value := range h["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
 	for _, name := range hopByHop {
 		delete(h, name)
 	}

@@ -35,6 +35,10 @@ func TestRequestsAreUnderstoodAsRBACDoes(t *testing.T) {
 		{"GET /apis/x.io/v1/widgets?watch=false", "list {x.io v1 widgets}"},
 		{"GET /apis/x.io/v1/widgets?watch=true&fieldSelector=metadata.name%3Db", "watch {x.io v1 widgets b}"},
 		{"GET /api/v1/watch/namespaces/a/pods", "watch {v1 pods a}"},
+		{"GET /api/v1/namespaces/a/pods/b?watch=true", "get {v1 pods a b}"},
+		{"GET /apis/x.io/v1/widgets?watch", "watch {x.io v1 widgets}"},
+		{"OPTIONS /api/v1/pods", "options {v1 pods}"},
+		{"GET /api/v1/watch", "get {}"},
 		{"GET /apis/apps/v1", "get {}"},
 		{"GET /healthz", "get {}"},
 	} {
@@ -265,6 +269,73 @@ func TestWhoAsksForALeaseIsElectingAndDoesNotWriteByThat(t *testing.T) {
 	_ = clients.CoordinationV1().Leases("default").Delete(t.Context(), "leader", metav1.DeleteOptions{})
 	if a := p.Activity(); !a.Electing || a.Writes != 1 || a.Requests != 2 {
 		t.Errorf("after the write of a Lease it is %+v", a)
+	}
+}
+
+func TestACustomResourceCalledLeasesIsNoElection(t *testing.T) {
+	p, c := through(t, newAPI(t), nil)
+	transport, err := rest.TransportFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, method := range []string{http.MethodGet, http.MethodPut} {
+			r, err := http.NewRequestWithContext(t.Context(), method, c.Host+"/apis/example.com/v1/namespaces/a/leases/b", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+	}
+	if a := p.Activity(); a.Electing || a.Writes != 2 || a.AskedAgain.IsZero() {
+		t.Errorf("after two reads and two writes it is %+v", a)
+	}
+}
+
+func TestHeadersThatConnectionNamesAreNotForwarded(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Clone()
+		w.Header().Set("Connection", "x-ours, X-Also-Ours")
+		for _, name := range []string{"X-Ours", "X-Also-Ours", "X-Everybodys"} {
+			w.Header().Set(name, "1")
+		}
+	}))
+	t.Cleanup(server.Close)
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := StartEndpoint(t.Context(), EndpointConfig{Name: "hops", Target: target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.URL().String(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Connection": {"X-Mine,te", " x-also-mine "}, "X-Mine": {"1"}, "X-Also-Mine": {"1"}, "X-Everybodys": {"1"}, "Te": {"trailers"}}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	for name, header := range map[string]http.Header{"the server": <-seen, "the client": resp.Header} {
+		for _, dropped := range []string{"X-Mine", "X-Also-Mine", "X-Ours", "X-Also-Ours"} {
+			if header.Get(dropped) != "" {
+				t.Errorf("%s got %s", name, dropped)
+			}
+		}
+		if header.Get("X-Everybodys") == "" {
+			t.Errorf("%s did not get X-Everybodys", name)
+		}
 	}
 }
 

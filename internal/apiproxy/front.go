@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// front is what the proxy of an API server and that of an endpoint have in
-// common: a server, a way through, and counting.
+// front is the common part of Proxy and Endpoint: a server, transports, a gate and
+// counters.
 type front struct {
 	log       *trace.Log
 	decider   Decider
@@ -42,7 +43,7 @@ type front struct {
 	electing atomic.Bool
 
 	reading sync.Mutex
-	reads   map[string]time.Time // when each was asked for last
+	reads   map[string]time.Time // the last time of each
 	again   time.Time
 }
 
@@ -53,8 +54,8 @@ func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *fr
 	return f
 }
 
-// Changed returns a channel that is closed at the next change of what Activity
-// tells. It has to be asked for before Activity is, so that no change is missed.
+// Changed returns a channel that is closed at the next change of Activity. Call it
+// before Activity, so that no change is missed.
 func (f *front) Changed() <-chan struct{} { return f.changed.next() }
 
 // serve starts serving on l, and stops when the context ends.
@@ -72,7 +73,7 @@ func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
 	go func() {
 		defer f.handlers.Done()
 		if s.TLSConfig != nil {
-			_ = s.ServeTLS(l, "", "") // it ends when the listener does
+			_ = s.ServeTLS(l, "", "") // ends with the listener
 			return
 		}
 		_ = s.Serve(l)
@@ -88,21 +89,21 @@ func (f *front) close() {
 	})
 }
 
-// Stop breaks all connections and waits until nothing is recorded any more. It
-// must not be called by a function of an Action, which it waits for.
+// Stop breaks all connections and waits until nothing more is recorded. The functions
+// of an Action must not call it, because it waits for them.
 func (f *front) Stop() {
 	f.close()
 	f.handlers.Wait()
 }
 
-// begin gives a request its number.
+// begin counts a request and starts its record.
 func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	if f.requests.Add(1) == 1 {
 		f.first.Store(time.Now().UnixNano())
 	}
-	if a.target.Resource == "leases" {
+	if request.IsLease(a.target) {
 		f.electing.Store(true)
-	} else if changes := a.writes(); changes || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+	} else if a.writes() || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		f.writes.Add(1)
 	}
 	if !a.endless() {
@@ -124,10 +125,10 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 }
 
-// read notes that the same is asked again. Leases are read for ever, and the next
-// page of a list is not the same.
+// read notes when a request is repeated. Leases are polled forever, and the next page
+// of a list is a different request.
 func (f *front) read(r *http.Request, a asked) {
-	if a.target.Resource == "" || a.target.Resource == "leases" || r.URL.Query().Get("continue") != "" {
+	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
 		return
 	}
 	key := a.verb + " " + r.URL.Path
@@ -186,26 +187,26 @@ func (f *front) activity() Activity {
 	return a
 }
 
-// Activity is what goes on at a proxy.
+// Activity describes what a proxy is doing, and counts what it has done.
 type Activity struct {
-	// InFlight are the requests without an answer. Watches, followed logs and
-	// other connections are not counted. Waiting are those, of any sort, that
-	// Answered keeps waiting.
+	// InFlight counts the requests without an answer, except watches, followed logs
+	// and other connections. Waiting counts the requests of any kind that wait at the
+	// gate.
 	InFlight int
 	Waiting  int
-	// FirstRequest is when the first request came, LastRequest when the last one that
-	// is no event of a watch came or was answered; zero if there was none.
+	// FirstRequest is the time of the first request. LastRequest is the last time that a
+	// request came or was answered; events of watches do not count. Both are zero if
+	// there was none.
 	FirstRequest, LastRequest time.Time
-	// AskedAgain is the latest time since which something was read twice. Of a
-	// client that only asks from time to time it tells that it has been through
-	// all that it does since then; zero if nothing was read twice.
+	// AskedAgain is the latest time since which something was read twice, zero if
+	// nothing was. A client that polls has completed a round since then.
 	AskedAgain time.Time
 	// Streams are the watches that are open.
 	Streams []Stream
-	// Requests and Writes count all that ever came; of the writes those of Leases
-	// are left out.
+	// Requests and Writes count all requests so far, and all writes except those of
+	// Leases.
 	Requests, Writes int64
-	// Electing says that the client has ever asked for a Lease.
+	// Electing reports whether the client has ever asked for a Lease.
 	Electing bool
 }
 
@@ -214,12 +215,12 @@ type Stream struct {
 	// Call is the ID of the watch's trace.Call.
 	Call   int64
 	Target trace.Target
-	// ResourceVersion is the highest of what the client was sent, bookmarks
-	// included; at first that which it asked for.
+	// ResourceVersion is the highest one sent to the client, bookmarks included; at
+	// first the one it asked for.
 	ResourceVersion string
-	// Initial says that the initial events that it asked for have not all been
-	// sent yet.
+	// Initial reports whether some of the initial events it asked for have yet to be
+	// sent.
 	Initial bool
-	// Held is how many events and bookmarks wait because of Hold.
+	// Held counts the events and bookmarks that wait because of Hold.
 	Held int
 }

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// gate is what every request goes through before it is forwarded. It is open
-// while nobody keeps it shut.
+// gate delays requests before they are forwarded. It is open unless close was called
+// more often than open.
 type gate struct {
-	shut    atomic.Int64 // so many keep it shut
+	shut    atomic.Int64 // calls of close without an open
 	waiting atomic.Int64
 
 	mu     sync.Mutex
@@ -58,7 +58,8 @@ func (g *gate) pass(ctx context.Context) error {
 	}
 }
 
-// signal wakes who waits for a change. Nobody waiting, it costs next to nothing.
+// signal wakes all goroutines that wait for a change. Without any it costs next to
+// nothing.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}

@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// snapshot is an older state, as one client asked for it.
+// snapshot is an older state and one client's selection from it.
 type snapshot struct {
 	items           []json.RawMessage
 	resourceVersion string
@@ -25,7 +25,7 @@ type snapshot struct {
 	metadataOnly    bool
 }
 
-// pastOf returns what to answer a list with; nil if the server is to answer.
+// pastOf returns the state to answer a list with, nil if the server is to answer.
 func (p *Proxy) pastOf(x *exchange) *snapshot {
 	p.mu.Lock()
 	match, list := p.past, p.list
@@ -34,7 +34,7 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	if match == nil || list == nil || t.Subresource != "" || q.Get("continue") != "" || !match(t) {
 		return nil
 	}
-	// Only this one parameter means: any state will do.
+	// Only this parameter asks for any state.
 	if q.Get("resourceVersion") != "0" || q.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
 		return nil
 	}
@@ -62,8 +62,8 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	return s
 }
 
-// answerPast asks the server all the same: it knows who may list, and what the
-// list's kind is called.
+// answerPast asks the server all the same: it checks whether the client may list, and
+// knows the list's kind.
 func (p *Proxy) answerPast(x *exchange, s *snapshot) {
 	to := p.location(x.r.URL)
 	q := url.Values{}
@@ -126,7 +126,7 @@ func (x *exchange) sendPast(h http.Header, kind, apiVersion string, s *snapshot)
 	_, _ = x.w.Write(body) // or the client has gone
 }
 
-// selected are the items that the client asked for.
+// selected returns the items that the client asked for.
 func (s *snapshot) selected() []json.RawMessage {
 	items := []json.RawMessage{}
 	for _, item := range s.items {
@@ -157,7 +157,7 @@ func metadataOf(item json.RawMessage) json.RawMessage {
 	var object struct {
 		Metadata json.RawMessage `json:"metadata"`
 	}
-	_ = json.Unmarshal(item, &object) // it was an object a moment ago
+	_ = json.Unmarshal(item, &object) // selected has parsed it already
 	out, _ := json.Marshal(map[string]any{
 		"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Metadata,
 	})

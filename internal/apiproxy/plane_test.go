@@ -103,7 +103,7 @@ func TestRealPlaneIsSeenThroughTheProxyAsItIs(t *testing.T) {
 	kubectl(t, p)
 }
 
-// waitFor passes over what a real cluster has of its own.
+// waitFor ignores the objects that every cluster has.
 func waitFor(t *testing.T, told chan string, want string) {
 	t.Helper()
 	for {
@@ -121,7 +121,7 @@ func waitFor(t *testing.T, told chan string, want string) {
 	}
 }
 
-// kubectl asks for a table, and for discovery.
+// kubectl asks for discovery and for a table.
 func kubectl(t *testing.T, p *Proxy) {
 	t.Helper()
 	kubeconfig, err := p.Kubeconfig()

@@ -1,15 +1,15 @@
-// Package apiproxy stands between one instance of a controller and the API
-// server, as a server of its own with its own certificate and token. All that a
-// client can do passes through it unchanged; it records what passes, and does to
-// single requests and to watches what faults need.
+// Package apiproxy is a proxy between one instance of a controller and the API
+// server, with a certificate and a token of its own. It forwards everything a client
+// can do unchanged and records it, and it can apply faults to single requests and to
+// watches.
 //
 //	controller ──TLS, HTTP/2 or 1.1──▶ gate ─▶ Decider ─▶ API server
 //	     ▲                                                    │
 //	     └─── events: straight on, or held in order ◀── watch ┘
 //
-// What it does is what some real cluster could do to that client: it holds all
-// watches of a type in order and never drops one event of a stream that goes on,
-// and it answers with an older state only who asked for any state.
+// A real cluster could do everything it does to that client: it holds all watches of a
+// type in order and never drops a single event of a stream that goes on, and it serves
+// an older state only to clients that asked for any state.
 package apiproxy
 
 import (
@@ -22,7 +22,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,17 +33,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Config says for whom a proxy is, and what it does.
+// Config configures a proxy.
 type Config struct {
-	// Upstream is who the controller is to the API server: its address and the
-	// identity's token, certificate or impersonation.
+	// Upstream holds the API server's address and the controller's identity there: a
+	// token, a certificate or an impersonation.
 	Upstream *rest.Config
-	// Instance is put into each entry of the trace.
+	// Instance is written to each entry of the trace.
 	Instance string
-	// Log is where requests and events are recorded; nil records nothing.
+	// Log records requests and events; nil records nothing.
 	Log *trace.Log
 	// Decider applies faults; nil applies none.
 	Decider Decider
@@ -59,8 +59,7 @@ type Proxy struct {
 	*front
 	upstream  *upstream
 	oldServer bool
-	// impersonates says that Upstream acts for somebody else, with the rights
-	// of who may do so.
+	// impersonates reports whether Upstream impersonates the controller's identity.
 	impersonates bool
 	address      string
 	token        string
@@ -87,7 +86,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
@@ -116,7 +115,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Kubeconfig is all that a client needs to get through the proxy.
+// Kubeconfig returns a kubeconfig for clients of the proxy.
 func (p *Proxy) Kubeconfig() ([]byte, error) {
 	const name = "koboshi-proxy"
 	c := clientcmdapi.NewConfig()
@@ -131,12 +130,11 @@ func (p *Proxy) Kubeconfig() ([]byte, error) {
 	return out, nil
 }
 
-// webSocketToken is how a browser's client, which cannot set headers, says who it
-// is.
+// webSocketToken starts the subprotocol that carries the token of clients in browsers,
+// which cannot set headers.
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
-// admit checks and takes off the proxy's own token; the server is shown the
-// identity's.
+// admit checks and removes the proxy's token. The transport adds the identity's.
 func (p *Proxy) admit(r *http.Request) bool {
 	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	r.Header.Del("Authorization")
@@ -164,10 +162,10 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{front: p.front, w: w, r: r, asked: a, call: p.begin(r, a), began: time.Now()}
 	defer p.end(a)
 	if p.impersonates && asksToImpersonate(r.Header) {
-		// The identity is itself borrowed. Its own right to impersonate could not
-		// be asked for, and the lender's would be used instead.
+		// The server would check the impersonator's right to impersonate instead of
+		// the identity's.
 		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"this identity is impersonated by koboshi, and cannot impersonate others; give it a token of its own"), 0)
+			"koboshi impersonates this identity, which therefore cannot impersonate others; give it a token of its own"), 0)
 		return
 	}
 	if !x.enter() {
@@ -183,7 +181,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// request forwards what is no watch.
+// request forwards a request other than a watch.
 func (p *Proxy) request(x *exchange) {
 	if x.asked.verb == "list" {
 		p.unmark(x)
@@ -210,8 +208,7 @@ func (p *Proxy) request(x *exchange) {
 	x.relay(resp)
 }
 
-// location is where a path of the proxy is at the API server, which may itself
-// be below a path.
+// location returns the URL at the API server, which may itself be below a path.
 func (p *Proxy) location(u *url.URL) *url.URL {
 	to := *u
 	to.Scheme, to.Host = p.upstream.url.Scheme, p.upstream.url.Host
@@ -224,8 +221,8 @@ func (p *Proxy) location(u *url.URL) *url.URL {
 	return &to
 }
 
-// unreachable breaks the connection where the server did: an answer of the
-// proxy's own would be one that no API server gives.
+// unreachable breaks the connection as the server did. No API server would give the
+// answer that a proxy could make up.
 func (x *exchange) unreachable(err error) {
 	if x.r.Context().Err() != nil {
 		x.call.Lost = true

@@ -13,18 +13,18 @@ import (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// relay passes an answer on as it comes.
+// relay forwards an answer as it arrives.
 func (x *exchange) relay(resp *http.Response) {
 	if x.r.ProtoMajor < 2 && x.body == nil && x.r.ContentLength != 0 {
-		// The answer may begin while the request is still coming. Without this
-		// net/http would take the rest of it away.
+		// The answer may begin before the request has ended. Without this, net/http
+		// would discard the rest of the request.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
 	copyHeader(x.w, resp)
 	x.w.WriteHeader(resp.StatusCode)
 	flush := x.asked.stream
 	if flush {
-		x.flush() // who follows a log wants to know that there is one
+		x.flush() // even an empty log tells its reader that it exists
 	}
 	kept, size, err := x.copyBody(resp, flush)
 	if err != nil {
@@ -35,13 +35,13 @@ func (x *exchange) relay(resp *http.Response) {
 		x.recordCall()
 		abort()
 	}
-	// Recorded before the end is sent: what the client does next comes after.
+	// Recorded before the end is sent, so that what the client does next comes later.
 	x.complete(resp, kept, size)
 	x.recordCall()
 	copyTrailer(x.w, resp)
 }
 
-// copyBody copies the body to the client, and keeps it if it is to be recorded.
+// copyBody copies the body to the client, and keeps what the trace needs of it.
 func (x *exchange) copyBody(resp *http.Response, flush bool) (kept []byte, size int64, err error) {
 	limit := x.keep()
 	if n := resp.ContentLength; n > 0 && n <= int64(limit) {
@@ -73,7 +73,7 @@ func (x *exchange) copyBody(resp *http.Response, flush bool) (kept []byte, size 
 	}
 }
 
-// keep is how much of an answer is kept.
+// keep returns how many bytes of an answer are kept.
 func (x *exchange) keep() int {
 	switch {
 	case x.endpoint != "", x.asked.stream, x.log == nil && !x.action.special():
@@ -84,8 +84,8 @@ func (x *exchange) keep() int {
 	return keptOfRead
 }
 
-// finish is relay for a request that something is done to once it is answered:
-// the whole answer is there before the client gets any of it.
+// finish is relay for actions that follow the answer: it reads the whole answer before
+// the client gets any of it.
 func (x *exchange) finish(resp *http.Response) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -102,7 +102,7 @@ func (x *exchange) finish(resp *http.Response) {
 		abort()
 	}
 	if x.action.Answered != nil {
-		// Before the client has anything that it could go on with.
+		// Before the client has anything to continue with.
 		x.gate.close()
 		defer x.answered(x.call)
 	}
@@ -116,11 +116,10 @@ func (x *exchange) finish(resp *http.Response) {
 	x.flush()
 }
 
-// answered calls Answered once the whole answer is out. Over HTTP/1.1 that is
-// now, since all of Content-Length was flushed. Over HTTP/2 the end of the stream
-// is sent after the handler has returned, and then the request's context ends.
-// The handler returns in either case, so that the client's next request gets as
-// far as the gate.
+// answered calls Answered once the whole answer is sent. Over HTTP/1.1 that is now,
+// since all of Content-Length was flushed. Over HTTP/2 the end of the stream is sent
+// after the handler has returned, and then the request's context ends. The handler
+// returns in either case, so that the client's next request reaches the gate.
 func (x *exchange) answered(call *trace.Call) {
 	x.handlers.Add(1)
 	go func() {
@@ -150,7 +149,7 @@ func copyHeader(w http.ResponseWriter, resp *http.Response) {
 	}
 }
 
-// copyTrailer sends what came after the body, also what was not announced.
+// copyTrailer sends all trailers, announced or not.
 func copyTrailer(w http.ResponseWriter, resp *http.Response) {
 	announced := w.Header()["Trailer"]
 	for k, v := range resp.Trailer {

@@ -33,14 +33,14 @@ func expired() *metav1.Status {
 	return status(http.StatusGone, metav1.StatusReasonExpired, "The resourceVersion for the provided watch is too old.")
 }
 
-// answer sends what the action says instead of asking the server.
+// answer sends the action's answer instead of asking the server.
 func (x *exchange) answer() {
 	x.call.Injected = true
 	x.sendStatus(x.action.Answer, x.action.RetryAfter)
 }
 
-// sendStatus answers with s, as an API server would encode it for this client,
-// and records it.
+// sendStatus answers with s, encoded as an API server would for this client, and
+// records it.
 func (x *exchange) sendStatus(s *metav1.Status, retryAfter int) {
 	code := int(s.Code)
 	if code < 100 {
@@ -85,12 +85,12 @@ func encodeStatus(s *metav1.Status, asProtobuf bool) (contentType string, body [
 	}
 	body, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a Status holds nothing that JSON cannot say
+		panic(err) // every Status can be encoded
 	}
 	return typeJSON, body
 }
 
-// errorEvent is the last frame of a watch that a server ends.
+// errorEvent encodes the last frame of a watch that a server ends.
 func errorEvent(s *metav1.Status, asProtobuf bool) []byte {
 	_, object := encodeStatus(s, asProtobuf)
 	if !asProtobuf {
@@ -99,7 +99,7 @@ func errorEvent(s *metav1.Status, asProtobuf bool) []byte {
 	event := metav1.WatchEvent{Type: "ERROR", Object: runtime.RawExtension{Raw: object}}
 	message, err := event.Marshal()
 	if err != nil {
-		panic(err) // two fields of bytes
+		panic(err) // two byte fields can always be encoded
 	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
 }

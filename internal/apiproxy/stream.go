@@ -9,24 +9,24 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// maxQueued is how many bytes are read ahead of a slow client. What is held has
-// no limit, since the server must not notice.
+// maxQueued limits how many bytes are read ahead of a slow client. Held events have no
+// limit, since the server must not notice.
 const maxQueued = 4 << 20
 
-// event is a frame on its way.
+// event is a queued frame.
 type event struct {
 	wire.Event
 	frame []byte
-	came  time.Time // when it began to be held; zero if it was not
+	came  time.Time // since when it is held; zero if it is not
 	held  time.Duration
 }
 
-// What next finds in a stream.
+// The results of stream.next.
 type streamState int
 
 const (
-	isIdle    streamState = iota // nothing to pass on now
-	isEvent                      // an event to pass on
+	isIdle    streamState = iota // nothing to forward now
+	isEvent                      // an event to forward
 	isExpired                    // to be ended with 410
 	isEnd                        // the server has ended it
 	isBroken                     // the connection to the server has broken
@@ -35,31 +35,30 @@ const (
 // stream is an open watch.
 //
 //	push ─▶ queue ─▶ next ─▶ client      held: next finds nothing
-//	          │                          expired: the queue is dropped, next says so once
-//	          └ finish: the end comes after what is in the queue
+//	          │                          expired: the queue is dropped, next returns isExpired
+//	          └ finish: the end follows the queue
 type stream struct {
 	call     int64
 	target   trace.Target
 	key      string
 	protobuf bool
-	// wake is for who passes events on: there is something new. changed is for
-	// who looks at Activity.
+	// wake wakes the forwarding goroutine, changed the readers of Activity.
 	wake    chan struct{}
 	changed *signal
 
 	mu      sync.Mutex
-	moved   *sync.Cond // the queue got shorter, or writing ended
+	moved   *sync.Cond // the queue has become shorter, or writing has ended
 	queue   []event
 	queued  int // bytes
 	held    bool
 	expired bool
-	end     streamState // isIdle while it goes on
-	gone    bool        // nobody passes on any more
-	writing bool        // something was taken that is not flushed yet
-	// received, taken and seen are resource versions: of the newest event of the
-	// server, of the newest that is being sent, and of the newest that was.
+	end     streamState // isIdle until it ends
+	gone    bool        // nothing is forwarded any more
+	writing bool        // an event was taken and is not flushed yet
+	// received, taken and seen are the resource versions of the newest event received
+	// from the server, being sent to the client, and sent.
 	received, taken, seen uint64
-	initial               bool // until the bookmark that ends the initial events was sent
+	initial               bool // until the bookmark that ends the initial events is sent
 	initialTaken          bool
 }
 
@@ -76,7 +75,7 @@ func newStream(x *exchange, key string, protobuf bool) *stream {
 	return s
 }
 
-// number is a resource version as the number it is; 0 if it is none.
+// number parses a resource version; it returns 0 for what is none.
 func number(resourceVersion string) uint64 {
 	n, _ := strconv.ParseUint(resourceVersion, 10, 64)
 	return n
@@ -89,7 +88,7 @@ func (s *stream) rouse() {
 	}
 }
 
-// push takes what the server has sent, and waits while the client is far behind.
+// push queues an event, and waits while the client is far behind.
 func (s *stream) push(frame []byte, e wire.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +111,7 @@ func (s *stream) push(frame []byte, e wire.Event) {
 	}
 }
 
-// finish tells that the server sends no more.
+// finish ends the stream after the queue. clean reports whether the server ended it.
 func (s *stream) finish(clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +122,7 @@ func (s *stream) finish(clean bool) {
 	s.rouse()
 }
 
-// next takes an event out of the queue.
+// next removes the first event from the queue.
 func (s *stream) next() (event, streamState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,14 +151,14 @@ func (s *stream) next() (event, streamState) {
 	return e, isEvent
 }
 
-// sent reports whether something was taken that has not been flushed.
+// sent reports whether events were taken and not flushed yet.
 func (s *stream) sent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writing
 }
 
-// delivered tells that all that was taken has been flushed.
+// delivered marks all events that were taken as flushed.
 func (s *stream) delivered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +168,7 @@ func (s *stream) delivered() {
 	s.moved.Broadcast()
 }
 
-// close tells that nothing is passed on any more.
+// close marks the stream as no longer forwarded.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +177,8 @@ func (s *stream) close() {
 	s.moved.Broadcast()
 }
 
-// setHeld begins or ends holding. When it has begun and settle has returned,
-// nothing more is sent.
+// setHeld starts or stops holding. Once it has started and settle has returned, nothing
+// more is sent.
 func (s *stream) setHeld(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +194,7 @@ func (s *stream) setHeld(held bool) {
 	s.rouse()
 }
 
-// settle waits until what is being sent has been.
+// settle waits until the events that were taken are sent.
 func (s *stream) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,8 +203,8 @@ func (s *stream) settle() {
 	}
 }
 
-// expire drops what is in the queue and ends the stream. It returns the newest
-// resource version that the client may have known or missed.
+// expire drops the queue and ends the stream. It returns the newest resource version
+// that the client may know or have missed.
 func (s *stream) expire() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 
 func configMaps(t trace.Target) bool { return t.Resource == "configmaps" }
 
-// inform runs an informer, and sends what it is told as "add one=1".
+// inform runs an informer, and sends its notifications in the form "add one=1".
 func inform(t *testing.T, c *rest.Config, asProtobuf bool) (told chan string, has func() bool) {
 	t.Helper()
 	told = make(chan string, 1000)
@@ -63,8 +63,7 @@ func hear(t *testing.T, told chan string, want ...string) {
 	}
 }
 
-// bothEncodings runs a test with an informer that speaks JSON and one that
-// speaks protobuf.
+// bothEncodings runs a test with an informer for JSON and one for protobuf.
 func bothEncodings(t *testing.T, f func(t *testing.T, asProtobuf bool)) {
 	t.Run("JSON", func(t *testing.T) { f(t, false) })
 	t.Run("protobuf", func(t *testing.T) { f(t, true) })
@@ -144,7 +143,7 @@ func TestExpiredWatchLosesStatesAndListsAgain(t *testing.T) {
 		until(t, p, func(a Activity) bool { return len(a.Streams) == 1 && a.Streams[0].Held == 3 })
 		p.Expire(configMaps)
 		p.Release()
-		// A list has no order, so neither have the informer's news of it.
+		// A list has no order, and so the informer's notifications have none.
 		news := []string{<-told, <-told}
 		slices.Sort(news)
 		if diff := cmp.Diff([]string{"add two=2", "update one=2"}, news); diff != "" {

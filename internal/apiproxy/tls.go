@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// identity is a CA for one proxy and the certificate of its server. There are two
-// certificates because strict clients, Python's among them, refuse a server that
-// is its own CA.
+// identity makes a CA for one proxy and a certificate for its server. These are two
+// certificates because strict clients, Python's among them, refuse a server that is its
+// own CA.
 func identity() (server tls.Certificate, caPEM []byte, err error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

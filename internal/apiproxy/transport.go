@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// upstream is the way to the API server.
+// upstream connects to the API server.
 type upstream struct {
 	url      *url.URL
 	requests http.RoundTripper
@@ -19,8 +19,8 @@ type upstream struct {
 	idle     func()
 }
 
-// connect makes connections of its own: client-go's are shared by all clients
-// with the same configuration, and could not be closed.
+// connect makes transports of its own: client-go shares its transports between all
+// clients with the same configuration, so they could not be closed.
 func connect(c *rest.Config) (*upstream, error) {
 	base, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -59,8 +59,8 @@ func newTransport(security *tls.Config, h2 bool) *http.Transport {
 		DialContext:     (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig: security.Clone(),
 		Protocols:       &protocols,
-		// What the client did not ask for it must not get: neither compression
-		// nor its absence.
+		// The client must get neither compression that it did not ask for, nor
+		// less than it asked for.
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   100,
 		IdleConnTimeout:       90 * time.Second,
@@ -69,7 +69,7 @@ func newTransport(security *tls.Config, h2 bool) *http.Transport {
 		ReadBufferSize:        16 << 10,
 	}
 	if t.TLSClientConfig != nil {
-		t.TLSClientConfig.NextProtos = nil // Protocols says it
+		t.TLSClientConfig.NextProtos = nil // Protocols decides
 		if t.TLSClientConfig.ClientSessionCache == nil {
 			t.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(8)
 		}

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// upgrade passes on exec, attach, port-forward and web sockets. Once the
-// protocol is another one there is nothing to record.
+// upgrade forwards exec, attach, port-forward and web sockets. Nothing is recorded once
+// the protocol has changed.
 func (x *exchange) upgrade(to *url.URL, host string) {
 	through := &httputil.ReverseProxy{
 		Transport: x.upgrades,

@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// watch forwards a watch: one goroutine reads what the server sends, and this one
-// passes it on unless it is held.
+// watch forwards a watch: another goroutine reads from the server, and this one writes
+// to the client unless the stream is held.
 func (p *Proxy) watch(x *exchange) {
 	if p.oldServer && isTrue(x.asked.query, "sendInitialEvents") {
 		x.call.Injected = true
@@ -30,8 +30,8 @@ func (p *Proxy) watch(x *exchange) {
 		x.endAtOnce()
 		return
 	}
-	// Compressed frames could not be told apart; API servers do not compress
-	// them. CBOR is refused by servers that do not know it, too.
+	// The frames in a compressed stream could not be told apart, and API servers do not
+	// compress watches. A server without CBOR would refuse it, too.
 	x.r.Header.Del("Accept-Encoding")
 	x.r.Header["Accept"] = withoutCBOR(x.r.Header["Accept"])
 	ctx, cancel := context.WithCancel(x.r.Context())
@@ -53,8 +53,8 @@ func (p *Proxy) watch(x *exchange) {
 	}
 	x.call.Code = resp.StatusCode
 	x.recordCall()
-	// Known before the client knows of it: what is done to all watches is done
-	// to each that a client has.
+	// Registered before the client learns of it, so that Hold and Expire reach every
+	// watch that a client has.
 	s := p.open(x, media == typeProtobuf)
 	defer p.close(s)
 	copyHeader(x.w, resp)
@@ -71,7 +71,7 @@ func (p *Proxy) watch(x *exchange) {
 	<-read
 }
 
-// readFrom puts what the server sends into the queue.
+// readFrom queues what the server sends.
 func (s *stream) readFrom(r io.Reader) {
 	frames := wire.NewFrames(r, s.protobuf)
 	for {
@@ -86,7 +86,7 @@ func (s *stream) readFrom(r io.Reader) {
 	}
 }
 
-// deliver passes on what is in the queue until the stream ends.
+// deliver forwards the queue until the stream ends.
 func (p *Proxy) deliver(x *exchange, s *stream) {
 	for {
 		e, state := s.next()
@@ -124,7 +124,7 @@ func (p *Proxy) deliver(x *exchange, s *stream) {
 }
 
 func (x *exchange) recordEvent(s *stream, e event) {
-	if x.log == nil || e.Type == "" { // the rest of a stream that was cut off
+	if x.log == nil || e.Type == "" { // the last bytes of a truncated stream
 		return
 	}
 	contentType := typeJSON
@@ -145,8 +145,7 @@ func (x *exchange) recordEnd(s *stream, injected bool) {
 	x.record(trace.Entry{Watch: &trace.Watch{Call: s.call, Target: s.target, Type: "CLOSED", Injected: injected}})
 }
 
-// expire ends the stream as an API server does that has forgotten what comes
-// next.
+// expire ends the stream like an API server that no longer has the next events.
 func (x *exchange) expire(s *stream) {
 	gone := expired()
 	_, object := encodeStatus(gone, s.protobuf)
@@ -163,7 +162,7 @@ func (x *exchange) expire(s *stream) {
 	x.recordEnd(s, true)
 }
 
-// endAtOnce answers the resumption of a stream that was ended.
+// endAtOnce answers a watch that resumes an expired one.
 func (x *exchange) endAtOnce() {
 	asProtobuf := strings.HasPrefix(x.r.Header.Get("Accept"), typeProtobuf)
 	contentType := typeJSON
@@ -178,7 +177,7 @@ func (x *exchange) endAtOnce() {
 	x.expire(&stream{call: x.call.ID, target: x.asked.target, protobuf: asProtobuf})
 }
 
-// refuseInitialEvents is what ValidateListOptions of apimachinery says where
+// refuseInitialEvents returns the error of apimachinery's ValidateListOptions where
 // WatchList is off.
 func refuseInitialEvents() *metav1.Status {
 	err := apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{

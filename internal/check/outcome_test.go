@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -15,13 +16,13 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// at is a fault at the creation of an object.
+// at returns a fault at the creation of an object.
 func at(kind fault.Kind, object string) plan.Planned {
 	f := fault.Fault{Kind: kind, Point: fault.Point{Step: "create", Verb: "create", Resource: "configmaps", Object: object}}
 	return plan.Planned{ID: string(kind) + object, Scenario: "life", Fault: f, Phase: 1}
 }
 
-// diverged is a finding of an object that differs.
+// diverged returns a finding about an object that differs.
 func diverged(object string) judge.Finding {
 	return judge.Finding{ID: object, Verdict: judge.Diverged, Scenario: "life", Step: "create", Differences: []state.Difference{{Object: object}}}
 }
@@ -29,7 +30,7 @@ func diverged(object string) judge.Finding {
 func TestEachRunHasOneOutcome(t *testing.T) {
 	c := newTally(&report.Report{})
 	p := at(fault.KillLost, "a")
-	for _, out := range []knocked{
+	for _, out := range []fleet.Outcome{
 		{Took: time.Second},
 		{Findings: []judge.Finding{diverged("a")}},
 		{NotApplied: "no such request"},
@@ -52,10 +53,10 @@ func TestEachRunHasOneOutcome(t *testing.T) {
 	}
 }
 
-func TestRunIsInconclusiveOnceNothingOfItShowsAgain(t *testing.T) {
+func TestRunWithoutConfirmedFindingsIsInconclusive(t *testing.T) {
 	c := newTally(&report.Report{})
 	p := at(fault.KillLost, "a")
-	c.ran(p, &knocked{Findings: []judge.Finding{diverged("a"), diverged("b")}})
+	c.ran(p, &fleet.Outcome{Findings: []judge.Finding{diverged("a"), diverged("b")}})
 	c.doubtful(p, judge.Finding{}, "a did not show again")
 	if k := c.all()[0]; k.Found != 1 || k.Inconclusive != 0 {
 		t.Errorf("with one of two findings left it is %+v", k)
@@ -82,10 +83,10 @@ func TestKindsAreCountedInTheirOrderAndByScenario(t *testing.T) {
 	}
 }
 
-// checkOf has learnt a plan.
+// checkOf returns a check that has learnt a plan.
 func checkOf(o Options, faults ...plan.Planned) (*check, []plan.Plan) {
 	c := newCheck(o)
-	c.lessons["life"] = &lesson{Lesson: &lab.Lesson{Reference: &judge.Reference{}}}
+	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Reference: &judge.Reference{}}}
 	return c, []plan.Plan{{Faults: faults}}
 }
 
@@ -96,11 +97,11 @@ func names(queue []plan.Planned) (all []string) {
 	return all
 }
 
-func TestWhatFoundSomethingIsRunFirstAndOnce(t *testing.T) {
+func TestFaultsWithEarlierFindingsRunFirstAndOnce(t *testing.T) {
 	last := at(fault.Conflict, "z")
 	last.Rank = 9
 	before := last.Fault
-	before.Behind = 3 // tells it apart for people only
+	before.Behind = 3 // for readers only
 	gone := at(fault.KillLost, "gone").Fault
 	c, plans := checkOf(Options{First: map[string][]fault.Fault{"life": {before, gone}, "unknown": {before}}}, at(fault.KillLost, "a"), last)
 	if diff := cmp.Diff([]string{"conflict z", "kill-lost gone", "kill-lost a"}, names(c.order(plans))); diff != "" {
@@ -108,7 +109,7 @@ func TestWhatFoundSomethingIsRunFirstAndOnce(t *testing.T) {
 	}
 }
 
-func TestReplayRunsNothingElse(t *testing.T) {
+func TestReplayRunsNoOtherFault(t *testing.T) {
 	p := at(fault.KillLost, "b")
 	c, plans := checkOf(Options{Only: true, First: map[string][]fault.Fault{"life": {p.Fault}}}, at(fault.KillLost, "a"), p)
 	if diff := cmp.Diff([]string{"kill-lost b"}, names(c.order(plans))); diff != "" {
@@ -116,14 +117,14 @@ func TestReplayRunsNothingElse(t *testing.T) {
 	}
 }
 
-func TestOnlyKindsThatAreAskedForAreRun(t *testing.T) {
+func TestOnlySelectedKindsAreRun(t *testing.T) {
 	c, plans := checkOf(Options{Faults: []fault.Kind{fault.Conflict}}, at(fault.KillLost, "a"), at(fault.Conflict, "a"))
 	if diff := cmp.Diff([]string{"conflict a"}, names(c.order(plans))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestNoFaultIsRunWhenOneFindingIsEnoughAndThere(t *testing.T) {
+func TestNoFaultIsRunAfterAFindingWhenOneIsEnough(t *testing.T) {
 	c, plans := checkOf(Options{StopAtFirst: true}, at(fault.KillLost, "a"))
 	c.result.Report.Findings = []judge.Finding{diverged("a")}
 	if queue := c.order(plans); len(queue) != 0 {
@@ -155,8 +156,8 @@ func TestShardsTogetherAreTheWholePlanWithoutOverlap(t *testing.T) {
 
 func TestPermissionIsUnusedIfNoScenarioNeedsIt(t *testing.T) {
 	c := newCheck(Options{})
-	c.lessons["one"] = &lesson{Lesson: &lab.Lesson{Unused: []string{"b", "a", "c"}}}
-	c.lessons["two"] = &lesson{Lesson: &lab.Lesson{Unused: []string{"c", "d", "b"}}}
+	c.lessons["one"] = &fleet.Lesson{Lesson: &lab.Lesson{Unused: []string{"b", "a", "c"}}}
+	c.lessons["two"] = &fleet.Lesson{Lesson: &lab.Lesson{Unused: []string{"c", "d", "b"}}}
 	if diff := cmp.Diff([]string{"b", "c"}, c.unused()); diff != "" {
 		t.Error(diff)
 	}

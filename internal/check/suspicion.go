@@ -7,55 +7,55 @@ import (
 	"sync"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 const (
-	// wanted is how many runs of the same fault have to show a finding, the first
-	// one counted, of at most mostAttempts: what depends on a race does not show
-	// every time, on a busy machine least of all.
-	wanted, mostAttempts = 3, 5
-	// controls is how many runs without the fault must not.
+	// wanted is the number of runs of the same fault that must show a finding, out of at
+	// most maxAttempts, including the first: a race does not show every time, least of
+	// all on a busy machine.
+	wanted, maxAttempts = 3, 5
+	// controls is the number of runs without the fault, none of which may show it.
 	controls = 2
 )
 
-// suspicions are what looks wrong. Each is run again before it is a finding. What
-// looks the same as one that is known, or that is just being confirmed, is not.
+// suspicions turns what looks wrong into findings by running its fault again. One
+// that resembles a confirmed finding, or one being confirmed, is not run again.
 type suspicions struct {
-	check  *check
-	enough func()
+	*outcome
+	enough func() // ends the check
 
 	mu    sync.Mutex
 	alike map[string]*alike
 	found []judge.Finding
 }
 
-// A suspicion is what one fault showed.
+// A suspicion is an unconfirmed finding of one run.
 type suspicion struct {
 	planned plan.Planned
 	finding judge.Finding
 	entries []trace.Entry
 }
 
-// alike are the faults that show the same: one of them is being confirmed, or was,
-// and the others wait for what comes of it.
+// alike groups faults with the same symptom: one of them is being confirmed, or was,
+// and the others wait for its result.
 type alike struct {
 	confirmed bool
 	others    []suspicion
 }
 
-// try runs one fault, and again if something looks wrong.
-func (s *suspicions) try(ctx context.Context, w *worker, p plan.Planned) error {
-	c := s.check
+// try runs one fault, and repeats it if something looks wrong.
+func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) error {
 	began := time.Now()
-	out, err := w.knock(ctx, c.lessons[p.Scenario], p.Fault, c.Seed)
+	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
 	if err != nil {
 		return err
 	}
-	c.tally.ran(p, out)
-	c.Observer.Done(p.Fault.Kind, time.Since(began))
+	s.tally.ran(p, out)
+	s.Observer.Done(p.Fault.Kind, time.Since(began))
 	for _, f := range out.Findings {
 		if err := s.pursue(ctx, w, suspicion{p, f, out.Trace}); err != nil {
 			return err
@@ -64,10 +64,10 @@ func (s *suspicions) try(ctx context.Context, w *worker, p plan.Planned) error {
 	return nil
 }
 
-// pursue has a suspicion confirmed, unless one that looks the same is. If it does
-// not show again, it is the turn of the next that looks the same: what one fault
-// shows only now and then, another may show every time.
-func (s *suspicions) pursue(ctx context.Context, w *worker, next suspicion) error {
+// pursue confirms a suspicion unless a similar one is being confirmed. If it does not
+// show again, the next similar one is tried: what one fault shows only now and then,
+// another may show every time.
+func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) error {
 	key := likeness(next.finding)
 	for mine := s.first(key, next); mine; next, mine = s.next(key) {
 		confirmed, err := s.confirm(ctx, w, next)
@@ -78,16 +78,16 @@ func (s *suspicions) pursue(ctx context.Context, w *worker, next suspicion) erro
 	return nil
 }
 
-// confirm runs the fault again, and makes a finding of what shows again.
-func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bool, error) {
-	c, p, f := s.check, like.planned, like.finding
-	f.Seed, f.Attempts, f.Reproduced = c.Seed, 1, 1
-	for f.Reproduced < wanted && wanted-f.Reproduced <= mostAttempts-f.Attempts {
-		out, err := w.knock(ctx, c.lessons[p.Scenario], p.Fault, c.Seed)
+// confirm runs the fault again and reports whether the finding shows again.
+func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicion) (bool, error) {
+	p, f := like.planned, like.finding
+	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
+	for f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts {
+		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
 		if err != nil {
 			return false, err
 		}
-		c.tally.confirmed()
+		s.tally.confirmed()
 		f.Attempts++
 		for _, other := range out.Findings {
 			if other.Same(f) {
@@ -98,7 +98,7 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bo
 	}
 	verdict := strings.ToLower(string(f.Verdict))
 	if f.Reproduced < wanted {
-		c.doubtful(like, f, fmt.Sprintf("%s showed in %d of %d runs", verdict, f.Reproduced, f.Attempts))
+		s.doubtful(p, like.entries, f, fmt.Sprintf("%s showed in %d of %d runs", verdict, f.Reproduced, f.Attempts))
 		return false, nil
 	}
 	alone, err := s.alone(ctx, w, p.Scenario, f)
@@ -106,29 +106,28 @@ func (s *suspicions) confirm(ctx context.Context, w *worker, like suspicion) (bo
 		return false, err
 	}
 	if alone != "" {
-		c.doubtful(like, f, fmt.Sprintf("%s showed, but without any fault %s", verdict, alone))
+		s.doubtful(p, like.entries, f, fmt.Sprintf("%s showed, but %s", verdict, alone))
 		return false, nil
 	}
 	s.keep(f, like.entries)
 	return true, nil
 }
 
-// alone says what shows also in runs without the fault, if anything does: what
-// three runs happened to have in common may be different in the next.
-func (s *suspicions) alone(ctx context.Context, w *worker, scenario string, f judge.Finding) (string, error) {
-	c := s.check
+// alone runs the scenario without the fault and returns a reason to doubt the
+// finding, or "": what three runs had in common by chance may differ in the next.
+func (s *suspicions) alone(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (string, error) {
 	for n := range controls {
-		out, err := w.control(ctx, c.lessons[scenario], c.Seed+uint64(n)+1)
+		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
 		if err != nil {
 			return "", err
 		}
-		c.tally.confirmed()
+		s.tally.confirmed()
 		if out.Inconclusive != "" {
-			return out.Inconclusive, nil
+			return "a run without any fault was inconclusive: " + out.Inconclusive, nil
 		}
 		for _, other := range out.Findings {
 			if likeness(other) == likeness(f) {
-				return "it showed too", nil
+				return "also without any fault", nil
 			}
 		}
 	}
@@ -136,21 +135,21 @@ func (s *suspicions) alone(ctx context.Context, w *worker, scenario string, f ju
 }
 
 func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
-	c := s.check
-	f.FoundAfterRuns, f.FoundAfterSeconds = c.tally.runs(), time.Since(c.began).Seconds()
+	f.FoundAfterRuns, f.FoundAfterSeconds = s.tally.runs(), time.Since(s.began).Seconds()
 	s.mu.Lock()
 	same := s.alike[likeness(f)]
 	same.confirmed = true
 	f.AlsoBy = len(same.others)
 	s.found = append(s.found, f)
 	s.mu.Unlock()
-	c.kept(f, entries)
-	if c.StopAtFirst {
+	s.kept(f, entries)
+	if s.StopAtFirst {
 		s.enough()
 	}
 }
 
-// first says whether nothing like it has been seen, and notes it otherwise.
+// first reports whether this is the first suspicion of its kind, and otherwise
+// counts it or queues it behind the first.
 func (s *suspicions) first(key string, like suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +173,8 @@ func (s *suspicions) first(key string, like suspicion) bool {
 	return false
 }
 
-// next is another that looks like one which did not show again; without any, it is
-// forgotten.
+// next returns a suspicion similar to one that did not show again. If there is none,
+// the group is forgotten.
 func (s *suspicions) next(key string) (suspicion, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +188,8 @@ func (s *suspicions) next(key string) (suspicion, bool) {
 	return like, true
 }
 
-// likeness is the same for findings that a person would take for one: the verdict
-// and what differs, whatever was done to bring it about.
+// likeness is equal for findings that a person would consider the same: by verdict
+// and differences, whatever the fault.
 func likeness(f judge.Finding) string {
 	parts := []string{string(f.Verdict)}
 	for _, d := range f.Differences {

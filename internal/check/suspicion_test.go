@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-func TestFindingsThatAPersonWouldTakeForOneAreAlike(t *testing.T) {
+func TestFindingsWithTheSameSymptomAreAlike(t *testing.T) {
 	base := diverged("ConfigMap default/a")
 	byAnother := base
 	byAnother.Fault, byAnother.Step, byAnother.Sentence = &fault.Fault{Kind: fault.Conflict}, "grow", "something else"
@@ -41,8 +41,8 @@ func TestWithoutDifferencesFindingsAreAlikeInOneStepOnly(t *testing.T) {
 	}
 }
 
-func TestSuspicionWaitsForOneThatLooksTheSame(t *testing.T) {
-	s := &suspicions{check: newCheck(Options{}), enough: func() {}}
+func TestSuspicionWaitsForASimilarOne(t *testing.T) {
+	s := &suspicions{outcome: newOutcome(Options{}), enough: func() {}}
 	f := diverged("a")
 	key := likeness(f)
 	if !s.first(key, suspicion{finding: f}) {
@@ -59,21 +59,21 @@ func TestSuspicionWaitsForOneThatLooksTheSame(t *testing.T) {
 	}
 	s.keep(next.finding, nil)
 	if s.first(key, suspicion{finding: f}) {
-		t.Error("what is confirmed is pursued again")
+		t.Error("a confirmed suspicion is pursued again")
 	}
 	if len(s.found) != 1 || s.found[0].AlsoBy != 2 {
 		t.Errorf("found %+v; two others showed it", s.found)
 	}
 }
 
-func TestSuspicionThatNothingConfirmsIsForgotten(t *testing.T) {
-	s := &suspicions{check: newCheck(Options{})}
+func TestUnconfirmedSuspicionIsForgotten(t *testing.T) {
+	s := &suspicions{outcome: newOutcome(Options{})}
 	f := diverged("a")
 	s.first(likeness(f), suspicion{finding: f})
 	if _, mine := s.next(likeness(f)); mine {
 		t.Fatal("there is another")
 	}
 	if !s.first(likeness(f), suspicion{finding: f}) {
-		t.Error("what shows later is not pursued")
+		t.Error("a later suspicion is not pursued")
 	}
 }

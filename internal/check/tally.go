@@ -7,30 +7,31 @@ import (
 	"sync"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 )
 
-// tally counts what was tried.
+// tally counts the runs.
 type tally struct {
 	mu     sync.Mutex
 	report *report.Report
 	kinds  map[tried]*report.Tried
-	shown  map[shown]int // findings of a run that were not taken back
+	shown  map[shown]int // findings of a run that were not withdrawn
 }
 
 func newTally(r *report.Report) *tally {
 	return &tally{report: r, kinds: map[tried]*report.Tried{}, shown: map[shown]int{}}
 }
 
-// tried is what is counted together.
+// tried is the key that runs are counted by.
 type tried struct {
 	scenario string
 	kind     fault.Kind
 }
 
-// shown is what names a run.
+// shown identifies a run.
 type shown struct {
 	scenario string
 	fault    fault.Fault
@@ -59,7 +60,7 @@ func (t *tally) learnt(runs int) {
 }
 
 // ran counts a run with a fault.
-func (t *tally) ran(p plan.Planned, out *knocked) {
+func (t *tally) ran(p plan.Planned, out *fleet.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.report.Runs++
@@ -84,7 +85,7 @@ func (t *tally) ran(p plan.Planned, out *knocked) {
 	}
 }
 
-// confirmed counts a run that repeats a finding.
+// confirmed counts a run for the confirmation of a finding.
 func (t *tally) confirmed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +93,8 @@ func (t *tally) confirmed() {
 	t.report.Confirmations++
 }
 
-// doubtful takes back what looked wrong and did not show again. A run of which
-// nothing is left is inconclusive.
+// doubtful withdraws a finding that was not confirmed. A run without other findings
+// becomes inconclusive.
 func (t *tally) doubtful(p plan.Planned, f judge.Finding, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +121,8 @@ func (t *tally) runs() int {
 	return t.report.Runs
 }
 
-// all is what was tried, by scenario, and of each in the order in which the kinds
-// are explained.
+// all returns the counts by scenario, and within a scenario in the order of
+// fault.Kinds.
 func (t *tally) all() (all []report.Tried) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

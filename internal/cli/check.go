@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,19 +23,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// defaultFindings is where findings are kept, to be run first the next time.
+// defaultFindings is the folder for findings, which the next check runs first.
 const defaultFindings = ".koboshi/findings"
 
-// checkFlags are the flags of koboshi check as they were given.
+// checkFlags holds the flags of koboshi check as given.
 type checkFlags struct {
 	// what is checked
-	dir       string
-	project   project.Options
-	args, env []string
-	election  []string
+	project   project.Options // with the command after --
 	scenarios []string
-	command   []string
-	values    map[string][]string // what was given of subjectFlags
+	values    map[string][]string // the values of subjectFlags that were given
 	// how
 	profile     string
 	oldServer   bool
@@ -44,7 +41,7 @@ type checkFlags struct {
 	workers     int
 	stopAtFirst bool
 	kinds       []string
-	// what is said
+	// what is reported
 	output   []string
 	findings string
 	planOnly bool
@@ -55,37 +52,39 @@ func newCheck(stdio Stdio) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check [flags] [-- controller args...]",
-		Short: "Knock a controller over at every write, and see whether it gets up",
-		Long: `Knock a controller over at every write, and see whether it gets up.
+		Short: "Knock a controller over at every write, and check that it gets up",
+		Long: `Knock a controller over at every write, and check that it gets up.
 
-In a kubebuilder-layout project nothing has to be written: the manager is built,
-planes are started, definitions, RBAC and webhooks come from config/, scenarios
-from config/samples and the schemas. What the controller does without a fault is
-learnt; then it is run again and again, each time knocked over once: killed
-before or after a write, an answer lost, a conflict, an error, a watch that lags,
-a change while it is down, an object that somebody else deletes.
+A kubebuilder-layout project needs no preparation: koboshi builds the manager,
+starts planes, installs CRDs, RBAC and webhooks from config/, and makes
+scenarios from config/samples and the schemas. It first learns what the
+controller does without faults. Then it runs the controller again and again,
+with one fault in each run: killed before or after a write, a lost response, a
+conflict, an error, a lagging watch, a change while it is down, an object that
+another client deletes.
 
-Any other controller, in any language, is given after --, with its definitions
-and scenarios; it finds the cluster by KUBECONFIG.
+Any other controller, in any language, is named after --, with flags for its
+CRDs and scenarios. It finds the cluster through KUBECONFIG.
 
-Findings are run again before they are reported, and kept as files that
-koboshi check replay runs again; they go first the next time.
+Each finding is confirmed by running its fault again before it is reported. It is
+kept as a file that koboshi check replay runs again, and the next check runs it
+first.
 
 Exit code: 0 clean, 1 findings, 2 could not check.`,
 		Example: `  koboshi check
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
-  koboshi check replay .koboshi/findings/DIVERGED-life-create-1a2b3c4d.json
+  koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
-				return usageError{fmt.Errorf("%q is no flag; put the controller's command after --, see %s --help", args[0], cmd.CommandPath())}
+				return usageError{fmt.Errorf("%q is not a flag; put the controller's command after --, see %s --help", args[0], cmd.CommandPath())}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.command = args
+			f.project.Command = args
 			return f.run(cmd.Context(), cmd.Flags(), stdio)
 		},
 	}
@@ -96,30 +95,30 @@ Exit code: 0 clean, 1 findings, 2 could not check.`,
 
 func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	fs.StringVar(&f.dir, "dir", ".", "folder of the project")
+	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: found)")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization of the whole installation (default: config/default)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder of CustomResourceDefinitions")
 	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder of the service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder of webhook configurations")
-	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port at which the controller serves webhooks (default: found, or 9443)")
+	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: found, or 9443)")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder of samples (default: config/samples)")
-	fs.StringArrayVar(&f.args, "args", nil, "argument to add to the manager's; may be repeated")
-	fs.StringArrayVar(&f.env, "env", nil, "NAME=VALUE to add to its environment; may be repeated")
-	fs.StringArrayVar(&f.election, "election", nil, "argument that makes it elect a leader (default: found); may be repeated")
-	fs.StringArrayVar(&f.scenarios, "scenario", nil, "file of scenarios, instead of those made from samples; may be repeated")
-	fs.StringVar(&f.profile, "profile", "", "the plane's controllers: api, gc, workloads or full (default: by what it may write)")
-	fs.BoolVar(&f.oldServer, "old-server", false, "an API server without streaming lists, so that stale lists are legal")
+	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
+	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
+	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that enables leader election (default: found); may be repeated")
+	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios made from samples; may be repeated")
+	fs.StringVar(&f.profile, "profile", "", "the plane's controllers: api, gc, workloads or full (default: chosen by the controller's roles)")
+	fs.BoolVar(&f.oldServer, "old-server", false, "run an API server without streaming lists, so that stale lists are legal")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default: a new one, which is printed)")
-	fs.DurationVar(&f.budget, "budget", 0, "how long faults may be run, such as 2m (default: until all are done)")
-	fs.StringVar(&f.shard, "shard", "", "run one part of the plan, as 1/4")
-	fs.IntVar(&f.workers, "workers", 0, "planes at once (default: as many as the machine has room for)")
-	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "end at the first finding")
-	fs.StringSliceVar(&f.kinds, "faults", nil, "only faults of these kinds, such as kill-lost,conflict")
-	fs.StringArrayVarP(&f.output, "output", "o", nil, "text, json, junit, sarif or html, with =FILE to write it there; may be repeated")
-	fs.StringVar(&f.findings, "findings", defaultFindings, "folder that keeps findings")
-	fs.BoolVar(&f.planOnly, "plan", false, "learn, print the plan, and run nothing")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "say more: what is masked, what was not applied")
+	fs.DurationVar(&f.budget, "budget", 0, "time limit for running faults, such as 2m (default: none)")
+	fs.StringVar(&f.shard, "shard", "", "run only this part of the plan, such as 1/4")
+	fs.IntVar(&f.workers, "workers", 0, "number of planes that run at once (default: as many as the machine has room for)")
+	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
+	fs.StringSliceVar(&f.kinds, "faults", nil, "run only these kinds of faults, such as kill-lost,conflict")
+	fs.StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
+	fs.StringVar(&f.findings, "findings", defaultFindings, "folder in which findings are kept")
+	fs.BoolVar(&f.planOnly, "plan", false, "learn and print the plan, but run no faults")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print more: masked fields, faults that were not applied")
 }
 
 func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) error {
@@ -135,12 +134,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if err != nil {
 		return usageError{err}
 	}
-	o.First = map[string][]fault.Fault{}
-	for _, s := range saved {
-		if s.Finding.Fault != nil {
-			o.First[s.Scenario.Name] = append(o.First[s.Scenario.Name], *s.Finding.Fault)
-		}
-	}
+	o.First = report.Faults(saved)
 	o.PlanOnly = f.planOnly
 	result, err := f.check(ctx, o, stdio)
 	if err != nil {
@@ -149,7 +143,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if f.planOnly {
 		return writePlan(stdio, result)
 	}
-	if err := f.keep(result); err != nil {
+	if err := result.Report.Keep(f.keepOptions(result)); err != nil {
 		return err
 	}
 	if err := outputs.write(result, f.verbose, stdio); err != nil {
@@ -158,7 +152,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	return exitOf(result.Report)
 }
 
-// exitOf turns findings into the exit code.
+// exitOf returns the exit status for a report, or nil if it is clean.
 func exitOf(r *report.Report) error {
 	if code := r.ExitCode(); code != exitOK {
 		return exitStatus(code)
@@ -166,19 +160,19 @@ func exitOf(r *report.Report) error {
 	return nil
 }
 
-// couldNot is a check that says nothing of the controller: exit code 2.
+// couldNot wraps the error of a check without a result, for exit code 2.
 func couldNot(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = errors.New("interrupted; nothing is said of the controller")
+		err = errors.New("interrupted; run it again for a result")
 	}
 	return usageError{fmt.Errorf("could not check: %w", err)}
 }
 
-// options checks the flags as a whole, and reads what they name.
+// options validates the flags together, and reads the files that they name.
 func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
-		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(given(fs, f.command), " "),
+		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(given(fs, f.project.Command), " "),
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
@@ -187,7 +181,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 		return o, fmt.Errorf("--workers is %d; it may be 1 to 64, or 0 for as many as the machine has room for", f.workers)
 	}
 	if port := f.project.WebhookPort; port < 0 || port > 65535 {
-		return o, fmt.Errorf("--webhook-port is %d; it may be 1 to 65535, or 0 for the one that is found", port)
+		return o, fmt.Errorf("--webhook-port is %d; it may be 1 to 65535, or 0 to find it", port)
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {
@@ -202,25 +196,8 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	if o.Faults, err = parseKinds(f.kinds); err != nil {
 		return o, err
 	}
-	o.Files = map[string]string{}
-	for _, file := range f.scenarios {
-		scenarios, err := scenario.Load(file)
-		if err != nil {
-			return o, err
-		}
-		for _, sc := range scenarios {
-			inlined, err := sc.Inline()
-			if err != nil {
-				return o, err
-			}
-			if slices.ContainsFunc(o.Scenarios, func(other *scenario.Scenario) bool { return other.Name == sc.Name }) {
-				return o, fmt.Errorf("%s: there is another scenario %q; each needs a name of its own", file, sc.Name)
-			}
-			o.Scenarios = append(o.Scenarios, inlined)
-			o.Files[sc.Name] = file
-		}
-	}
-	return o, nil
+	o.Scenarios, o.Files, err = scenario.LoadAll(f.scenarios)
+	return o, err
 }
 
 func parseShard(text string) (i, n int, err error) {
@@ -231,7 +208,7 @@ func parseShard(text string) (i, n int, err error) {
 	i, err1 := strconv.Atoi(first)
 	n, err2 := strconv.Atoi(second)
 	if !ok || err1 != nil || err2 != nil || i < 1 || i > n {
-		return 0, 0, fmt.Errorf("--shard is %q; say which part of how many, as 1/4", text)
+		return 0, 0, fmt.Errorf("--shard is %q; write the part and the number of parts, such as 1/4", text)
 	}
 	return i, n, nil
 }
@@ -239,14 +216,15 @@ func parseShard(text string) (i, n int, err error) {
 func parseKinds(names []string) (kinds []fault.Kind, err error) {
 	for _, name := range names {
 		if !slices.Contains(fault.Kinds(), fault.Kind(name)) {
-			return nil, fmt.Errorf("--faults: there is no kind %q; there are %v", name, fault.Kinds())
+			return nil, fmt.Errorf("--faults: unknown kind %q; choose from %v", name, fault.Kinds())
 		}
 		kinds = append(kinds, fault.Kind(name))
 	}
 	return kinds, nil
 }
 
-// given are the flags that were set, as a person would type them.
+// given returns the flags that were set, and the command, as the user would type
+// them.
 func given(fs *pflag.FlagSet, command []string) (args []string) {
 	fs.Visit(func(flag *pflag.Flag) {
 		for _, value := range valuesOf(flag) {
@@ -266,13 +244,32 @@ func valuesOf(flag *pflag.Flag) []string {
 	return []string{flag.Value.String()}
 }
 
-// subjectFlags are those of the flags that say what is checked and in which
-// world, for a finding's file.
+// subjectFlags lists the flags that define what is checked and in which plane. A
+// finding's file keeps them.
 var subjectFlags = []string{
 	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server",
 }
 
-// check does it, with progress.
+// subject returns the flags and the command that define what is checked.
+func (f *checkFlags) subject() (args []string) {
+	for _, name := range subjectFlags {
+		for _, value := range f.values[name] {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+	if len(f.project.Command) > 0 {
+		args = append(append(args, "--"), f.project.Command...)
+	}
+	return args
+}
+
+func (f *checkFlags) keepOptions(result *check.Result) report.KeepOptions {
+	return report.KeepOptions{
+		Dir: f.findings, Subject: f.subject(), Plane: f.profile, Scenarios: result.Scenarios, Traces: result.Traces,
+	}
+}
+
+// check prepares and runs the check, and shows its progress.
 func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*check.Result, error) {
 	tty := isTerminal(stdio.Err)
 	progress := report.NewProgress(stdio.Err, report.ProgressOptions{TTY: tty, Color: tty && os.Getenv("NO_COLOR") == "", Width: widthOf(stdio.Err)})
@@ -283,8 +280,18 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	o.Dir, o.Observer = dir, progress
-	if err := f.findSubject(ctx, &o, stdio, progress); err != nil {
+	f.project.AllNotes = f.verbose
+	p, err := project.Prepare(ctx, f.project, filepath.Join(dir, "manager"), stdio.Err, progress)
+	if err != nil {
 		return nil, err
+	}
+	o.Subject = p.Subject
+	o.Profile = cmp.Or(o.Profile, p.Subject.Profile())
+	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
+	if len(o.Scenarios) == 0 {
+		if err := generate(p, &o); err != nil {
+			return nil, err
+		}
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -294,56 +301,15 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	return check.Run(ctx, o)
 }
 
-// findSubject reads the project or the manifests, builds the manager, and makes
-// scenarios if none are given.
-func (f *checkFlags) findSubject(ctx context.Context, o *check.Options, stdio Stdio, progress *report.Progress) error {
-	p, err := f.readProject(ctx)
+// generate makes the scenarios from the project's samples.
+func generate(p *project.Project, o *check.Options) error {
+	scenarios, notes, err := p.Scenarios(o.Seed)
 	if err != nil {
 		return err
 	}
-	told := 0
-	tell := func() {
-		for ; told < len(p.Notes) && (len(f.command) == 0 || f.verbose); told++ {
-			progress.Note(p.Notes[told])
-		}
+	for _, note := range notes {
+		o.Observer.Note(note)
 	}
-	tell()
-	if len(f.command) == 0 {
-		progress.Phase("building " + p.Name)
-		if err := p.Build(ctx, filepath.Join(o.Dir, "manager"), stdio.Err); err != nil {
-			return err
-		}
-		tell() // what its flags have shown
-	}
-	o.Subject = p.Subject
-	o.Subject.Name = p.Name
-	o.Sources = sourcesOf(p)
-	if len(f.election) > 0 {
-		o.Subject.Election = f.election
-	}
-	if o.Profile == "" {
-		o.Profile = profileFor(o.Subject)
-	}
-	if len(o.Scenarios) > 0 {
-		return nil
-	}
-	o.Generated = true
-	o.Scenarios, err = scenariosOf(p, o.Seed, progress)
-	return err
-}
-
-func (f *checkFlags) readProject(ctx context.Context) (*project.Project, error) {
-	options := f.project
-	options.Dir, options.Args, options.Env = f.dir, f.args, f.env
-	if len(f.command) == 0 {
-		return project.Load(ctx, options)
-	}
-	var err error
-	if options.Command, err = absolute(f.command); err != nil {
-		return nil, err
-	}
-	if options.CRDs != "" {
-		return project.FromManifests(options)
-	}
-	return project.Load(ctx, options)
+	o.Scenarios, o.Generated = scenarios, true
+	return nil
 }

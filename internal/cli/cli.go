@@ -16,18 +16,18 @@ import (
 // Exit codes.
 const (
 	exitOK    = 0
-	exitError = 1 // something did not work
-	exitUsage = 2 // it was called wrongly, and the message says what to do
+	exitError = 1 // something failed
+	exitUsage = 2 // the command line was wrong; the message says what to do instead
 )
 
-// Stdio is where a command reads and writes.
+// Stdio holds a command's standard streams.
 type Stdio struct {
 	In  io.Reader
 	Out io.Writer
-	Err *os.File // a handle of its own: what libraries write elsewhere is not for people
+	Err *os.File // separate from os.Stderr, where libraries write things not meant for the user
 }
 
-// A usageError is wrong use: its text is one line that ends with the next action.
+// A usageError reports a mistake of the caller in one line that ends with the next action.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -57,8 +57,8 @@ func Run(ctx context.Context, args []string, stdio Stdio) int {
 func newRoot(stdio Stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "koboshi",
-		Short: "Real Kubernetes in one process, to write, run and prove custom controllers",
-		// A wrong verb is refused with the nearest right one.
+		Short: "Real Kubernetes in one process, to run and test custom controllers",
+		// An unknown verb is answered with the most similar one.
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
@@ -88,7 +88,7 @@ func unknownVerb(cmd *cobra.Command, verb string) error {
 	return fmt.Errorf("unknown command %q; see koboshi --help", verb)
 }
 
-// noArgs refuses arguments where only flags are taken.
+// noArgs rejects positional arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("%s takes no arguments, but got %q; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}

@@ -35,13 +35,13 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		{"up --profile=ful", `unknown profile "ful"; did you mean "full"?`},
 		{"up --profile=", `unknown profile ""; choose one of: api, gc, workloads, full`},
 		{"up --controllers=-deploymnt", `unknown controller "deploymnt"; did you mean "deployment-controller"?`},
-		{"up --ephemeral --data-dir=x", "leave out either it or --data-dir"},
-		{"up --ephemeral --etcd-servers=http://127.0.0.1:1", "leave out either it or --etcd-servers"},
+		{"up --ephemeral --data-dir=x", "--ephemeral keeps the state in memory, --data-dir in a folder; leave one of them out"},
+		{"up --ephemeral --etcd-servers=http://127.0.0.1:1", "--etcd-servers in your etcd; leave one of them out"},
 		{"up --data-dir=", "--data-dir is empty; name a folder, or use --ephemeral"},
 		{"up --data-dir=" + file, file + " is not a directory; choose another --data-dir"},
 		{"up --data-dir=" + foreign, "so it is not ours; choose an empty or new --data-dir"},
 		{"version there", `koboshi version takes no arguments, but got "there"; see koboshi version --help`},
-		{"version -o yaml", `unknown output "yaml"; the only one is -o json`},
+		{"version -o yaml", `unknown output format "yaml"; use -o json, or leave -o out`},
 	} {
 		code, stdout, stderr := run(t, strings.Fields(test.args)...)
 		line, ok := strings.CutSuffix(stderr, "\n")
@@ -148,8 +148,8 @@ func TestEphemeralHasNoFolder(t *testing.T) {
 	}
 }
 
-// run executes a command line and returns its exit code and what it wrote. Not
-// from parallel tests: every cobra command adds pflag's global flags to its own.
+// run executes a command line and returns its exit code and output. It cannot run
+// in parallel tests: every cobra command adds pflag's global flags to its own.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stderr")

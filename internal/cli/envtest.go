@@ -19,7 +19,7 @@ import (
 func newEnvtest(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "envtest",
-		Short: "Put this program where envtest looks for etcd and kube-apiserver",
+		Short: "Install this program where envtest looks for etcd and kube-apiserver",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())}
@@ -36,8 +36,8 @@ func newEnvtestPath() *cobra.Command {
 	return &cobra.Command{
 		Use:   "path",
 		Short: "Print a folder for KUBEBUILDER_ASSETS",
-		Long: `Print a folder with etcd, kube-apiserver and kubectl for KUBEBUILDER_ASSETS. All
-three are links to this program, in your cache folder.`,
+		Long: `Print a folder with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS.
+All three are links to this program. The folder is in your cache folder.`,
 		Example: `  export KUBEBUILDER_ASSETS="$(koboshi envtest path)"
   ENVTEST_USE_ENV=true KUBEBUILDER_ASSETS="$(koboshi envtest path)" make test`,
 		Args: noArgs,
@@ -65,19 +65,20 @@ func newEnvtestInstall(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install this program into a project, or for setup-envtest",
-		Long: `Install this program under the names etcd, kube-apiserver and kubectl where the
-Makefile of a kubebuilder project and its suites in an IDE look for them:
-bin/k8s/` + platformFolder() + ` of the project that the current folder is in.
-With --store it is where setup-envtest keeps what it downloads, for all
-projects. Either way there are three regular files, which share their space
-where the file system can. To undo it, remove the folder.`,
+		Long: `Install this program under the names etcd, kube-apiserver and kubectl, where the
+Makefile of a kubebuilder project and its suites in an IDE look for them: in
+bin/k8s/` + platformFolder() + ` of the project around the current folder.
+
+With --store the files go to the folder where setup-envtest keeps its downloads,
+for all projects. The three are regular files that share disk space if the file
+system supports it. To uninstall, remove the folder.`,
 		Example: `  koboshi envtest install
   koboshi envtest install --store
   make test ENVTEST_K8S_VERSION=` + kubeversion.Version,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.output != "" && f.output != "json" {
-				return usageError{fmt.Errorf("unknown output %q; the only one is -o json", f.output)}
+				return usageError{fmt.Errorf("unknown output format %q; use -o json, or leave -o out", f.output)}
 			}
 			dir, err := f.dir()
 			if err != nil {
@@ -90,17 +91,17 @@ where the file system can. To undo it, remove the folder.`,
 	fs.SortFlags = false
 	fs.StringVar(&f.binDir, "bin-dir", "", "as in setup-envtest (default: bin in the project)")
 	fs.BoolVar(&f.store, "store", false, "install for all projects that use setup-envtest")
-	fs.BoolVar(&f.force, "force", false, "replace files of other programs too")
-	fs.StringVarP(&f.output, "output", "o", "", "json, for a script")
+	fs.BoolVar(&f.force, "force", false, "also replace files of other programs")
+	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
 }
 
-// dir is the folder to install into.
+// dir returns the folder to install into.
 func (f installFlags) dir() (string, error) {
 	root := f.binDir
 	switch {
 	case f.binDir != "" && f.store:
-		return "", usageError{errors.New("--store is one folder and --bin-dir another; leave out either")}
+		return "", usageError{errors.New("--store and --bin-dir name different folders; leave one of them out")}
 	case f.store:
 		var err error
 		if root, err = storeFolder(); err != nil {
@@ -120,13 +121,13 @@ func (f installFlags) dir() (string, error) {
 	return filepath.Join(root, "k8s", platformFolder()), nil
 }
 
-// platformFolder is a name that setup-envtest understands.
+// platformFolder returns a folder name that setup-envtest understands.
 func platformFolder() string {
 	return fmt.Sprintf("%s-%s-%s", kubeversion.Version, runtime.GOOS, runtime.GOARCH)
 }
 
-// storeFolder is where setup-envtest keeps its downloads; see defaultStore in
-// its package store.
+// storeFolder returns the folder where setup-envtest keeps its downloads; see
+// defaultStore in its package store.
 func storeFolder() (string, error) {
 	if runtime.GOOS != "darwin" {
 		if data := os.Getenv("XDG_DATA_HOME"); data != "" {
@@ -135,7 +136,7 @@ func storeFolder() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", usageError{errors.New("--store is below your home folder, and HOME is not set; set it, or name a folder with --bin-dir")}
+		return "", usageError{errors.New("--store needs your home folder, but HOME is not set; set it, or choose a folder with --bin-dir")}
 	}
 	if runtime.GOOS == "darwin" {
 		return filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest"), nil
@@ -143,8 +144,8 @@ func storeFolder() (string, error) {
 	return filepath.Join(home, ".local", "share", "kubebuilder-envtest"), nil
 }
 
-// projectFolder is the nearest one, from the current folder up, that is a
-// kubebuilder project or a Go module.
+// projectFolder returns the nearest kubebuilder project or Go module, from the
+// current folder upwards.
 func projectFolder() (string, error) {
 	current, err := os.Getwd()
 	if err != nil {
@@ -157,7 +158,7 @@ func projectFolder() (string, error) {
 			}
 		}
 		if dir == filepath.Dir(dir) {
-			return "", usageError{fmt.Errorf("there is no PROJECT or go.mod in %s or above it; change to your project, or use --bin-dir or --store", current)}
+			return "", usageError{fmt.Errorf("found no PROJECT or go.mod in %s or its parent folders; change to your project, or use --bin-dir or --store", current)}
 		}
 	}
 }
@@ -172,7 +173,7 @@ func installAssets(dir string, f installFlags, out, notes io.Writer) error {
 		return fmt.Errorf("%w; choose another folder with --bin-dir", err)
 	}
 	if first := firstInstalled(filepath.Dir(dir)); first != filepath.Base(dir) {
-		_, _ = fmt.Fprintf(notes, "koboshi: %s is there too, and a suite run without make takes it, as it sorts first; remove it to use koboshi\n",
+		_, _ = fmt.Fprintf(notes, "koboshi: a suite run without make uses %s, which sorts first; remove that folder to use koboshi\n",
 			filepath.Join(filepath.Dir(dir), first))
 	}
 	if f.output == "json" {
@@ -183,8 +184,8 @@ func installAssets(dir string, f installFlags, out, notes io.Writer) error {
 	return err
 }
 
-// firstInstalled is the version that suites which kubebuilder made take when
-// KUBEBUILDER_ASSETS is not set: the first folder.
+// firstInstalled returns the version that suites generated by kubebuilder use
+// when KUBEBUILDER_ASSETS is not set: the first folder.
 func firstInstalled(dir string) string {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {

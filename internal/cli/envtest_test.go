@@ -99,12 +99,12 @@ func TestInstallSaysWhatToDoNext(t *testing.T) {
 	}
 }
 
-// The suites that kubebuilder writes take the first folder below bin/k8s.
+// The suites that kubebuilder generates use the first folder below bin/k8s.
 func TestInstallWarnsOfAnotherVersionThatComesFirst(t *testing.T) {
 	project := suiteProject(t, "PROJECT", "bin/k8s/1.10.0-linux-amd64/etcd", "bin/k8s/9.0.0-linux-amd64/etcd", "bin/k8s/0-file")
 	t.Chdir(project)
 	code, _, stderr := run(t, "envtest", "install")
-	want := "koboshi: " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64") + " is there too"
+	want := "koboshi: a suite run without make uses " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
 	if code != exitOK || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, %q, want one line that begins %q", code, stderr, want)
 	}
@@ -116,13 +116,13 @@ func TestInstallRefusesInOneLine(t *testing.T) {
 		dir, args, says string
 		code            int
 	}{
-		{"", "--store --bin-dir=x", "--store is one folder and --bin-dir another; leave out either", exitUsage},
-		{"", "-o yaml", `unknown output "yaml"; the only one is -o json`, exitUsage},
+		{"", "--store --bin-dir=x", "--store and --bin-dir name different folders; leave one of them out", exitUsage},
+		{"", "-o yaml", `unknown output format "yaml"; use -o json, or leave -o out`, exitUsage},
 		{"", "there", `koboshi envtest install takes no arguments, but got "there"; see koboshi envtest install --help`, exitUsage},
-		{"/", "", "there is no PROJECT or go.mod in / or above it; change to your project, or use --bin-dir or --store", exitUsage},
+		{"/", "", "found no PROJECT or go.mod in / or its parent folders; change to your project, or use --bin-dir or --store", exitUsage},
 		{"", "--bin-dir=stock", "holds etcd, kubectl of another program; use --force to replace them, or choose another --bin-dir", exitUsage},
 		{"", "--bin-dir=file", "not a directory; choose another folder with --bin-dir", exitError},
-		{"", "--store", "--store is below your home folder, and HOME is not set; set it, or name a folder with --bin-dir", exitUsage},
+		{"", "--store", "--store needs your home folder, but HOME is not set; set it, or choose a folder with --bin-dir", exitUsage},
 	} {
 		t.Setenv("HOME", "")
 		t.Setenv("XDG_DATA_HOME", "")
@@ -168,14 +168,14 @@ func suiteProject(t *testing.T, files ...string) string {
 	return dir
 }
 
-// goCache is asked for before a test changes HOME.
+// goCache is read before a test changes HOME.
 var goCache = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
 	return strings.TrimSpace(string(out)), err
 })
 
-// cacheFolder makes a home folder of the test's own. What go has built stays
-// where it is: compiling the standard library again takes long.
+// cacheFolder gives the test its own home folder, but keeps Go's build cache,
+// because compiling the standard library again takes long.
 func cacheFolder(t *testing.T) string {
 	t.Helper()
 	built, err := goCache()
@@ -194,7 +194,7 @@ func cacheFolder(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Go's telemetry would still write there while the test cleans up.
+	// Otherwise Go's telemetry would write there while the test cleans up.
 	telemetry := filepath.Join(config, "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o700); err != nil {
 		t.Fatal(err)

@@ -17,12 +17,12 @@ import (
 	_ "github.com/koboshi-dev/koboshi/internal/kubeversion" // kubectl version
 )
 
-// newKubectl is only there to be listed by --help: main calls Kubectl before
-// any of our flags are parsed.
+// newKubectl makes --help list the verb. main calls Kubectl before any of our
+// flags are parsed.
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",
-		Short:              "The real kubectl; in a folder with a plane it speaks to that plane",
+		Short:              "Run upstream's kubectl, on the plane of the current folder if it has one",
 		DisableFlagParsing: true,
 		// Without it cobra takes the verb for a help topic and does not list it.
 		Run: func(_ *cobra.Command, args []string) { os.Exit(Kubectl(args)) },
@@ -32,11 +32,11 @@ func newKubectl() *cobra.Command {
 // Kubectl runs upstream's kubectl with the arguments that follow its name and
 // returns the exit code, unless kubectl ends the process first.
 //
-// When neither --kubeconfig nor KUBECONFIG says otherwise, the plane whose data
-// directory lies in the current folder is meant.
+// If neither --kubeconfig nor KUBECONFIG is set, kubectl uses the plane whose
+// data directory is in the current folder.
 func Kubectl(args []string) int {
 	useLocalPlane(args)
-	// kubectl tells its name to the API server and in its help by os.Args.
+	// kubectl takes its name, for the user agent and its help, from os.Args.
 	os.Args = append([]string{"kubectl"}, args...)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	return componentcli.Run(kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
@@ -48,7 +48,7 @@ func Kubectl(args []string) int {
 }
 
 func useLocalPlane(args []string) {
-	// What follows belongs to a program that kubectl runs.
+	// Arguments after -- belong to a program that kubectl runs.
 	if i := slices.Index(args, "--"); i >= 0 {
 		args = args[:i]
 	}
@@ -67,7 +67,7 @@ func useLocalPlane(args []string) {
 	}
 	_ = os.Setenv("KUBECONFIG", local)
 	if os.Getenv("KUBECACHEDIR") == "" {
-		// kubectl caches discovery by address, and planes follow one another on one.
+		// kubectl caches discovery by address, and successive planes reuse an address.
 		_ = os.Setenv("KUBECACHEDIR", filepath.Join(filepath.Dir(local), "cache"))
 	}
 }

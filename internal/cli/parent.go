@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// The kernel can signal a child only about the thread that started it, and
-// only on Linux; asking who the parent is works everywhere.
+// The kernel can notify a child only about the end of the thread that started
+// it, and only on Linux. Polling the parent's process ID works everywhere.
 const parentPoll = 100 * time.Millisecond
 
 var errParentDied = errors.New("the parent process ended")
 
-// parent is read as early as can be: if it has ended before, another process has
-// its place already, and its end is never noticed.
+// parent is read as early as possible: if the parent has ended by then, another
+// process has taken its place, and the end goes unnoticed.
 var parent = os.Getppid()
 
-// untilParentDies ends the context when another process becomes the parent.
+// untilParentDies cancels the context when another process becomes the parent.
 func untilParentDies(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest/gotest"
 )
 
-// controllersVar has the meaning of --controllers for suites that are run
+// controllersVar means the same as --controllers, for suites that are run
 // without koboshi test.
 const controllersVar = envtest.ControllersVariable
 
@@ -27,21 +27,21 @@ func newTest(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [--controllers NAME,...] [go test flags and packages]",
 		Short: "Run go test with real Kubernetes behind envtest",
-		Long: `Run go test with this program in the place of the etcd and kube-apiserver that
-envtest starts. A suite needs no change, and nothing is downloaded.
+		Long: `Run go test with this program in place of the etcd and kube-apiserver that
+envtest starts. Your suite needs no change, and nothing is downloaded.
 
-All flags and packages are go test's own and reach it unchanged; without a
-package it is ./... and not the current folder. The exit code is go test's.
-Flags for the test binary, such as -ginkgo.focus, stand after the packages.
+All flags and packages are passed to go test unchanged. Without a package,
+./... is tested rather than the current folder. The exit code is go test's.
+Flags for the test binary, such as -ginkgo.focus, go after the packages.
 
-No controllers run, as in any envtest, unless they are named: exactly those,
-and what they cannot work without. A name is upstream's, as in
-kube-controller-manager --controllers, with or without "-controller"; gc is the
-garbage collector; workloads and full stand for the profiles of koboshi up.
-With kube-scheduler comes a simulated node, so that Pods become Ready.
+As in any envtest, no controllers run by default. --controllers runs the ones
+you name, and those they depend on. Use the names of kube-controller-manager
+--controllers, with or without "-controller"; gc is the garbage collector, and
+workloads and full are the profiles of koboshi up. kube-scheduler adds a
+simulated node, so that Pods become Ready.
 
-` + controllersVar + ` says the same where --controllers is not given. With a
-plain go test say -count=1 too: go would not see that it has changed.`,
+` + controllersVar + ` has the same effect when --controllers is not given. With a
+plain go test add -count=1, because go does not notice that it has changed.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
@@ -60,7 +60,7 @@ plain go test say -count=1 too: go would not see that it has changed.`,
 			return test(line, stdio)
 		},
 	}
-	// For --help alone; see gotest.
+	// Only for --help; see gotest.
 	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
 	return cmd
 }
@@ -76,7 +76,7 @@ func test(line gotest.CommandLine, stdio Stdio) error {
 	}
 	gocmd, err := exec.LookPath("go")
 	if err != nil {
-		return errors.New("koboshi test runs go test, and there is no go command on the PATH; install Go from https://go.dev/dl")
+		return errors.New("koboshi test runs go test, but there is no go command on the PATH; install Go from https://go.dev/dl")
 	}
 	folder, err := assets.Variant(value(environ, controllersVar))
 	if err != nil {
@@ -91,8 +91,8 @@ func test(line gotest.CommandLine, stdio Stdio) error {
 	return follow(cmd)
 }
 
-// suiteNotes checks what the environment asks of Koboshi and returns what a
-// person should know of it.
+// suiteNotes checks the environment variables that concern Koboshi and returns
+// notes for the user about their effect.
 func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 	profile, err := controllers.Parse(value(environ, controllersVar))
 	if err != nil {
@@ -108,7 +108,7 @@ func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 	if len(brought) > 0 {
 		notes = append(notes, strings.Join(brought, "; "))
 	}
-	// As envtest reads it.
+	// Parsed as envtest does.
 	if strings.EqualFold(value(environ, "USE_EXISTING_CLUSTER"), "true") {
 		notes = append(notes, "USE_EXISTING_CLUSTER is true, so the suite uses the cluster of your kubeconfig; unset it to use koboshi")
 	}
@@ -116,7 +116,8 @@ func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 }
 
 // withAssets makes envtest find the executables in folder. A variable that
-// names a single executable would win over the folder, so it is led there too.
+// names a single executable takes precedence over the folder, so it is
+// redirected as well.
 func withAssets(environ []string, folder string) []string {
 	for _, name := range assets.Names() {
 		variable := "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -127,7 +128,8 @@ func withAssets(environ []string, folder string) []string {
 	return with(environ, "KUBEBUILDER_ASSETS", folder)
 }
 
-// value is that of a variable, or "". As in exec.Cmd, the last one counts.
+// value returns the value of a variable, or "". As in exec.Cmd, the last
+// assignment counts.
 func value(environ []string, name string) string {
 	for _, assignment := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(assignment, name+"="); ok {
@@ -145,15 +147,16 @@ func with(environ []string, name, value string) []string {
 	return append(others, name+"="+value)
 }
 
-// An exitStatus is that of a program whose result is ours. What there was to
-// say about it, the program has said.
+// An exitStatus is the exit code of a program, passed on as ours. It is not
+// printed, because that program has already printed what went wrong.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// follow runs cmd to its end, whatever signals arrive: cmd gets them and
-// decides. A Ctrl-C at a terminal has reached the whole process group already.
-// go test counts one interrupt only, so it still waits for its tests to end.
+// follow runs cmd until it ends, and forwards all signals to it, so that cmd
+// decides what they mean. A Ctrl-C at a terminal has already reached the whole
+// process group; go test counts only one interrupt, so it still waits for its
+// tests to end.
 func follow(cmd *exec.Cmd) error {
 	arriving := make(chan os.Signal, 8)
 	signal.Notify(arriving, followed()...)
@@ -166,14 +169,14 @@ func follow(cmd *exec.Cmd) error {
 	for {
 		select {
 		case s := <-arriving:
-			_ = cmd.Process.Signal(s) // or it has just ended
+			_ = cmd.Process.Signal(s) // fails if it has just ended
 		case err := <-ended:
 			return status(err)
 		}
 	}
 }
 
-// followed lists the signals that a person or a CI ends a run with. SIGHUP
+// followed lists the signals with which people and CI systems end a run. SIGHUP
 // stays ignored under nohup.
 func followed() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
@@ -183,8 +186,8 @@ func followed() []os.Signal {
 	return all
 }
 
-// status turns the end of a program into an exitStatus, by a signal as shells
-// number it.
+// status turns the end of a program into an exitStatus. The end by a signal gets
+// the number that shells use.
 func status(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

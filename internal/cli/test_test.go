@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// These variables would lead a suite elsewhere, or this test.
+// These variables would affect the suite, or this test.
 var suiteVariables = []string{"KUBEBUILDER_ASSETS", "TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER", controllersVar}
 
-// The module's test says how it was started, in JSON, so that what koboshi
-// test arranges is seen from where it matters.
+// The module's test prints its environment in JSON, to show the effect of koboshi
+// test from the inside.
 const speakingTest = `package m
 
 import (
@@ -56,7 +56,7 @@ func TestSuitesFindThisProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const folder = "FOLDER" // in the place of one that leads to this program
+	const folder = "FOLDER" // stands for a folder with links to this program
 	for name, test := range map[string]struct {
 		env  map[string]string
 		args []string
@@ -188,7 +188,7 @@ func TestWithoutGoOneLineSaysWhatToInstall(t *testing.T) {
 	speakingModule(t, speakingTest)
 	t.Setenv("PATH", t.TempDir())
 	code, out, stderr := run(t, "test")
-	if want := "koboshi: koboshi test runs go test, and there is no go command on the PATH; install Go from https://go.dev/dl\n"; code != exitError || out != "" || stderr != want {
+	if want := "koboshi: koboshi test runs go test, but there is no go command on the PATH; install Go from https://go.dev/dl\n"; code != exitError || out != "" || stderr != want {
 		t.Errorf("exit code %d: %s%s, want %s", code, out, stderr, want)
 	}
 }
@@ -209,11 +209,11 @@ func TestHelpOfTheDropInFitsATerminal(t *testing.T) {
 
 func TestSignalsAreForGoTestToObey(t *testing.T) {
 	signals := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT}
-	if !signal.Ignored(syscall.SIGHUP) { // under nohup nobody hears it
+	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
 	for _, s := range signals {
-		// It has its own way with each signal, as go test has with Ctrl-C.
+		// It handles each signal itself, as go test does Ctrl-C.
 		shell := exec.CommandContext(t.Context(), "sh", "-c", `trap 'echo obeyed; exit 7' INT TERM HUP QUIT; echo ready; for i in $(seq 6000); do sleep 0.01; done`)
 		heard := &whenReady{tell: func() {
 			if err := syscall.Kill(os.Getpid(), s); err != nil {
@@ -270,7 +270,7 @@ func (w *whenReady) Write(p []byte) (int, error) {
 	return w.written.Write(p)
 }
 
-// speakingModule makes a module of that test and enters it.
+// speakingModule makes a module with that test the current folder.
 func speakingModule(t *testing.T, source string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -284,7 +284,7 @@ func speakingModule(t *testing.T, source string) {
 		}
 	}
 	for _, name := range suiteVariables {
-		t.Setenv(name, "") // so that it is put back
+		t.Setenv(name, "") // so that it is restored
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}

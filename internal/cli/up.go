@@ -16,8 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -33,7 +33,7 @@ import (
 
 const defaultDataDir = ".koboshi"
 
-// upFlags are the flags of koboshi up as they were given.
+// upFlags holds the flags of koboshi up as given.
 type upFlags struct {
 	plane         controlplane.Options
 	profile       string
@@ -53,25 +53,25 @@ func newUp(stdio Stdio) *cobra.Command {
 		Long: `Run a complete Kubernetes in this process until interrupted: etcd,
 kube-apiserver, the controllers, the scheduler and simulated nodes.
 
-Pods are simulated, unless --run or --config says that their image stands for a
-program of this machine. Then they are processes that run as you on a node
-named local, with volumes, probes, logs and restarts as a kubelet gives them.
-Addresses that lead to their Services are printed as they come. A file for
---config holds the same as a list, with more to say about each:
+Pods are simulated, unless --run or --config maps their image to a program on
+this machine. Such Pods are processes that run as you, on a node named local,
+with the volumes, probes, logs and restarts of a real kubelet. The addresses of
+their Services are printed as they become reachable. A --config file lists such
+programs with more options:
 
   run:
   - image: web            # any tag; web:1.2 is that tag only
     path: bin/web         # relative to the file
-    args: [--port, "80"]  # when the Pod gives neither args nor a command
+    args: [--port, "80"]  # used if the Pod has neither args nor a command
     workingDir: site      # default: where koboshi up was started
-    env: {LEVEL: debug}   # the Pod's own counts where both have one
-    user: 1000            # the uid it sees as its own (default: 65532)
+    env: {LEVEL: debug}   # the Pod's own variables take precedence
+    user: 1000            # the uid that it sees as its own (default: 65532)
 
-Profiles, each with all of the one before:
+Profiles, each of which includes the one before:
 ` + profileTable(),
 		Example: `  koboshi up                                # state in .koboshi, kept
   koboshi up --profile api --ephemeral      # what envtest runs, in memory
-  koboshi up --controllers=-deployment      # all but the Deployment controller
+  koboshi up --controllers=-deployment      # without the Deployment controller
   koboshi up --nodes 3 --port 6443
   koboshi up --run web=./bin/web            # Pods with image web really run`,
 		Args: noArgs,
@@ -101,15 +101,15 @@ Profiles, each with all of the one before:
 func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "which controllers run: api, gc, workloads or full")
-	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or with a leading - to remove, by upstream's names")
-	fs.IntVar(&f.plane.Nodes, "nodes", 1, "simulated nodes; without a scheduler in the profile the default is 0")
-	fs.StringArrayVar(&f.run, "run", nil, "make Pods real that have this image, as IMAGE=PATH of a program; may be repeated")
-	fs.StringVar(&f.config, "config", "", "YAML file with programs to run, as above; --run goes before it")
-	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder that keeps the state")
+	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or to remove with a leading -, by upstream's names")
+	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; the default is 0 if the profile has no scheduler")
+	fs.StringArrayVar(&f.run, "run", nil, "run Pods with this image as a real program, given as IMAGE=PATH; may be repeated")
+	fs.StringVar(&f.config, "config", "", "YAML file with programs to run, as above; --run takes precedence")
+	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
 	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
-	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the one used last, or a free one)")
-	fs.StringVar(&f.readyFile, "ready-file", "", "file to write, in JSON, when the plane is ready")
+	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the last one used, or a free one)")
+	fs.StringVar(&f.readyFile, "ready-file", "", "JSON file to write when the plane is ready")
 	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the process that started this one ends")
 	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, instead of the built-in one")
 	fs.StringVar(&f.plane.Etcd.CAFile, "etcd-cafile", "", "certificate authority of your etcd cluster")
@@ -117,7 +117,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "client key for your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
 	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
-	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, as upstream's -v")
+	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, like upstream's -v")
 }
 
 func profileTable() string {
@@ -128,7 +128,7 @@ func profileTable() string {
 	return b.String()
 }
 
-// options checks the flags as a whole. changed tells whether a flag was given.
+// options validates the flags together. changed reports whether a flag was given.
 func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, error) {
 	o := f.plane
 	profile, err := controllers.Lookup(f.profile)
@@ -156,9 +156,9 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 	case o.Port < 0 || o.Port > 65535:
 		return o, usageError{fmt.Errorf("--port is %d; it may be 1 to 65535, or 0 for a free one", o.Port)}
 	case f.ephemeral && changed("data-dir"):
-		return o, usageError{errors.New("--ephemeral keeps nothing in a folder; leave out either it or --data-dir")}
+		return o, usageError{errors.New("--ephemeral keeps the state in memory, --data-dir in a folder; leave one of them out")}
 	case f.ephemeral && len(o.Etcd.Servers) > 0:
-		return o, usageError{errors.New("--ephemeral keeps the state in memory; leave out either it or --etcd-servers")}
+		return o, usageError{errors.New("--ephemeral keeps the state in memory, --etcd-servers in your etcd; leave one of them out")}
 	case o.DataDir == "":
 		return o, usageError{errors.New("--data-dir is empty; name a folder, or use --ephemeral")}
 	}
@@ -171,17 +171,17 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 	return o, checkEtcd(o.Etcd)
 }
 
-// programs reads what --run and --config say. They go with the profile and
-// with this system, or not at all.
+// programs reads the programs of --run and --config, and fails if the profile or
+// the operating system cannot run them.
 func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	if len(f.run) == 0 && f.config == "" {
 		return nil, nil
 	}
 	switch {
 	case !profile.Has(controllers.Scheduler):
-		return nil, fmt.Errorf("--run and --config need a scheduler, which profile %s does not run; add --controllers=scheduler, or choose another --profile", profile.Name)
+		return nil, fmt.Errorf("--run and --config need a scheduler, but profile %s has none; add --controllers=scheduler, or choose another --profile", profile.Name)
 	case runtime.GOOS != "linux":
-		return nil, fmt.Errorf("--run and --config need Linux, whose namespaces hold the programs; leave them out on %s, or use a virtual machine", runtime.GOOS)
+		return nil, fmt.Errorf("--run and --config need Linux namespaces; on %s leave them out, or use a virtual machine", runtime.GOOS)
 	}
 	var set programs.Set
 	for _, flag := range f.run {
@@ -200,37 +200,37 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
-	// Of two for the same image the first counts.
+	// If two entries have the same image, the first one counts.
 	return append(set, more...), nil
 }
 
-// ours are flags of kube-apiserver whose place has been taken.
+// ours lists the flags of kube-apiserver that cannot be set, with our replacement.
 var ours = map[string]string{"secure-port": "--port", "bind-address": "127.0.0.1", "etcd-servers": "--etcd-servers"}
 
-// apiserverFlag gives a flag of kube-apiserver its dashes.
+// apiserverFlag adds the leading dashes to a flag of kube-apiserver.
 func apiserverFlag(arg string) (string, error) {
 	arg = strings.TrimLeft(arg, "-")
 	name, _, _ := strings.Cut(arg, "=")
 	if use, taken := ours[name]; taken {
-		return "", usageError{fmt.Errorf("--kube-apiserver-arg=%s is without effect here; koboshi uses %s", name, use)}
+		return "", usageError{fmt.Errorf("--kube-apiserver-arg=%s would have no effect; koboshi uses %s", name, use)}
 	}
 	return "--" + arg, nil
 }
 
 func checkEtcd(e controlplane.ExternalEtcd) error {
 	if len(e.Servers) == 0 && e.CAFile+e.CertFile+e.KeyFile+e.Prefix != "" {
-		return usageError{errors.New("the --etcd-* flags go with --etcd-servers; name your etcd cluster, or leave them out")}
+		return usageError{errors.New("the --etcd-* flags need --etcd-servers; name your etcd cluster with it, or leave them out")}
 	}
 	for _, server := range e.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix", "unixs"}, u.Scheme) {
-			return usageError{fmt.Errorf("--etcd-servers: %q is no URL such as https://10.0.0.1:2379; give one, or several with commas", server)}
+			return usageError{fmt.Errorf("--etcd-servers: %q is not a URL; write for example https://10.0.0.1:2379, or several URLs with commas", server)}
 		}
 	}
 	return nil
 }
 
-// writableFile makes path absolute and checks, before minutes of work depend on
-// it, that a file can be put there.
+// writableFile makes path absolute and checks that a file can be created there,
+// before minutes of work depend on it.
 func writableFile(flag, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -248,7 +248,7 @@ func writableFile(flag, path string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", usageError{fmt.Errorf("%s: %s cannot be written: %w; choose another file", flag, path, err)}
+		return "", usageError{fmt.Errorf("%s: cannot write %s: %w; choose another file", flag, path, err)}
 	}
 	return path, nil
 }
@@ -257,7 +257,7 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	started := time.Now()
 	memory.Starting()
 	if readyFile != "" {
-		_ = os.Remove(readyFile) // of a plane that was killed
+		_ = os.Remove(readyFile) // left behind by a plane that was killed
 	}
 	defer writeToNobody()()
 	reachable := &addresses{out: stdio.Out}
@@ -285,18 +285,18 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	return errors.Join(err, plane.Stop())
 }
 
-// writeToNobody makes a write to standard output fail, and not end the process,
-// when its reader has gone, as head has after the first lines: an address that
-// is printed later is no reason to end a plane. It is not ignored, because
-// programs would inherit that.
+// writeToNobody makes writes to standard output fail, instead of ending the
+// process, once the reader has gone, as head does after the first lines: a plane
+// must not end because a later address cannot be printed. SIGPIPE is not
+// ignored, because child processes would inherit that.
 func writeToNobody() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	return func() { signal.Stop(broken) }
 }
 
-// addresses prints where Services can be reached. Those that come before the
-// plane is ready are held back until then.
+// addresses prints the addresses at which Services can be reached. It holds back
+// those that arrive before the plane is ready.
 type addresses struct {
 	out   io.Writer
 	mu    sync.Mutex
@@ -330,8 +330,8 @@ type readiness struct {
 	PID        int    `json:"pid"`
 }
 
-// announce says what is there, and in one line what is missing of it: noPrograms
-// is why the node for programs runs none.
+// announce prints where the plane is, and one line if programs cannot run:
+// noPrograms is the reason.
 func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Duration, noPrograms error, readyFile string) error {
 	nodes := "no nodes"
 	if o.Nodes > 0 {
@@ -339,12 +339,12 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	}
 	switch {
 	case noPrograms != nil:
-		_, _ = fmt.Fprintf(stdio.Err, "koboshi: no program runs, and the Pods for them stay pending: %v\n", noPrograms)
+		_, _ = fmt.Fprintf(stdio.Err, "koboshi: programs cannot run, so their Pods stay pending: %v\n", noPrograms)
 	case len(o.Programs) > 0:
 		nodes += " and local"
 	}
 	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
-		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, quoted(r.Kubeconfig))
+		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, shellescape.Quote(r.Kubeconfig))
 	if readyFile == "" {
 		return nil
 	}
@@ -355,18 +355,8 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	return datadir.WriteFile(readyFile, append(data, '\n'), 0o600)
 }
 
-// quoted makes a path that a shell takes as one word.
-func quoted(path string) string {
-	if strings.IndexFunc(path, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@%", r)
-	}) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-}
-
-// classify marks the errors that a person mends by calling differently, and
-// shows them without the steps that led there.
+// classify marks the errors that the user can fix on the command line, and drops
+// the steps that led to them.
 func classify(err error) error {
 	var (
 		problem *datadir.Problem

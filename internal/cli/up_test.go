@@ -28,7 +28,7 @@ func parseUp(args ...string) (controlplane.Options, error) {
 	return f.options(fs.Changed)
 }
 
-// configFile is a file for --config.
+// configFile writes a file for --config.
 func configFile(t *testing.T, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "koboshi.yaml")
@@ -72,11 +72,11 @@ func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 	}{
 		{[]string{"--run=web"}, `--run: "web" is not IMAGE=PATH; write for example web=./bin/web`},
 		{[]string{"--run=web=/missing"}, "--run: image web: there is no /missing; build the program first, or correct the path"},
-		{[]string{"--run=web=/bin/sh", "--run=docker.io/library/web=/bin/ls"}, "stands for /bin/sh and for /bin/ls; leave one out"},
+		{[]string{"--run=web=/bin/sh", "--run=docker.io/library/web=/bin/ls"}, "has two programs, /bin/sh and /bin/ls; leave one out"},
 		{[]string{"--config=/missing"}, "--config: reading the programs: open /missing: no such file or directory; correct the path"},
 		{[]string{"--config=" + file}, `--config: ` + file + `: line 3: unknown field "file"; it may be image, path, args, workingDir, env, user`},
-		{[]string{"--run=web=/bin/sh", "--profile=api"}, "profile api does not run; add --controllers=scheduler, or choose another --profile"},
-		{[]string{"--run=web=/bin/sh", "--controllers=-kube-scheduler"}, "profile full does not run; add --controllers=scheduler, or choose another --profile"},
+		{[]string{"--run=web=/bin/sh", "--profile=api"}, "profile api has none; add --controllers=scheduler, or choose another --profile"},
+		{[]string{"--run=web=/bin/sh", "--controllers=-kube-scheduler"}, "profile full has none; add --controllers=scheduler, or choose another --profile"},
 	} {
 		_, err := parseUp(test.args...)
 		if err == nil || !errors.As(err, &usageError{}) || !strings.HasSuffix(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {

@@ -22,7 +22,7 @@ func newVersion() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of Koboshi and of the Kubernetes inside",
+		Short: "Print the versions of Koboshi and of its built-in Kubernetes",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionInfo{
@@ -41,9 +41,9 @@ func newVersion() *cobra.Command {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "koboshi %s, Kubernetes %s, %s, %s\n", v.Koboshi, v.Kubernetes, v.Go, v.Platform)
 				return err
 			}
-			return usageError{fmt.Errorf("unknown output %q; the only one is -o json", output)}
+			return usageError{fmt.Errorf("unknown output format %q; use -o json, or leave -o out", output)}
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, for a script")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")
 	return cmd
 }

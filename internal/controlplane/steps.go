@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"strconv"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,6 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
@@ -74,24 +74,20 @@ func (p *Plane) listen(context.Context) (err error) {
 	last := p.dir.Marker().Port
 	switch {
 	case p.opts.Port != 0:
-		if p.listener, err = listenLoopback(p.opts.Port); err != nil {
+		if p.listener, err = freeport.Listen(p.opts.Port); err != nil {
 			return &PortError{Port: p.opts.Port, Err: err}
 		}
 	case last != 0:
 		// Keeping the port keeps the kubeconfigs of running clients valid.
-		p.listener, _ = listenLoopback(last)
+		p.listener, _ = freeport.Listen(last)
 	}
 	if p.listener == nil {
-		if p.listener, err = listenLoopback(0); err != nil {
+		if p.listener, err = freeport.Listen(0); err != nil {
 			return err
 		}
 	}
 	port := p.listener.Addr().(*net.TCPAddr).Port
 	return p.dir.Update(func(m *datadir.Marker) { m.Port = port })
-}
-
-func listenLoopback(port int) (net.Listener, error) {
-	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 func (p *Plane) issue(context.Context) (err error) {

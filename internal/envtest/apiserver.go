@@ -17,15 +17,15 @@ import (
 
 const readyPoll = 20 * time.Millisecond
 
-// runAPIServer is the program kube-apiserver. fresh says that nobody but this
-// program has written to its etcd; shortcut leads to an etcd in this process.
+// runAPIServer runs the program kube-apiserver. fresh reports whether only this program
+// has written to its etcd; shortcut leads to an etcd in this process.
 func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apiserver.Shortcut) int {
 	profile, err := chosen()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
 		return exitError
 	}
-	// The name of those whose clients are made where we cannot reach.
+	// The name for clients that upstream makes itself.
 	useragent.Claim(apiserverName)
 	if profile.RunsManager() {
 		useragent.Claim(managerName)
@@ -51,7 +51,7 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 	}.Run(ctx)
 }
 
-// ready waits until the server is ready, and reports whether it became so.
+// ready waits until the server is ready. It reports false if it never was.
 func ready(ctx context.Context, loopback *rest.Config) bool {
 	client, err := kubernetes.NewForConfig(loopback)
 	if err != nil {

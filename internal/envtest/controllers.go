@@ -20,8 +20,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
 
-// ControllersVariable names the controllers that run beside the API server,
-// with commas. Stock envtest runs none, and so does this one by default.
+// ControllersVariable lists the controllers that run beside the API server, separated by
+// commas. By default there are none, as in stock envtest.
 const ControllersVariable = "KOBOSHI_CONTROLLERS"
 
 const (
@@ -31,7 +31,7 @@ const (
 	nodesName     = "kwok"
 )
 
-// beside is what runs beside an API server that was started with args.
+// beside runs controllers beside an API server that was started with args.
 type beside struct {
 	profile  controllers.Profile
 	args     []string
@@ -39,8 +39,8 @@ type beside struct {
 	loopback *rest.Config
 }
 
-// who the components are, as in a cluster.
-var who = map[string]user.DefaultInfo{
+// componentUsers maps the components to their users in a cluster.
+var componentUsers = map[string]user.DefaultInfo{
 	managerName:   {Name: "system:kube-controller-manager", Groups: []string{user.AllAuthenticated}},
 	schedulerName: {Name: "system:kube-scheduler", Groups: []string{user.AllAuthenticated}},
 	nodesName:     {Name: "koboshi:nodes", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
@@ -48,19 +48,20 @@ var who = map[string]user.DefaultInfo{
 
 func newTokens() map[string]string {
 	tokens := map[string]string{}
-	for component := range who {
+	for component := range componentUsers {
 		tokens[component] = rand.Text()
 	}
 	return tokens
 }
 
-// users are those that the server is to let in: nobody where nothing runs.
+// users returns the users for the server to accept, by token. Without controllers there
+// are none.
 func (b beside) users() map[string]*user.DefaultInfo {
 	users := map[string]*user.DefaultInfo{}
 	if len(b.profile.Controllers) == 0 {
 		return users
 	}
-	for component, info := range who {
+	for component, info := range componentUsers {
 		users[b.tokens[component]] = &info
 	}
 	return users
@@ -96,7 +97,7 @@ func (b beside) runManager(ctx context.Context) error {
 	return nil
 }
 
-// runScheduler runs a node beside it, without which there is nothing to schedule to.
+// runScheduler runs the scheduler, and a node for it to schedule to.
 func (b beside) runScheduler(ctx context.Context) error {
 	client, kubeconfig, err := b.identity(schedulerName)
 	if err != nil {
@@ -125,8 +126,8 @@ func (b beside) file(name string) string {
 	return filepath.Join(dir, name)
 }
 
-// identity is a client of the server by the component's token, also as a file,
-// which lies beside the server's keys and is removed with them.
+// identity returns a client that uses the component's token, and the path of a
+// kubeconfig with it. The file lies beside the server's keys and is removed with them.
 func (b beside) identity(component string) (*rest.Config, string, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[pki.ClusterName] = &clientcmdapi.Cluster{
@@ -148,7 +149,7 @@ func (b beside) identity(component string) (*rest.Config, string, error) {
 	return useragent.As(component, client), path, nil
 }
 
-// ended tells in the log of the API server when a component ends by itself.
+// ended runs a component, and logs its end if nothing stopped it.
 func ended(ctx context.Context, component string, run func() error) {
 	err := run()
 	if ctx.Err() == nil {

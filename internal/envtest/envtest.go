@@ -1,9 +1,9 @@
-// Package envtest is the control plane as controller-runtime's envtest starts
-// it: by the programs etcd and kube-apiserver, with upstream's flags.
+// Package envtest implements the programs etcd and kube-apiserver, with upstream's
+// flags, as controller-runtime's envtest starts them.
 //
-// On Linux one process, the host, is both servers, and the processes that
-// envtest sees are shims (see package shim). Elsewhere, and where a host cannot
-// stand for a server, each server is the process that envtest started.
+// On Linux one process, the host, runs both servers, and the processes that envtest
+// sees are shims (see package shim). Elsewhere, and where a host cannot run a server
+// faithfully, each server is the process that envtest started.
 package envtest
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage/command"
@@ -23,17 +24,33 @@ const (
 	exitError = 1
 )
 
-// Run is the program of that name, in this process.
+// endTimeout bounds the wait for a server whose suite has gone.
+const endTimeout = 2 * time.Second
+
+// Run runs the program of that name in this process.
 func Run(name string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if os.Getenv(shim.KeepVariable) == "" {
-		go func() {
-			shim.AwaitParentsEnd()
-			shim.RemoveLeftover(name)
-			os.Exit(exitError)
-		}()
+	ended := make(chan struct{})
+	go func() {
+		<-shim.Orphaned()
+		stop()
+		select {
+		case <-ended:
+		case <-time.After(endTimeout):
+		}
+		shim.RemoveLeftover(name)
+		os.Exit(exitError)
+	}()
+	code := serve(ctx, name, args)
+	close(ended)
+	if shim.IsOrphaned() {
+		select {} // until the folder is removed
 	}
+	return code
+}
+
+func serve(ctx context.Context, name string, args []string) int {
 	memory.Starting()
 	if name == shim.APIServer {
 		return runAPIServer(ctx, args, false, nil)
@@ -48,7 +65,10 @@ func Run(name string, args []string) int {
 	case code := <-ended:
 		return code
 	case <-ctx.Done():
-		return exitOK // what was acknowledged is in the log
+		if shim.IsOrphaned() {
+			return <-ended // its folder is about to be removed
+		}
+		return exitOK // all acknowledged writes are in the log
 	}
 }
 

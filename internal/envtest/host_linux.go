@@ -20,17 +20,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
-// A host is the servers that its shims stand for. It ends when it has none.
+// A host runs the servers that its shims stand for. It ends with the last of them.
 type host struct {
-	first     shim.Request // whose environment and folder are the process's
-	inherited []*os.File   // standard output and error, which are etcd's
+	first     shim.Request // its environment and folder are the process's
+	inherited []*os.File   // the standard output and error, which belong to etcd
 
 	mu      sync.Mutex
 	running int
 	spent   bool // upstream's globals allow one API server per process
 }
 
-// A client is a shim that waits for its server to end.
+// A client is the connection to a shim that waits for its server to end.
 type client struct {
 	*net.UnixConn
 	lines          *bufio.Reader
@@ -38,8 +38,8 @@ type client struct {
 	stdout, stderr *os.File
 }
 
-// Host serves the shim that started this process, and the one of the API server
-// that will use its etcd. It returns when it has nothing to serve.
+// Host serves the shim that started this process, and the shim of the API server that
+// uses its etcd. It returns when both are gone.
 func Host() int {
 	file, err := strconv.Atoi(os.Getenv(shim.HostVariable))
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *host) serveEtcd(c *client) {
 	case code = <-ended:
 	case <-ctx.Done():
 		if h.alone() {
-			// The end of the process is the end of the server; the shim waits for it.
+			// The server ends with the process, and the shim waits for that.
 			c.say(shim.Exit + " " + strconv.Itoa(exitOK))
 			return
 		}
@@ -101,7 +101,7 @@ func (h *host) serveEtcd(c *client) {
 	h.end()
 }
 
-// admit lets shims in that ask for the API server of this etcd.
+// admit serves the shims that ask for an API server of this etcd.
 func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -128,8 +128,8 @@ func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	}
 }
 
-// fits reports whether the request can be met here as in a process of its own:
-// by an API server of the etcd at one of these URLs.
+// fits reports whether the requested server can run here exactly as in a process of its
+// own. It must be an API server of the etcd at one of these URLs.
 func (h *host) fits(r shim.Request, etcd []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,7 +145,7 @@ func (h *host) fits(r shim.Request, etcd []string) bool {
 	return true
 }
 
-// relevant leaves out of an environment what a shell sets for each command.
+// relevant returns an environment without what a shell sets for each command.
 func relevant(env []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		return strings.HasPrefix(v, "_=")
@@ -157,7 +157,7 @@ func relevant(env []string) []string {
 func (h *host) serveAPIServer(c *client, etcd *command.Command, fresh bool) {
 	ctx, cancel := c.untilStopped()
 	defer cancel()
-	// etcd's log has its own copy; from here on these are the API server's.
+	// etcd's log has a copy of them. From now on they belong to the API server.
 	os.Stdout, os.Stderr = c.stdout, c.stderr
 	c.exit(runAPIServer(ctx, c.request.Args, fresh, &apiserver.Shortcut{
 		Endpoint: shim.Flag(c.request.Args, "etcd-servers"),
@@ -172,7 +172,7 @@ func (h *host) begin() {
 	h.running++
 }
 
-// alone reports whether one server runs, and no other will.
+// alone reports whether no other server runs, and keeps it so.
 func (h *host) alone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,7 +183,7 @@ func (h *host) alone() bool {
 	return true
 }
 
-// end notes that a server has ended, and with the last one the process.
+// end ends the process with its last server. Otherwise it does not return.
 func (h *host) end() {
 	h.mu.Lock()
 	h.running--
@@ -195,7 +195,7 @@ func (h *host) end() {
 	select {} // another server runs
 }
 
-// maxFiles is how many open files come with a request: stdout and stderr.
+// maxFiles is the number of open files in a request: stdout and stderr.
 const maxFiles = 2
 
 func receive(conn *net.UnixConn) (*client, error) {
@@ -234,23 +234,22 @@ func openFiles(rights []byte) ([]*os.File, error) {
 		}
 	}
 	if len(files) != maxFiles {
-		return nil, errors.New("the request came without open files")
+		return nil, errors.New("the request has no open files")
 	}
 	return files, nil
 }
 
 func (c *client) say(line string) { _, _ = c.Write([]byte(line + "\n")) }
 
-// refuse leaves the shim to be the server itself, with its files to itself.
+// refuse makes the shim become the server itself. Its files are closed here.
 func (c *client) refuse() {
 	_, _ = c.stdout.Close(), c.stderr.Close()
 	c.say(shim.Refused)
 	_ = c.Close()
 }
 
-// exit tells the shim the code to end with. Whoever reads what the server has
-// written must see its end, and this process goes on: it lets go of the files,
-// and what is still logged goes nowhere.
+// exit sends the shim its exit code. A reader of the server's output must see its end
+// although this process continues, so the files are replaced by /dev/null.
 func (c *client) exit(code int, inherited ...*os.File) {
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		for _, f := range append(inherited, c.stdout, c.stderr) {
@@ -262,7 +261,7 @@ func (c *client) exit(code int, inherited ...*os.File) {
 	_ = c.Close()
 }
 
-// untilStopped returns a context that ends when the shim says so or is gone.
+// untilStopped returns a context that ends when the shim asks for it or is gone.
 func (c *client) untilStopped() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

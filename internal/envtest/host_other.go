@@ -6,6 +6,6 @@ import "os"
 
 // Host is for Linux only; see package shim.
 func Host() int {
-	_, _ = os.Stderr.WriteString("koboshi: there is no host on this system\n")
+	_, _ = os.Stderr.WriteString("koboshi: this system has no host for the servers\n")
 	return exitError
 }

@@ -1,9 +1,9 @@
-// Package memory decides how much of it a plane holds: how far the heap grows
-// between collections, and which pages of the program's file stay resident.
+// Package memory limits the memory of a plane: how far the heap grows between
+// collections, and which pages of the program's file stay resident.
 //
-// It imports the standard library only, since package shim uses it before the
-// rest of the program is initialised. What its figures cost and save is in
-// docs/investigations.
+// It only imports the standard library, because package shim uses it before the
+// rest of the program is initialised. docs/investigations has the costs and savings
+// of its settings.
 package memory
 
 import (
@@ -15,31 +15,32 @@ import (
 )
 
 const (
-	// While a plane starts nearly all that it allocates stays.
+	// While a plane starts, nearly everything that it allocates stays in use.
 	startPercent = 200
-	// A collection delays the few requests that it meets. Less often than by
-	// Go's default of 100 it is no more than with stock, whose two processes
-	// collect one at a time. GOGC in the environment overrides both.
+	// A collection delays the requests that run at the same time. With fewer
+	// collections than Go's default of 100 causes, the delay is no longer than with
+	// stock, whose two processes collect one at a time. GOGC in the environment
+	// overrides both values.
 	servePercent = 150
 )
 
 const (
 	look = time.Second
-	// A plane that nobody uses allocates less than this between two looks.
+	// An idle plane allocates less than this between two looks.
 	quiet = 4 << 20 // bytes
-	// What was allocated since memory was last given back, to be worth a collection.
+	// A collection is worthwhile after this much was allocated since the last one.
 	worth = 32 << 20 // bytes
 )
 
-// Starting is called before a plane starts.
+// Starting must be called before a plane starts.
 func Starting() { collectAt(startPercent) }
 
-// Settle is called when a plane has started. It gives back what only the start
-// needed, and until ctx ends what a time of much use has left behind.
+// Settle must be called when a plane has started. It releases the memory that only
+// the start needed and, until ctx ends, the memory that is left after heavy use.
 func Settle(ctx context.Context) {
 	collectAt(servePercent)
 	giveBack()
-	before, given := allocated(), uint64(0) // the first quiet look gives back once more
+	before, given := allocated(), uint64(0) // the first idle look releases memory once more
 	for {
 		select {
 		case <-time.After(look):
@@ -60,7 +61,7 @@ func giveBack() {
 	GiveBackPages()
 }
 
-// allocated is how many bytes the heap has ever been asked for.
+// allocated returns the number of bytes ever allocated on the heap.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// GiveBackPages tells the kernel that no page of the program's file is needed
-// just now. Some 60 MB of a program that has Kubernetes linked in are used only
-// while it starts. The pages are clean: one that is used again is mapped again,
-// from the page cache, in a microsecond.
+// GiveBackPages advises the kernel that no page of the program's file is needed at
+// the moment. About 60 MB of a program that links Kubernetes are used only while
+// it starts. The pages are clean: a page that is used again is mapped again from
+// the page cache, in a microsecond.
 func GiveBackPages() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -27,15 +27,15 @@ func GiveBackPages() {
 
 type mapping struct{ from, to uintptr }
 
-// unchanged finds in /proc/self/smaps the mappings of the program that hold
-// nothing but what is in its file:
+// unchanged returns the mappings of the program in /proc/self/smaps that are
+// identical to its file:
 //
 //	00400000-0390c000 r-xp 00000000 fe:00 1234       /usr/bin/koboshi
 //	…
 //	Anonymous:             0 kB
 //
-// Read-only alone would not do. What a dynamic linker has relocated is
-// protected afterwards, and is in no file.
+// Being read-only is not enough: pages that a dynamic linker has relocated become
+// read-only afterwards, but differ from the file.
 func unchanged(smaps []byte, program string) (found []mapping) {
 	var candidate *mapping
 	for line := range bytes.Lines(smaps) {

@@ -32,7 +32,7 @@ func TestOnlyWhatCannotDifferFromTheFileIsGivenBack(t *testing.T) {
 	}
 }
 
-// constants is memory that is in the program's file and nowhere else.
+// constants is memory that only exists in the program's file.
 var constants = strings.Repeat("x", 3)
 
 func TestAProgramGoesOnAfterItHasGivenBackItsPages(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAProgramGoesOnAfterItHasGivenBackItsPages(t *testing.T) {
 	}
 }
 
-// fileBacked is the RssFile of this process, in kB.
+// fileBacked returns the RssFile of this process, in kB.
 func fileBacked(t *testing.T) int {
 	t.Helper()
 	f, err := os.Open("/proc/self/status")

@@ -13,11 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fields are what an entry of a file may have.
+// fields lists the fields of an entry.
 var fields = []string{"image", "path", "args", "workingDir", "env", "user"}
 
-// Load reads programs from a YAML file with a list of them under "run". Paths
-// in it are relative to its folder. Errors name the line.
+// Load reads the programs in the list "run" of a YAML file. Paths in it are
+// relative to its folder. Errors name the line.
 func Load(file string) (Set, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -53,15 +53,15 @@ func Load(file string) (Set, error) {
 	return set, nil
 }
 
-// runList finds the entries in a file.
+// runList returns the entries in a file.
 func runList(document *yaml.Node) ([]*yaml.Node, error) {
-	const form = `write "run:" and below it a list of image and path`
+	const form = `write "run:" with a list of entries that have image and path`
 	if len(document.Content) == 0 {
 		return nil, errors.New("the file is empty; " + form)
 	}
 	top := document.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: this is no mapping; %s", top.Line, form)
+		return nil, fmt.Errorf("line %d: this is not a mapping; %s", top.Line, form)
 	}
 	if err := known(top, []string{"run"}); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func program(entry *yaml.Node, dir string) (p Program, err error) {
 		entry = entry.Alias
 	}
 	if entry.Kind != yaml.MappingNode {
-		return p, fmt.Errorf("line %d: this is no mapping; write image and path", entry.Line)
+		return p, fmt.Errorf("line %d: this is not a mapping; write image and path", entry.Line)
 	}
 	if err := known(entry, fields); err != nil {
 		return p, err
@@ -100,7 +100,7 @@ func known(mapping *yaml.Node, names []string) error {
 		case !slices.Contains(names, key.Value):
 			return fmt.Errorf("line %d: unknown field %q; it may be %s", key.Line, key.Value, strings.Join(names, ", "))
 		case slices.Contains(seen, key.Value):
-			return fmt.Errorf("line %d: field %q stands there twice; leave one out", key.Line, key.Value)
+			return fmt.Errorf("line %d: field %q appears twice; leave one out", key.Line, key.Value)
 		default:
 			seen = append(seen, key.Value)
 		}
@@ -108,11 +108,11 @@ func known(mapping *yaml.Node, names []string) error {
 	return nil
 }
 
-// goType is how the YAML library ends a complaint about a value.
+// goType matches the end of the YAML library's error about a value.
 var goType = regexp.MustCompile(` into (\S+)$`)
 
-// plain is an error of the YAML library without the names of libraries and of
-// Go types, on one line.
+// plain returns an error of the YAML library on one line, without the names of the
+// library and of Go types.
 func plain(err error) string {
 	var wrong *yaml.TypeError
 	if !errors.As(err, &wrong) {

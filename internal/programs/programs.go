@@ -1,4 +1,4 @@
-// Package programs knows which image stands for which program of this machine.
+// Package programs maps images to programs on this machine.
 package programs
 
 import (
@@ -14,37 +14,37 @@ import (
 	"github.com/distribution/reference"
 )
 
-// DefaultUser is the uid a program sees as its own unless it says otherwise:
-// the one that distroless images call nonroot. With it runAsNonRoot holds.
+// DefaultUser is the uid that a program sees as its own by default: the user that
+// distroless images call nonroot. It satisfies runAsNonRoot.
 const DefaultUser int64 = 65532
 
-// maxUser is the greatest uid; the one above it means "none".
+// maxUser is the largest uid; the next number means "none".
 const maxUser = 1<<32 - 2
 
-// A Program is what an image stands for.
+// A Program is the program that replaces an image.
 type Program struct {
-	// Image is as the user wrote it. With a tag or digest it is that one only;
-	// without either it is every tag and digest of that name.
+	// Image is the image as the user wrote it. With a tag or digest it matches only
+	// that one; without, it matches every tag and digest of the name.
 	Image string `json:"image" yaml:"image"`
 	// Path is the absolute path of an executable.
 	Path string `json:"path" yaml:"path"`
-	// Args are what an image has as CMD: given to the program unless the Pod
-	// gives args or a command.
+	// Args are the image's CMD: arguments that are used if the Pod has neither args
+	// nor a command.
 	Args []string `json:"args,omitempty" yaml:"args"`
-	// WorkingDir is where the program starts unless the Pod says otherwise.
-	// Empty means the folder koboshi up was started in.
+	// WorkingDir is the default working directory. Empty means the folder in which
+	// koboshi up was started.
 	WorkingDir string `json:"workingDir,omitempty" yaml:"workingDir"`
-	// Env is the image's environment; of two values for a name the Pod's counts.
+	// Env is the image's environment; the Pod's variables take precedence.
 	Env map[string]string `json:"env,omitempty" yaml:"env"`
-	// User is the uid that the program sees as its own unless the Pod says
-	// otherwise. Nil means DefaultUser. Outside it is always the invoking user.
+	// User is the default uid that the program sees as its own. Nil means
+	// DefaultUser. Outside the namespace it is always the invoking user.
 	User *int64 `json:"user,omitempty" yaml:"user"`
 }
 
-// A Set holds programs. Of those that match an image equally well, the first counts.
+// A Set holds programs. If several match an image equally well, the first counts.
 type Set []Program
 
-// UID is the uid that the program sees as its own unless the Pod says otherwise.
+// UID returns the default uid that the program sees as its own.
 func (p Program) UID() int64 {
 	if p.User == nil {
 		return DefaultUser
@@ -52,7 +52,7 @@ func (p Program) UID() int64 {
 	return *p.User
 }
 
-// Parse reads IMAGE=PATH. A relative path is below the current directory.
+// Parse parses IMAGE=PATH. A relative path is relative to the current directory.
 func Parse(flag string) (Program, error) {
 	image, path, found := strings.Cut(flag, "=")
 	if !found {
@@ -61,17 +61,17 @@ func Parse(flag string) (Program, error) {
 	return Program{Image: image, Path: path}.resolved("")
 }
 
-// resolved checks the program and makes its paths absolute; dir is what they
-// are relative to, and empty means the current directory.
+// resolved validates the program and makes its paths absolute. They are relative
+// to dir; empty means the current directory.
 func (p Program) resolved(dir string) (Program, error) {
 	if p.Image == "" {
-		return p, errors.New("the image is empty; name the one that the Pods have, such as web=./bin/web")
+		return p, errors.New("the image is empty; write it as in the Pods, such as web=./bin/web")
 	}
 	if _, err := parseImage(p.Image); err != nil {
-		return p, fmt.Errorf("%q is no image: %w; write it as the Pods do", p.Image, err)
+		return p, fmt.Errorf("%q is not an image: %w; write it as in the Pods", p.Image, err)
 	}
 	if p.Path == "" {
-		return p, fmt.Errorf("image %s has no path; name the program that it stands for", p.Image)
+		return p, fmt.Errorf("image %s has no path; name the program to run for it", p.Image)
 	}
 	var err error
 	if p.Path, err = absolute(dir, p.Path); err != nil {
@@ -85,7 +85,7 @@ func (p Program) resolved(dir string) (Program, error) {
 			return p, err
 		}
 		if info, err := os.Stat(p.WorkingDir); err != nil || !info.IsDir() {
-			return p, fmt.Errorf("image %s: workingDir %s is no folder; create it, or name another", p.Image, p.WorkingDir)
+			return p, fmt.Errorf("image %s: workingDir %s is not a folder; create it, or name another", p.Image, p.WorkingDir)
 		}
 	}
 	for name, value := range p.Env {
@@ -94,7 +94,7 @@ func (p Program) resolved(dir string) (Program, error) {
 		}
 	}
 	if p.User != nil && (*p.User < 0 || *p.User > maxUser) {
-		return p, fmt.Errorf("image %s: user %d is no uid; it may be 0 to %d", p.Image, *p.User, int64(maxUser))
+		return p, fmt.Errorf("image %s: user %d is not a uid; it may be 0 to %d", p.Image, *p.User, int64(maxUser))
 	}
 	return p, nil
 }
@@ -106,8 +106,8 @@ func absolute(dir, path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// executable checks that path is a file that can be run. What it holds is seen
-// when it starts: a script is as good as a binary.
+// executable checks that path is an executable file. Its content only matters when
+// it starts; a script is fine.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -116,16 +116,15 @@ func executable(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w; correct the path", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no file; name the program itself", path)
+		return fmt.Errorf("%s is not a file; name the program itself", path)
 	case info.Mode().Perm()&0o111 == 0:
 		return fmt.Errorf("%s is not executable; chmod +x it, or name a program", path)
 	}
 	return nil
 }
 
-// image is a reference to one, taken apart. Without a tag and a digest it
-// stands for all of that name when it is a program's, and for tag latest when
-// it is a Pod's.
+// image is a parsed reference to an image. Without a tag and a digest, a program's
+// image means all images of the name, and a Pod's image the tag latest.
 type image struct {
 	name, tag, digest string
 }
@@ -145,8 +144,8 @@ func parseImage(s string) (image, error) {
 	return parsed, nil
 }
 
-// Lookup finds the program that an image of a Pod stands for: the one with the
-// image's digest before the one with its tag before the one with its name alone.
+// Lookup returns the program for an image of a Pod. It prefers a program with the
+// image's digest to one with its tag, and that to one with only its name.
 func (s Set) Lookup(podImage string) (Program, bool) {
 	pod, err := parseImage(podImage)
 	if err != nil {
@@ -165,13 +164,13 @@ func (s Set) Lookup(podImage string) (Program, bool) {
 	return found, best >= 0
 }
 
-// fit tells how closely the program names an image; -1 is not at all.
+// fit returns how closely the program matches an image; -1 means not at all.
 func (p Program) fit(pod image) int {
 	own, err := parseImage(p.Image)
 	switch {
 	case err != nil, own.name != pod.name:
 		return -1
-	// The digest says what is in an image; the tag beside it is decoration.
+	// The digest determines the content of an image; a tag beside it means nothing.
 	case own.digest != "" && own.digest == pod.digest:
 		return 2
 	case own.digest == "" && own.tag != "" && own.tag == pod.tag:
@@ -192,17 +191,16 @@ func (s Set) Any(images ...string) bool {
 	return false
 }
 
-// Add appends the programs of more. An image that s or more itself has already
-// is refused.
+// Add appends more programs. It fails if two programs have the same image.
 func (s Set) Add(more ...Program) (Set, error) {
 	for _, p := range more {
 		own, err := parseImage(p.Image)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no image: %w", p.Image, err)
+			return nil, fmt.Errorf("%q is not an image: %w", p.Image, err)
 		}
 		for _, earlier := range s {
 			if other, err := parseImage(earlier.Image); err == nil && other == own {
-				return nil, fmt.Errorf("image %s stands for %s and for %s; leave one out", p.Image, earlier.Path, p.Path)
+				return nil, fmt.Errorf("image %s has two programs, %s and %s; leave one out", p.Image, earlier.Path, p.Path)
 			}
 		}
 		s = append(s, p)

@@ -12,8 +12,8 @@ import (
 
 const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// workshop is a folder with a program, a text and a folder in it, and the
-// current directory.
+// workshop makes a folder with a program, a text file and a folder the current
+// directory.
 func workshop(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -56,8 +56,8 @@ func TestWrongFlagIsRefusedWithTheNextAction(t *testing.T) {
 		{"=web", "the image is empty"},
 		{"web=", "name the program"},
 		{"Web=web", "must be lowercase"},
-		{"web:=web", "is no image"},
-		{"web@sha256:12=web", "is no image"},
+		{"web:=web", "is not an image"},
+		{"web@sha256:12=web", "is not an image"},
 		{"web=missing", "there is no " + dir + "/missing; build the program first"},
 		{"web=folder", "name the program itself"},
 		{"web=/dev/null", "name the program itself"},
@@ -130,7 +130,7 @@ func TestSecondProgramForAnImageIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = set.Add(Program{Image: "docker.io/library/web", Path: "/c"})
-	if err == nil || !strings.Contains(err.Error(), "stands for /a and for /c") {
+	if err == nil || !strings.Contains(err.Error(), "has two programs, /a and /c") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 		{"remote", map[string]string{"config/default/kustomization.yaml": "resources:\n- https://example.com/all.yaml\n"},
 			project.Options{}, []string{"config/default/kustomization.yaml", "https://example.com/all.yaml", "--kustomization"}},
 		{"remote repository", map[string]string{"config/rbac/kustomization.yaml": "resources:\n- github.com/example/rbac?ref=v1\n"},
-			project.Options{}, []string{"config/rbac/kustomization.yaml", "github.com/example/rbac", "nothing is downloaded"}},
+			project.Options{}, []string{"config/rbac/kustomization.yaml", "github.com/example/rbac", "koboshi downloads nothing"}},
 		{"remote patch", map[string]string{"config/manager/kustomization.yaml": "resources: [manager.yaml]\npatches:\n- path: http://example.com/patch.yaml\n"},
 			project.Options{}, []string{"config/manager/kustomization.yaml", "http://example.com/patch.yaml"}},
 		{"sample is no YAML", map[string]string{"config/samples/sea_v1_captain.yaml": "a: b: c"}, project.Options{}, []string{"config/samples/sea_v1_captain.yaml", "document 1"}},

@@ -13,28 +13,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 )
 
 const (
-	// progressEvery is how often a build says that it goes on.
+	// progressEvery is the interval of progress lines during a build.
 	progressEvery = 5 * time.Second
-	// errorTail is how much of what the compiler says an error holds, in bytes.
+	// errorTail is the number of bytes of the compiler's output in an error.
 	errorTail = 4 << 10
-	// helpWithin is how long a program may take to print its help; one that does
-	// not know --help may run on, but one that does may be slow on a busy machine.
+	// helpWithin is the time limit for printing the help. A program that does not
+	// know --help may never end; one that does may be slow on a busy machine.
 	helpWithin = 15 * time.Second
 )
 
-// Build builds the manager to the file out and completes Subject by the flags
-// that the program says it knows. It tells of its progress line by line, if
-// progress is not nil. CGO_ENABLED, GOFLAGS and the like are the user's.
+// Build builds the manager to the file out, and completes Subject with the flags
+// that the program supports. If progress is not nil, it gets lines of progress.
+// CGO_ENABLED, GOFLAGS and the like are the user's.
 func (p *Project) Build(ctx context.Context, out string, progress io.Writer) error {
 	if len(p.options.Command) > 0 {
 		return nil
 	}
 	if p.Main == "" {
-		return errors.New("building the manager: no main package is known; name a program after --")
+		return errors.New("building the manager: there is no main package; name a program after --")
 	}
 	out, err := filepath.Abs(out)
 	if err != nil {
@@ -57,13 +58,13 @@ func (p *Project) Build(ctx context.Context, out string, progress io.Writer) err
 func (p *Project) compile(ctx context.Context, out string, progress io.Writer) error {
 	args := []string{"build", "-buildvcs=false"}
 	if !strings.Contains(os.Getenv("GOFLAGS"), "ldflags") {
-		args = append(args, "-ldflags=-s -w") // linking is most of the time
+		args = append(args, "-ldflags=-s -w") // linking takes most of the time
 	}
 	args = append(args, "-o", out, "./"+filepath.ToSlash(p.Main))
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = p.Dir
 	cmd.WaitDelay = time.Second
-	said := &compilerOutput{progress: progress}
+	said := &compilerOutput{text: output.NewTail(errorTail), progress: progress}
 	cmd.Stdout, cmd.Stderr = said, said
 
 	stop := make(chan struct{})
@@ -76,12 +77,12 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 		return fmt.Errorf("building the manager: %w", ctx.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("building the manager: in %s: go %s: %w\n%s", p.Dir, strings.Join(args, " "), err, said.end())
+		return fmt.Errorf("building the manager: in %s: go %s: %w\n%s", p.Dir, strings.Join(args, " "), err, strings.TrimSpace(said.text.String()))
 	}
 	return nil
 }
 
-// tick says every now and then that the build goes on.
+// tick reports regularly that the build is still running.
 func tick(stop <-chan struct{}, said *compilerOutput, main string) {
 	began := time.Now()
 	ticker := time.NewTicker(progressEvery)
@@ -96,18 +97,20 @@ func tick(stop <-chan struct{}, said *compilerOutput, main string) {
 	}
 }
 
-// compilerOutput passes on what is downloaded, and keeps all.
+// compilerOutput passes on the lines about downloads, and keeps the end of the
+// output.
 type compilerOutput struct {
+	text *output.Tail
+
 	mu       sync.Mutex
 	progress io.Writer
-	text     bytes.Buffer
 	line     []byte
 }
 
 func (c *compilerOutput) Write(b []byte) (int, error) {
+	_, _ = c.text.Write(b) // never fails
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.text.Write(b)
 	c.line = append(c.line, b...)
 	for {
 		line, rest, ok := bytes.Cut(c.line, []byte("\n"))
@@ -127,22 +130,8 @@ func (c *compilerOutput) report(line string) {
 	_, _ = fmt.Fprintln(c.progress, line)
 }
 
-// end is the end of the output, in whole lines.
-func (c *compilerOutput) end() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text := strings.TrimSpace(c.text.String())
-	if over := len(text) - errorTail; over > 0 {
-		text = text[over:]
-		if _, rest, ok := strings.Cut(text, "\n"); ok {
-			text = "…\n" + rest
-		}
-	}
-	return text
-}
-
-// help asks the program for its flags. It finds no cluster, whatever it does
-// instead of helping.
+// help asks the program for its flags. A program that ignores --help finds no
+// cluster.
 func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo, error) {
 	empty, err := os.MkdirTemp("", "koboshi-help-")
 	if err != nil {
@@ -150,25 +139,25 @@ func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo
 	}
 	defer func() { _ = os.RemoveAll(empty) }()
 	command := append([]string{program}, p.subcommands()...)
-	var output bytes.Buffer
+	var printed bytes.Buffer
 	ctx, cancel := context.WithTimeout(ctx, helpWithin)
 	defer cancel()
 	child, err := process.Start(ctx, process.Spec{
-		Command: append(command, "--help"), Dir: empty, Output: &output,
+		Command: append(command, "--help"), Dir: empty, Output: &printed,
 		Env: []string{"HOME=" + empty, "TMPDIR=" + empty, "KUBECONFIG=" + filepath.Join(empty, "none")},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking the manager for its flags: %w", err)
 	}
-	<-child.Exited() // the context sees to it
-	flags := parseHelp(output.String())
+	<-child.Exited() // when the context ends at the latest
+	flags := parseHelp(printed.String())
 	if len(flags) == 0 {
-		p.note("the manager says nothing of its flags for --help: it is started with those of its Deployment (%s adds others)", flagArgs)
+		p.note("the manager prints no flags for --help, so it is started with those of its Deployment (%s adds others)", flagArgs)
 	}
 	return flags, nil
 }
 
-// subcommands are the words before the first flag.
+// subcommands returns the words before the first flag.
 func (p *Project) subcommands() []string {
 	if p.manager == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// objects returns all that the project has for a cluster, with what the options
-// name in the place of its kinds.
+// objects returns all objects of the project. Objects that the options name
+// replace those of the same kinds.
 func (p *Project) objects(ctx context.Context) ([]document, error) {
 	docs, err := p.configured()
 	if err != nil {
@@ -34,25 +34,25 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 			return nil, fmt.Errorf("%s %s: %w", override.flag, override.path, err)
 		}
 		if !slices.ContainsFunc(named, override.kinds) {
-			return nil, fmt.Errorf("%s %s: there is none in it", override.flag, override.path)
+			return nil, fmt.Errorf("%s %s: contains no such object", override.flag, override.path)
 		}
 		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
 	}
 	return docs, nil
 }
 
-// configured returns what config/ has.
+// configured returns the objects in config/.
 func (p *Project) configured() ([]document, error) {
 	if p.options.Kustomization != "" {
 		at := p.path(p.options.Kustomization)
 		if !isKustomization(at) {
-			return nil, fmt.Errorf("%s %s: there is no kustomization.yaml in it", flagKustomization, p.options.Kustomization)
+			return nil, fmt.Errorf("%s %s: contains no kustomization.yaml", flagKustomization, p.options.Kustomization)
 		}
 		return p.kustomize(at)
 	}
 	whole := filepath.Join(p.Dir, "config", "default")
 	if !isKustomization(whole) {
-		p.note("there is no config/default: what is in config/crd, config/rbac, config/webhook and config/manager is taken as it is (%s names a kustomization)", flagKustomization)
+		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (%s names a kustomization)", flagKustomization)
 		return p.apart()
 	}
 	docs, err := p.kustomize(whole)
@@ -61,10 +61,10 @@ func (p *Project) configured() ([]document, error) {
 	}
 	docs, apartErr := p.apart()
 	if apartErr != nil {
-		// That one names the document that kustomize stumbled over.
+		// This error names the document that kustomize failed on.
 		return nil, apartErr
 	}
-	p.note("config/default cannot be built, so what is in config/crd, config/rbac, config/webhook and config/manager is taken as it is (%s names another kustomization): %v", flagKustomization, err)
+	p.note("config/default cannot be built, so config/crd, config/rbac, config/webhook and config/manager are used as they are (%s names another kustomization): %v", flagKustomization, err)
 	return docs, nil
 }
 
@@ -94,7 +94,8 @@ func (p *Project) apart() ([]document, error) {
 	return docs, nil
 }
 
-// part reads a folder, as it is if its kustomization cannot be built.
+// part reads a folder. If its kustomization cannot be built, it reads the files
+// that the kustomization lists.
 func (p *Project) part(dir, bases string) ([]document, error) {
 	if !exists(dir) {
 		return nil, nil
@@ -109,7 +110,7 @@ func (p *Project) part(dir, bases string) ([]document, error) {
 	if err == nil {
 		return docs, nil
 	}
-	// Beside them are patches and settings of kustomize, which are no objects.
+	// The other files are patches and settings of kustomize, not objects.
 	files, listErr := p.listed(dir)
 	if listErr != nil || len(files) == 0 {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// The names that flags of managers have had, the newest first.
+// The names of flags in managers, the newest first.
 var (
 	metricsFlags  = []string{"metrics-bind-address", "metrics-addr", "metrics-address"}
 	probeFlags    = []string{"health-probe-bind-address", "health-probe-addr", "health-addr", "probe-addr"}
@@ -31,7 +31,7 @@ const (
 	defaultCertDir = "k8s-webhook-server/serving-certs"
 )
 
-// composer makes a command for a local process of one for a Pod.
+// composer turns the command of a Pod into one for a local process.
 type composer struct {
 	p     *Project
 	given []argument
@@ -59,8 +59,8 @@ func (p *Project) compose(program string, flags map[string]flagInfo) {
 	s.Env = slices.Concat(c.env, p.options.Env)
 }
 
-// useCommand takes what a person wants started as it is. Where it listens for
-// webhooks only its flags, --webhook-port and conventions tell.
+// useCommand makes a given command the subject's, unchanged. Its webhook port comes
+// from its flags, --webhook-port or conventions.
 func (p *Project) useCommand() error {
 	program := p.options.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
@@ -87,9 +87,8 @@ func (p *Project) useCommand() error {
 	return nil
 }
 
-// webhookOfCommand is webhook for a command, to which nothing is added: it looks
-// for its certificate where it says $(CERTS), or else where controller-runtime
-// does.
+// webhookOfCommand is like webhook, but adds nothing to the command. The folder of
+// the certificate is the one given as $(CERTS), or controller-runtime's default.
 func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	const certs = "$(" + subject.Certs + ")"
 	says := func(text string) bool { return strings.Contains(text, certs) }
@@ -103,13 +102,14 @@ func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	case w.Port == 0 || folder == "":
 		return w, nil
 	case !says(folder):
-		return w, fmt.Errorf("the command looks for the certificate of its webhooks in %s: write '%s' there, for a folder with tls.crt and tls.key that is made for each run", folder, certs)
+		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' instead, which becomes a folder with tls.crt and tls.key for each run", folder, certs)
 	}
 	w.CertDir = folder
 	return w, nil
 }
 
-// has returns the flag of these names that the program knows, or was given.
+// has returns the first of these flags that the program supports, or else that it
+// is given; or "".
 func (c *composer) has(names []string) string {
 	for _, name := range names {
 		if _, ok := c.known[name]; ok {
@@ -133,21 +133,21 @@ func (c *composer) value(names []string) string {
 	return ""
 }
 
-// keep takes over the arguments that mean the same outside a Pod.
+// keep copies the arguments that mean the same outside a Pod.
 func (c *composer) keep() {
 	replaced := slices.Concat(metricsFlags, probeFlags, electionFlags, certFlags, portFlags, fileFlags, []string{electionNamespace, "kubeconfig"})
 	for _, a := range c.given {
 		switch {
 		case slices.Contains(replaced, a.name):
 		case c.p.manager.mounted(a.value):
-			c.p.note("left out the argument %s of %s: the file is in a volume of its Pod (%s says one of this machine)", strings.Join(a.text, " "), c.p.manager.workload, flagArgs)
+			c.p.note("left out the argument %s of %s: the file is in a volume of its Pod (%s adds a path on this machine)", strings.Join(a.text, " "), c.p.manager.workload, flagArgs)
 		default:
 			c.args = append(c.args, a.text...)
 		}
 	}
 }
 
-// quiet turns off what two instances on one machine would fight for.
+// quiet turns off what two instances on one machine would compete for.
 func (c *composer) quiet() {
 	if name := c.has(metricsFlags); name != "" {
 		c.args = append(c.args, "--"+name+"=0")
@@ -162,8 +162,8 @@ func (c *composer) quiet() {
 	}
 }
 
-// election are the arguments by which it elects a leader outside a Pod, where
-// controller-runtime cannot know its namespace.
+// election returns the arguments that enable leader election outside a Pod, where
+// controller-runtime cannot find out its namespace.
 func (c *composer) election() []string {
 	name := c.has(electionFlags)
 	if name == "" {
@@ -173,18 +173,18 @@ func (c *composer) election() []string {
 	if _, ok := c.known[electionNamespace]; ok {
 		return append(args, "--"+electionNamespace+"="+cmp.Or(c.p.Subject.Identity.Namespace, "default"))
 	}
-	if c.p.says("LeaderElectionNamespace") {
+	if c.p.mentions("LeaderElectionNamespace") {
 		return args
 	}
-	c.p.note("two instances that fight for the lease are not tried: outside a Pod the manager does not know the namespace of its lease (it would by a flag --%s that sets LeaderElectionNamespace)", electionNamespace)
+	c.p.note("faults with two competing instances are not tried, because outside a Pod the manager does not know the namespace of its lease (a flag --%s that sets LeaderElectionNamespace would help)", electionNamespace)
 	return nil
 }
 
-// webhook says where it serves webhooks, if anything calls them.
+// webhook returns where the controller serves its webhooks, if it has any.
 func (c *composer) webhook() subject.Webhook {
 	s := &c.p.Subject
 	if !conversion(s.Webhooks) && !conversion(s.Install) {
-		// Without it most managers want certificates that nobody asks them for.
+		// Otherwise most managers would require certificates that are not needed.
 		c.defaultEnv("ENABLE_WEBHOOKS", "false")
 		return subject.Webhook{}
 	}
@@ -227,7 +227,7 @@ func (c *composer) webhookPort() int {
 	return defaultPort
 }
 
-// defaultEnv sets a variable that is not set.
+// defaultEnv sets a variable unless it is set.
 func (c *composer) defaultEnv(name, value string) {
 	if !slices.ContainsFunc(slices.Concat(c.env, c.p.options.Env), func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
 		c.env = append(c.env, name+"="+value)

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is an object and where it came from.
+// document is an object with its origin.
 type document struct {
 	File   string
-	Number int // of the document in the file from 1, or 0 if that is not known
+	Number int // of the document in the file, from 1; 0 if unknown
 	Object unstructured.Unstructured
 }
 
@@ -43,8 +43,8 @@ func (d document) String() string {
 	return d.Object.GetKind() + " " + name
 }
 
-// parse reads the documents of a YAML or JSON file. Lists are taken apart, empty
-// documents left out.
+// parse reads the documents of a YAML or JSON file. It expands Lists and leaves out
+// empty documents.
 func parse(file string, data []byte) ([]document, error) {
 	var docs []document
 	reader := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -82,13 +82,13 @@ func decode(text []byte) ([]unstructured.Unstructured, error) {
 	case map[string]any:
 		return objects(content)
 	}
-	return nil, errors.New("this is no Kubernetes object, which begins with apiVersion and kind")
+	return nil, errors.New("not a Kubernetes object, which is a mapping with apiVersion and kind")
 }
 
 func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	object := unstructured.Unstructured{Object: content}
 	if object.GetAPIVersion() == "" || object.GetKind() == "" {
-		return nil, errors.New("this is no Kubernetes object, which has apiVersion and kind")
+		return nil, errors.New("not a Kubernetes object: apiVersion or kind is missing")
 	}
 	items, isList := content["items"].([]any)
 	if isList && strings.HasSuffix(object.GetKind(), "List") {
@@ -96,7 +96,7 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 		for i, item := range items {
 			content, ok := item.(map[string]any)
 			if !ok {
-				return nil, fmt.Errorf("items[%d] is no object", i)
+				return nil, fmt.Errorf("items[%d] is not an object", i)
 			}
 			more, err := objects(content)
 			if err != nil {
@@ -108,7 +108,7 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	}
 	if metadata, ok := content["metadata"]; ok {
 		if _, ok := metadata.(map[string]any); !ok {
-			return nil, fmt.Errorf("%s: metadata is no object", object.GetKind())
+			return nil, fmt.Errorf("%s: metadata is not a mapping", object.GetKind())
 		}
 	}
 	if object.GetName() == "" && object.GetGenerateName() == "" {
@@ -117,7 +117,7 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	return []unstructured.Unstructured{object}, nil
 }
 
-// read reads a path that somebody named: a file, a kustomization or a folder.
+// read reads a path from the options: a file, a kustomization or a folder.
 func (p *Project) read(path string) ([]document, error) {
 	at := p.path(path)
 	info, err := os.Stat(at)
@@ -140,7 +140,7 @@ func (p *Project) readFile(path string) ([]document, error) {
 	return parse(p.rel(path), data)
 }
 
-// readFolder reads all YAML and JSON below a folder but kustomizations.
+// readFolder reads all YAML and JSON files below a folder, except kustomizations.
 func (p *Project) readFolder(dir string) ([]document, error) {
 	files, err := manifests(dir)
 	if err != nil {

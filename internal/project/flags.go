@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// flagInfo is what a program's help says of one of its flags.
+// flagInfo describes a flag in a program's help.
 type flagInfo struct {
-	Type    string // empty of a boolean one
+	Type    string // empty for a boolean flag
 	Default string
 }
 
-// Both packages that Go programs use begin a flag's lines so:
+// The help of the two flag packages of Go programs looks like this:
 //
 //	-health-probe-bind-address string                (flag; the text is on the next lines)
 //	    --metrics-bind-address string   The address  (pflag)
@@ -22,7 +22,7 @@ var (
 	defaultText = regexp.MustCompile(`\(default "?([^")]*)"?\)`)
 )
 
-// parseHelp returns the flags that a program's help tells of, by name.
+// parseHelp returns the flags in a program's help, by name.
 func parseHelp(help string) map[string]flagInfo {
 	flags := map[string]flagInfo{}
 	current := ""
@@ -49,15 +49,15 @@ func parseHelp(help string) map[string]flagInfo {
 type argument struct {
 	name  string // of a flag, without dashes
 	value string
-	text  []string // as it was
+	text  []string // as written
 }
 
-// booleans are flags that take no word after them, where the help does not say.
+// booleans lists flags that take no separate value, in case the help is missing.
 var booleans = []string{
 	"leader-elect", "enable-leader-election", "leader-election", "metrics-secure", "enable-http2", "zap-devel", "h", "help", "v",
 }
 
-// parseArguments takes a command line apart as Go programs do.
+// parseArguments parses a command line as Go programs do.
 func parseArguments(args []string, flags map[string]flagInfo) []argument {
 	var all []argument
 	for i := 0; i < len(args); i++ {

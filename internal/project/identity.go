@@ -12,9 +12,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// identity is the service account of the manager, or of the only one that
-// anything is bound to. Where config/rbac has no more than the role that
-// controller-gen writes, an account is made up for it.
+// identity returns the service account of the manager, or the only one with
+// bindings. If config/rbac only has the role that controller-gen writes, it adds
+// an account for it.
 func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	if p.manager != nil {
 		return subject.ServiceAccount{
@@ -36,11 +36,11 @@ func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	case 0:
 		return p.madeUp(parts)
 	}
-	p.note("roles are bound to %d service accounts and no Deployment says which is the controller's: it runs as an administrator, and nothing is said of RBAC (%s names the folder of its own)", len(bound), flagRBAC)
+	p.note("roles are bound to %d service accounts, and no Deployment tells which is the controller's, so it runs as an administrator and RBAC is not checked (%s names the folder with its own)", len(bound), flagRBAC)
 	return subject.ServiceAccount{}
 }
 
-// madeUp binds a role that is bound to nobody to an account of our own.
+// madeUp binds unbound manager roles to an account that it adds.
 func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 	var unbound []document
 	for _, d := range parts.install {
@@ -49,7 +49,7 @@ func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 		}
 	}
 	if len(unbound) == 0 {
-		p.note("there is no Deployment, service account or role in config/: the controller runs as an administrator, and nothing is said of RBAC (%s says where they are)", flagRBAC)
+		p.note("there is no Deployment, service account or role in config/, so the controller runs as an administrator and RBAC is not checked (%s names their file or folder)", flagRBAC)
 		return subject.ServiceAccount{}
 	}
 	account := subject.ServiceAccount{Namespace: "default", Name: "controller-manager"}
@@ -64,7 +64,7 @@ func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 		binding.Object["roleRef"] = map[string]any{"apiGroup": groupRBAC, "kind": d.Object.GetKind(), "name": d.Object.GetName()}
 		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": account.Name, "namespace": account.Namespace}}
 		parts.install = append(parts.install, document{File: d.File, Object: binding})
-		p.note("%s of %s is bound to nobody: the controller runs as a service account made up for it (%s says where the real one is)", d, d.File, flagRBAC)
+		p.note("%s in %s has no binding, so the controller runs as a service account that is created for it (%s names the file of the real one)", d, d.File, flagRBAC)
 	}
 	return account
 }
@@ -82,7 +82,7 @@ func bindings(parts parts) []binding {
 			continue
 		}
 		var b binding
-		// What is wrong with it, the API server says when it is created.
+		// The API server reports the mistake when the object is created.
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object.Object, &b.RoleBinding) != nil {
 			continue
 		}
@@ -107,7 +107,7 @@ func (b binding) binds(account subject.ServiceAccount) bool {
 	})
 }
 
-// roles are what is bound to the account, of what is shipped.
+// roles returns the project's roles that are bound to the account.
 func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.Role {
 	if account.Name == "" {
 		return nil
@@ -117,13 +117,13 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.R
 		if !b.binds(account) {
 			continue
 		}
-		in := "" // a ClusterRole's
+		in := "" // for a ClusterRole
 		if b.RoleRef.Kind == "Role" {
 			in = b.namespace
 		}
 		d := parts.find(b.RoleRef.Kind, in, b.RoleRef.Name)
 		if d == nil {
-			p.note("%s %s is bound to the controller by %s but is not in config/: what it grants is used, but not checked", b.RoleRef.Kind, b.RoleRef.Name, b.Name)
+			p.note("%s %s is bound to the controller by %s but is not in config/, so it is not checked for unused permissions", b.RoleRef.Kind, b.RoleRef.Name, b.Name)
 			continue
 		}
 		roles = append(roles, subject.Role{
@@ -131,18 +131,19 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.R
 		})
 	}
 	if len(roles) == 0 {
-		p.note("no role in config/ is bound to the controller's service account %s/%s: %s says where they are, if it should have any", account.Namespace, account.Name, flagRBAC)
+		p.note("no role in config/ is bound to the controller's service account %s/%s; if it needs any, %s names their file or folder", account.Namespace, account.Name, flagRBAC)
 	}
 	return roles
 }
 
-// Why a controller does not use here what it would use in a cluster.
+// Reasons why a permission is not used in a check although a cluster would use it.
 const (
-	metricsOff  = "metrics are off here"
-	electionOff = "a leader is elected only where two instances run"
+	metricsOff  = "metrics are turned off in a check"
+	electionOff = "a leader is elected only when two instances run"
 )
 
-// idle are those resources of a role that serve what is off here.
+// idle returns the resources of a role that only serve what is turned off in a
+// check, with the reason.
 func idle(role unstructured.Unstructured) map[string]string {
 	reasons := map[string]string{
 		"tokenreviews.authentication.k8s.io":        metricsOff,
@@ -150,7 +151,7 @@ func idle(role unstructured.Unstructured) map[string]string {
 		"leases.coordination.k8s.io":                electionOff,
 	}
 	if strings.Contains(role.GetName(), "leader-election") {
-		// Who is elected says so by an event; once it was written to a ConfigMap.
+		// The new leader writes an event; older releases used a ConfigMap as the lock.
 		for _, resource := range []string{"events", "events.events.k8s.io", "configmaps", "configmaps/status"} {
 			reasons[resource] = electionOff
 		}

@@ -20,7 +20,7 @@ import (
 
 var kustomizationNames = konfig.RecognizedKustomizationFileNames()
 
-// isKustomization reports whether kustomize could build the folder.
+// isKustomization reports whether the folder has a kustomization file.
 func isKustomization(dir string) bool { return kustomizationFile(dir) != "" }
 
 func kustomizationFile(dir string) string {
@@ -32,11 +32,10 @@ func kustomizationFile(dir string) string {
 	return ""
 }
 
-// kustomize builds a folder in this process, without plugins and without the
-// network.
+// kustomize builds a folder in this process, without plugins and network.
 func (p *Project) kustomize(dir string) (docs []document, err error) {
 	defer func() {
-		// Kustomize panics at some files that are broken in unforeseen ways.
+		// Kustomize panics on some broken files.
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("kustomize build %s: %v", p.rel(dir), broken)
 		}
@@ -49,7 +48,7 @@ func (p *Project) kustomize(dir string) (docs []document, err error) {
 		return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
 	}
 	options := krusty.MakeDefaultOptions()
-	// As many Makefiles ask for; it is the user's own project that is read.
+	// Many Makefiles set this, and the project is the user's own.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	built, err := krusty.MakeKustomizer(options).Run(withOrigins{filesys.MakeFsOnDisk(), root}, root)
 	if err != nil {
@@ -85,8 +84,8 @@ func (p *Project) fromResource(root string, r *resource.Resource) (document, err
 	return doc, nil
 }
 
-// withOrigins has the kustomization of the root say which file each object came
-// from, as if that stood in it.
+// withOrigins makes kustomize annotate each object with its file, as if the root
+// kustomization asked for it.
 type withOrigins struct {
 	filesys.FileSystem
 	root string
@@ -99,23 +98,23 @@ func (w withOrigins) ReadFile(path string) ([]byte, error) {
 	}
 	content := map[string]any{}
 	if yaml.Unmarshal(data, &content) != nil {
-		return data, nil // kustomize says better what is wrong
+		return data, nil // kustomize has a better error message
 	}
 	metadata, _ := content["buildMetadata"].([]any)
 	content["buildMetadata"] = append(metadata, types.OriginAnnotations)
 	return yaml.Marshal(content)
 }
 
-// errRemote is followed by what a person can do.
-var errRemote = errors.New("is not on this machine, and nothing is downloaded; " +
-	"download it, or name another kustomization by " + flagKustomization)
+// errRemote includes what the user can do.
+var errRemote = errors.New("is not on this machine, and koboshi downloads nothing; " +
+	"download it, or name another kustomization with " + flagKustomization)
 
-// refuseRemote looks through a kustomization and those that it is made of for
-// what kustomize would download.
+// refuseRemote returns an error if kustomize would download something for a
+// kustomization or one that it includes.
 func (p *Project) refuseRemote(dir string, seen []string) error {
 	file := kustomizationFile(dir)
 	if file == "" || slices.Contains(seen, dir) {
-		return nil // kustomize says better what is wrong
+		return nil // kustomize has a better error message
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -127,7 +126,7 @@ func (p *Project) refuseRemote(dir string, seen []string) error {
 	}
 	for _, field := range []string{"helmCharts", "helmChartInflationGenerator"} {
 		if content[field] != nil {
-			return fmt.Errorf("%s: %s: Helm charts are not rendered; render it to a file, or name another kustomization by %s",
+			return fmt.Errorf("%s: %s: Helm charts are not rendered; render the chart to a file, or name another kustomization with %s",
 				p.rel(file), field, flagKustomization)
 		}
 	}
@@ -148,12 +147,12 @@ func (p *Project) refuseRemote(dir string, seen []string) error {
 	return nil
 }
 
-// inline are the fields of a kustomization whose texts are no paths.
+// inline lists the fields of a kustomization whose texts are not paths.
 var inline = []string{
 	"literals", "patch", "commonAnnotations", "commonLabels", "labels", "images", "options", "pairs", "annotations",
 }
 
-// firstURL returns a text that kustomize would take for an address.
+// firstURL returns the first text that kustomize would treat as a URL.
 func firstURL(part any) string {
 	switch part := part.(type) {
 	case string:
@@ -179,7 +178,7 @@ func firstURL(part any) string {
 	return ""
 }
 
-// texts are the strings of a list.
+// texts returns the strings in a list.
 func texts(list any) []string {
 	items, _ := list.([]any)
 	var all []string

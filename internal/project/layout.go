@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// layout is what the file PROJECT says, in any version of it.
+// layout is the content of the file PROJECT, in any version.
 type layout struct {
 	Name      string           `json:"projectName"`
 	Domain    string           `json:"domain"`
@@ -32,10 +32,10 @@ type layoutResource struct {
 	Controllers []map[string]any `json:"controllers"`
 }
 
-// reconciled reports whether the project has a controller for it.
+// reconciled reports whether the project has a controller for the resource.
 func (r layoutResource) reconciled() bool { return r.Controller || len(r.Controllers) > 0 }
 
-// key is "Kind.group".
+// key returns "Kind.group".
 func (r layoutResource) key() string {
 	group := r.Group
 	if !r.Core && r.Domain != "" {
@@ -44,7 +44,7 @@ func (r layoutResource) key() string {
 	return strings.Trim(r.Kind+"."+group, ".")
 }
 
-// readLayout reads PROJECT; a project by hand has none.
+// readLayout reads PROJECT, which a project written by hand lacks.
 func readLayout(dir string) (layout, error) {
 	var l layout
 	data, err := os.ReadFile(filepath.Join(dir, "PROJECT"))
@@ -61,7 +61,7 @@ func readLayout(dir string) (layout, error) {
 
 var moduleLine = regexp.MustCompile(`(?m)^module\s+("[^"\n]+"|\S+)`)
 
-// module returns the module that the folder is in, or nothing.
+// module returns the path of the module that the folder is in, or "".
 func module(dir string) string {
 	for {
 		if data, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
@@ -84,7 +84,7 @@ func (p *Project) findMain(l layout) error {
 		return nil
 	}
 	if p.Module == "" {
-		return fmt.Errorf("there is no go.mod in %s or above it: for a controller that is not a Go program, name the program after --", p.Dir)
+		return fmt.Errorf("there is no go.mod in %s or its parent folders; if the controller is not a Go program, name its command after --", p.Dir)
 	}
 	if p.options.Main != "" {
 		return p.namedMain(p.options.Main)
@@ -110,16 +110,16 @@ func (p *Project) findMain(l layout) error {
 	}
 	switch len(managers) {
 	case 0:
-		return fmt.Errorf("there is no main package in cmd, cmd/manager, cmd/* or the project's folder: say by %s where it is, or name a program after --", flagMain)
+		return fmt.Errorf("there is no main package in cmd, cmd/manager, cmd/* or the project's folder; name its folder with %s, or a program after --", flagMain)
 	case 1:
 		p.Main = managers[0]
 		return nil
 	}
-	return fmt.Errorf("each of %s could be the manager: say by %s which", strings.Join(managers, ", "), flagMain)
+	return fmt.Errorf("%s could each be the manager; choose one with %s", strings.Join(managers, ", "), flagMain)
 }
 
-// usualMain looks where kubebuilder and operator-sdk have put it, the newest
-// first, and there for controller-runtime before others.
+// usualMain searches the folders that kubebuilder and operator-sdk use, the newest
+// first. It prefers a main package that imports controller-runtime.
 func (p *Project) usualMain() string {
 	first := ""
 	for _, dir := range []string{"cmd", ".", "cmd/manager"} {
@@ -140,13 +140,13 @@ func (p *Project) namedMain(path string) error {
 		at = filepath.Dir(at)
 	}
 	if program, _ := mainPackage(at); !program {
-		return fmt.Errorf("%s %s: there is no main package in it", flagMain, path)
+		return fmt.Errorf("%s %s: contains no main package", flagMain, path)
 	}
 	p.Main = p.rel(at)
 	return nil
 }
 
-// foldersOf returns the folders below one.
+// foldersOf returns the folder top and all folders below it.
 func (p *Project) foldersOf(top string) []string {
 	var folders []string
 	_ = filepath.WalkDir(filepath.Join(p.Dir, top), func(path string, entry fs.DirEntry, err error) error {
@@ -185,8 +185,8 @@ func mainPackage(dir string) (program, manages bool) {
 
 const controllerRuntime = "sigs.k8s.io/controller-runtime"
 
-// says reports whether the text is in a Go file of the project.
-func (p *Project) says(text string) bool {
+// mentions reports whether a Go file of the project contains the text.
+func (p *Project) mentions(text string) bool {
 	found := false
 	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -1,14 +1,13 @@
-// Package project reads a kubebuilder-layout project, whoever made it, and says
-// what koboshi check needs to know: how its controller is built and started, and
-// what has to be in a cluster for it.
+// Package project reads a kubebuilder-layout project for koboshi check: how its
+// controller is built and started, and what it needs in a cluster.
 //
 //	PROJECT, go.mod, cmd/ ──▶ main package ──Build──▶ program ──--help──▶ its flags ─┐
 //	config/default ──▶ objects ─┬─▶ Install, Webhooks, Identity, Roles               ├─▶ Subject
 //	  (or config/{crd,rbac,…})  └─▶ the manager's Deployment ──▶ arguments, Env ─────┘
 //	config/samples ──▶ Samples
 //
-// Nothing is guessed in silence: what was not found, or left out, is a note that
-// names the flag by which a person can say it.
+// It does not guess silently: a note reports what is missing or left out, and names
+// the flag that supplies it.
 package project
 
 import (
@@ -18,20 +17,19 @@ import (
 	"path/filepath"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// Options says where things are that are not where kubebuilder puts them. Paths
-// are relative to Dir.
+// Options names the files of a project that are not where kubebuilder puts them.
+// Paths are relative to Dir.
 type Options struct {
-	// Dir is the project; empty means here.
+	// Dir is the folder of the project; empty means the current folder.
 	Dir string
 	// Main is the folder of the manager's main package, --main.
 	Main string
 	// CRDs, RBAC and Webhooks are files, folders of YAML or kustomizations that
-	// are taken instead of what Kustomization has of these kinds: --crds, --rbac,
+	// replace the objects of these kinds in Kustomization: --crds, --rbac,
 	// --webhooks.
 	CRDs, RBAC, Webhooks string
 	// Samples is a file or folder of sample objects, --samples.
@@ -42,15 +40,21 @@ type Options struct {
 	Args []string
 	// Env is added to its environment, --env.
 	Env []string
-	// Command is started as it is instead of a manager that is built; then no
-	// main package is looked for, and Build does nothing.
+	// Command is started unchanged instead of the manager. Then no main package is
+	// needed, and Build does nothing.
 	Command []string
-	// WebhookPort is where it serves its webhooks, --webhook-port; 0 means that
-	// its flags, its Pod or controller-runtime's default say it.
+	// WebhookPort is the port on which the controller serves webhooks,
+	// --webhook-port; 0 means the port in its flags or its Pod, or
+	// controller-runtime's default.
 	WebhookPort int
+	// Election replaces the arguments that make the controller elect a leader,
+	// --election.
+	Election []string
+	// AllNotes makes Prepare report notes about a Command too.
+	AllNotes bool
 }
 
-// The flags that say what was not found.
+// The flags that supply what was not found.
 const (
 	flagMain          = "--main"
 	flagCRDs          = "--crds"
@@ -62,33 +66,28 @@ const (
 	flagEnv           = "--env"
 )
 
-// Project is what was found.
+// Project describes a project.
 type Project struct {
 	Dir    string // absolute
 	Name   string
 	Module string // of the nearest go.mod
 	Main   string // the folder of the main package, relative to Dir
-	// CRDs are the files that CustomResourceDefinitions came from, relative to Dir.
-	CRDs    []string
-	Samples []Sample
-	// Subject is complete but for its command; Build adds that, and what depends
-	// on the flags that the manager knows: Webhook, Election, some of Env.
+	// CRDs lists the files with CustomResourceDefinitions, relative to Dir.
+	CRDs []string
+	// Samples have files relative to Dir.
+	Samples []scenario.Sample
+	// Subject lacks only its command, and what depends on the manager's flags:
+	// Webhook, Election, some of Env. Build adds them.
 	Subject subject.Subject
-	// Notes are for people: what was not found or is left out, and which flag says
-	// it.
+	// Notes tell the user what was not found or was left out, and which flag
+	// supplies it.
 	Notes []string
 
 	options Options
 	manager *manager
 }
 
-// Sample is a file of samples.
-type Sample struct {
-	File    string // relative to Dir
-	Objects []unstructured.Unstructured
-}
-
-// Load reads a project. It starts no program.
+// Load reads a project without starting any program.
 func Load(ctx context.Context, o Options) (*Project, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -97,7 +96,7 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("reading the project: %w", err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("reading the project: %s is no folder", dir)
+		return nil, fmt.Errorf("reading the project: %s is not a folder", dir)
 	}
 	p := &Project{Dir: dir, Name: filepath.Base(dir), options: o}
 	layout, err := readLayout(dir)
@@ -123,8 +122,8 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	return p, nil
 }
 
-// FromManifests describes a command by manifests alone: CRDs, RBAC and Webhooks
-// of the options, which are files, folders of YAML, or kustomizations.
+// FromManifests describes a command by the manifests in CRDs, RBAC and Webhooks
+// alone, which are files, folders of YAML, or kustomizations.
 func FromManifests(o Options) (*Project, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -141,7 +140,7 @@ func FromManifests(o Options) (*Project, error) {
 			return nil, fmt.Errorf("%s %s: %w", given.flag, given.path, err)
 		}
 		if len(more) == 0 {
-			return nil, fmt.Errorf("%s %s: there is no object in it", given.flag, given.path)
+			return nil, fmt.Errorf("%s %s: contains no object", given.flag, given.path)
 		}
 		docs = append(docs, more...)
 	}
@@ -149,7 +148,7 @@ func FromManifests(o Options) (*Project, error) {
 		return nil, err
 	}
 	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {
-		return nil, fmt.Errorf("%s %s: there is no webhook behind a service in it", flagWebhooks, o.Webhooks)
+		return nil, fmt.Errorf("%s %s: contains no webhook behind a service", flagWebhooks, o.Webhooks)
 	}
 	return p, nil
 }
@@ -160,7 +159,7 @@ func (p *Project) note(format string, args ...any) {
 	}
 }
 
-// path makes one that a person gave absolute.
+// path makes a path from the options absolute.
 func (p *Project) path(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -168,7 +167,7 @@ func (p *Project) path(path string) string {
 	return filepath.Join(p.Dir, path)
 }
 
-// rel is how a path is shown.
+// rel returns a path for display.
 func (p *Project) rel(path string) string {
 	if rel, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(rel) {
 		return rel

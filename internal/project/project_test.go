@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// boats is the project in testdata with some files changed, or removed if they
-// are to be empty.
+// boats makes a copy of the project in testdata with some files changed; files that
+// are changed to be empty are removed.
 func boats(t *testing.T, changed map[string]string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "kubebuilder.txtar"))
@@ -152,7 +152,7 @@ func TestRolesSayWhereTheyAreFromAndWhatIsIdle(t *testing.T) {
 		role.Object = unstructured.Unstructured{}
 		got[role.Name] = role
 	}
-	metrics, election := "metrics are off here", "a leader is elected only where two instances run"
+	metrics, election := "metrics are turned off in a check", "a leader is elected only when two instances run"
 	want := map[string]subject.Role{
 		"boats-manager-role": {
 			Name: "boats-manager-role", File: "config/rbac/role.yaml",
@@ -193,7 +193,7 @@ func TestTheManagerIsBuiltAndStartedAsItsDeploymentSays(t *testing.T) {
 	if s.Election != nil {
 		t.Errorf("it cannot elect a leader outside a Pod, but: %q", s.Election)
 	}
-	wantNotes(t, p, "the lease", "--config=etc/boats/config.yaml")
+	wantNotes(t, p, "its lease", "--config=etc/boats/config.yaml")
 }
 
 func TestAManagerThatKnowsItsNamespaceElectsALeader(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAManagerWithoutFlagsFindsItsCertificatesByTMPDIR(t *testing.T) {
 	if !slices.Contains(p.Subject.Env, "TMPDIR=$(CERTS)") {
 		t.Errorf("the environment is %q", p.Subject.Env)
 	}
-	wantNotes(t, p, "says nothing of its flags")
+	wantNotes(t, p, "prints no flags for --help")
 }
 
 func TestWithoutWebhooksTheyAreOff(t *testing.T) {

@@ -54,5 +54,5 @@ func TestAProjectWithoutConfigDefaultIsRead(t *testing.T) {
 	if len(p.Subject.Roles) != 1 || p.Subject.Identity.Name == "" {
 		t.Errorf("%d roles are bound to %v", len(p.Subject.Roles), p.Subject.Identity)
 	}
-	wantNotes(t, p, "no config/default", "no Deployment", "bound to nobody")
+	wantNotes(t, p, "no config/default", "no Deployment", "has no binding")
 }

@@ -7,16 +7,18 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// samples reads those that the kustomization of config/samples lists, in its
-// order, or else all that are there.
-func (p *Project) samples() ([]Sample, error) {
+// samples reads the samples in the order of the kustomization in config/samples, or
+// all samples in the folder if there is none.
+func (p *Project) samples() ([]scenario.Sample, error) {
 	at := p.path(p.options.Samples)
 	if p.options.Samples == "" {
 		at = filepath.Join(p.Dir, "config", "samples")
 		if !exists(at) {
-			p.note("there are no samples in config/samples: %s says where some are", flagSamples)
+			p.note("%s", noSamples)
 			return nil, nil
 		}
 	}
@@ -24,13 +26,13 @@ func (p *Project) samples() ([]Sample, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading samples: %w", err)
 	}
-	var samples []Sample
+	var samples []scenario.Sample
 	for _, file := range files {
 		docs, err := p.readFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading samples: %w", err)
 		}
-		sample := Sample{File: p.rel(file)}
+		sample := scenario.Sample{File: p.rel(file)}
 		for _, d := range docs {
 			sample.Objects = append(sample.Objects, d.Object)
 		}
@@ -40,12 +42,14 @@ func (p *Project) samples() ([]Sample, error) {
 	}
 	if len(samples) == 0 {
 		if p.options.Samples != "" {
-			return nil, fmt.Errorf("%s %s: there is no object in it", flagSamples, p.options.Samples)
+			return nil, fmt.Errorf("%s %s: contains no object", flagSamples, p.options.Samples)
 		}
-		p.note("there are no samples in config/samples: %s says where some are", flagSamples)
+		p.note("%s", noSamples)
 	}
 	return samples, nil
 }
+
+const noSamples = "there are no samples in config/samples (" + flagSamples + " names a file or folder of samples)"
 
 func (p *Project) sampleFiles(at string) ([]string, error) {
 	info, err := os.Stat(at)
@@ -62,13 +66,13 @@ func (p *Project) sampleFiles(at string) ([]string, error) {
 	}
 	for _, file := range all {
 		if !slices.Contains(listed, file) {
-			p.note("left out, because the kustomization beside it does not list it: %s", p.rel(file))
+			p.note("left out %s, because the kustomization in its folder does not list it", p.rel(file))
 		}
 	}
 	return listed, nil
 }
 
-// listed are the files that the kustomization of a folder has as resources.
+// listed returns the files that a folder's kustomization lists as resources.
 func (p *Project) listed(dir string) ([]string, error) {
 	file := kustomizationFile(dir)
 	if file == "" {

@@ -37,14 +37,14 @@ func isAccount(d document) bool { return d.is("", "ServiceAccount") }
 
 func isWorkload(d document) bool { return d.is("apps", "Deployment", "StatefulSet", "DaemonSet") }
 
-// parts are the objects by what becomes of them.
+// parts holds the objects, grouped by how they are used.
 type parts struct {
 	install, webhooks, workloads []document
-	definitions                  map[schema.GroupVersionKind]bool
-	primary                      []string // "Kind.group" of the definitions
+	served                       map[schema.GroupVersionKind]bool // by the CRDs
+	primary                      []string                         // "Kind.group" of the CRDs
 }
 
-// describe makes the subject out of all objects.
+// describe derives the subject from all objects.
 func (p *Project) describe(docs []document, l layout) error {
 	parts, err := p.split(docs)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *Project) describe(docs []document, l layout) error {
 }
 
 func (p *Project) split(docs []document) (parts, error) {
-	parts := parts{definitions: map[schema.GroupVersionKind]bool{}}
+	parts := parts{served: map[schema.GroupVersionKind]bool{}}
 	for _, d := range docs {
 		if !isCRD(d) {
 			continue
@@ -85,8 +85,8 @@ func (p *Project) split(docs []document) (parts, error) {
 			p.CRDs = append(p.CRDs, d.File)
 		}
 	}
-	if len(parts.definitions) == 0 {
-		p.note("there is no CustomResourceDefinition in config/crd or config/default: %s says where they are, if the controller has any", flagCRDs)
+	if len(parts.served) == 0 {
+		p.note("there is no CustomResourceDefinition in config/crd or config/default; if the controller has any, %s names their file or folder", flagCRDs)
 	}
 	var left []string
 	for _, d := range docs {
@@ -102,15 +102,15 @@ func (p *Project) split(docs []document) (parts, error) {
 		}
 	}
 	if len(left) > 0 {
-		p.note("left out, because nothing here serves such objects: %s", strings.Join(left, ", "))
+		p.note("left out, because the plane does not serve their kinds: %s", strings.Join(left, ", "))
 	}
 	return parts, nil
 }
 
-// define checks a definition and remembers what it defines.
+// define checks a CRD and records the kinds that it serves.
 func (ps *parts) define(d document) error {
 	if d.Object.GroupVersionKind().Version != "v1" {
-		return d.errorf("%s is not served any more: generate it as apiextensions.k8s.io/v1", d.Object.GetAPIVersion())
+		return d.errorf("%s is no longer served; generate it as apiextensions.k8s.io/v1", d.Object.GetAPIVersion())
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
 	data, err := d.Object.MarshalJSON()
@@ -125,7 +125,7 @@ func (ps *parts) define(d document) error {
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Served {
-			ps.definitions[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = true
+			ps.served[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = true
 		}
 	}
 	if key := crd.Spec.Names.Kind + "." + crd.Spec.Group; !slices.Contains(ps.primary, key) {
@@ -136,11 +136,11 @@ func (ps *parts) define(d document) error {
 
 func (ps *parts) defined(d document) bool {
 	gvk := d.Object.GroupVersionKind()
-	return scheme.Scheme.Recognizes(gvk) || ps.definitions[gvk]
+	return scheme.Scheme.Recognizes(gvk) || ps.served[gvk]
 }
 
-// primary are the kinds that PROJECT has controllers for, and those that are
-// defined and of which it says nothing: they were added by hand.
+// primary returns the kinds that have controllers according to PROJECT, and the
+// kinds of CRDs that PROJECT does not mention, because they were added by hand.
 func (p *Project) primary(parts parts, l layout) []string {
 	var kinds, known []string
 	for _, r := range l.Resources {
@@ -157,7 +157,7 @@ func (p *Project) primary(parts parts, l layout) []string {
 	return kinds
 }
 
-// order is the order in which kinds are created; what is not in it comes last.
+// order lists kinds in the order of their creation; other kinds come last.
 var order = []string{
 	"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "ClusterRole", "Role",
 	"ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret", "Service",
@@ -170,10 +170,10 @@ func rank(d document) int {
 	return len(order)
 }
 
-// ownNamespaces are there in every cluster.
+// ownNamespaces exist in every cluster.
 var ownNamespaces = []string{"", "default", "kube-system", "kube-public", "kube-node-lease"}
 
-// complete adds the service account and the namespaces that something is in.
+// complete adds the service account and the namespaces that are missing.
 func (ps *parts) complete(id subject.ServiceAccount) {
 	if id.Name != "" && id.Name != "default" && !ps.has("ServiceAccount", id.Namespace, id.Name) {
 		account := object("v1", "ServiceAccount", id.Namespace, id.Name)
@@ -205,7 +205,7 @@ func (ps *parts) find(kind, namespace, name string) *document {
 	return nil
 }
 
-// namespaceOf is the namespace that an object without one is created in.
+// namespaceOf returns the namespace of an object, or default.
 func namespaceOf(o unstructured.Unstructured) string {
 	return cmp.Or(o.GetNamespace(), "default")
 }

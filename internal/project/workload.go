@@ -14,17 +14,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// manager is how the project's Deployment starts the controller.
+// manager is the project's Deployment of the controller.
 type manager struct {
 	workload  document
 	template  corev1.PodTemplateSpec
 	container corev1.Container
 
-	args []string // with the variables put in
+	args []string // with variables expanded
 	env  []string // NAME=value
 }
 
-// pickManager finds the controller's own among the workloads.
+// pickManager finds the controller's Deployment among the workloads.
 func (p *Project) pickManager(parts parts) *manager {
 	found := parts.workloads
 	if len(found) > 1 {
@@ -34,24 +34,24 @@ func (p *Project) pickManager(parts parts) *manager {
 		})
 	}
 	if len(found) != 1 {
-		p.note("%s Deployment of the manager in config/manager or config/default: it is started with default arguments (%s, %s say others; %s names a kustomization that has it)",
-			map[bool]string{true: "there is no", false: "it is not clear which is the"}[len(parts.workloads) == 0], flagArgs, flagEnv, flagKustomization)
+		p.note("%s in config/manager or config/default, so the manager is started with default arguments (%s and %s add others; %s names a kustomization that has it)",
+			map[bool]string{true: "there is no Deployment of the manager", false: "several Deployments could be the manager"}[len(parts.workloads) == 0], flagArgs, flagEnv, flagKustomization)
 		return nil
 	}
 	for _, other := range parts.workloads {
 		if other.Object.GetName() != found[0].Object.GetName() {
-			p.note("left out, because only the manager is run: %s", other)
+			p.note("left out %s, because only the manager is run", other)
 		}
 	}
 	m := &manager{workload: found[0]}
 	content, _, _ := unstructured.NestedMap(found[0].Object.Object, "spec", "template")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &m.template); err != nil || len(m.template.Spec.Containers) == 0 {
-		p.note("%s in %s cannot be read, so the manager is started with default arguments (%s says others): %v", found[0], found[0].File, flagArgs, cmp.Or(errText(err), "it has no containers"))
+		p.note("%s in %s cannot be read, so the manager is started with default arguments (%s adds others): %v", found[0], found[0].File, flagArgs, cmp.Or(errText(err), "it has no containers"))
 		return nil
 	}
 	m.container = m.template.Spec.Containers[0]
 	for _, c := range m.template.Spec.Containers {
-		if c.Name == "manager" { // the other is kube-rbac-proxy, in older projects
+		if c.Name == "manager" { // older projects also have kube-rbac-proxy
 			m.container = c
 		}
 	}
@@ -65,7 +65,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// resolve puts in what a kubelet would put in.
+// resolve expands the environment and the arguments as a kubelet does.
 func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
 	values := map[string]string{}
 	set := func(name, value string) {
@@ -82,12 +82,12 @@ func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
 		} else if value, ok := m.valueOf(parts, id, e.ValueFrom); ok {
 			set(e.Name, value)
 		} else if !optional(e.ValueFrom) {
-			p.note("the environment variable %s of %s is not known here: %s says it", e.Name, m.workload, flagEnv)
+			p.note("the value of the environment variable %s of %s is unknown (%s sets it)", e.Name, m.workload, flagEnv)
 		}
 	}
 	command := m.container.Command
 	if len(command) > 0 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) {
-		p.note("%s starts the manager by a shell, so its arguments are not known: %s says them", m.workload, flagArgs)
+		p.note("%s starts the manager through a shell, so its arguments are unknown (%s adds them)", m.workload, flagArgs)
 		return
 	}
 	for _, arg := range append(slices.Clone(command[min(1, len(command)):]), m.container.Args...) {
@@ -95,16 +95,16 @@ func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
 	}
 }
 
-// fromAll sets all that a ConfigMap has.
+// fromAll sets the variables of an envFrom with a ConfigMap.
 func (m *manager) fromAll(p *Project, parts parts, id subject.ServiceAccount, from corev1.EnvFromSource, set func(name, value string)) {
 	if from.ConfigMapRef == nil {
-		p.note("the environment that %s has from a Secret is not known here: %s says it", m.workload, flagEnv)
+		p.note("%s takes environment variables from a Secret, whose values are unknown (%s sets them)", m.workload, flagEnv)
 		return
 	}
 	found := parts.find("ConfigMap", id.Namespace, from.ConfigMapRef.Name)
 	if found == nil {
 		if from.ConfigMapRef.Optional == nil || !*from.ConfigMapRef.Optional {
-			p.note("the ConfigMap %s that %s has its environment from is not in config/: %s says it", from.ConfigMapRef.Name, m.workload, flagEnv)
+			p.note("%s takes environment variables from the ConfigMap %s, which is not in config/ (%s sets them)", m.workload, from.ConfigMapRef.Name, flagEnv)
 		}
 		return
 	}
@@ -119,8 +119,8 @@ func (m *manager) fromAll(p *Project, parts parts, id subject.ServiceAccount, fr
 	}
 }
 
-// valueOf is what a kubelet would find. Values of Secrets are not looked up: they
-// would stand in the environment of a process and in findings.
+// valueOf returns the value that a kubelet would use. It ignores Secrets, whose
+// values would appear in the environment of a process and in findings.
 func (m *manager) valueOf(parts parts, id subject.ServiceAccount, from *corev1.EnvVarSource) (string, bool) {
 	if ref := from.ConfigMapKeyRef; ref != nil {
 		found := parts.find("ConfigMap", id.Namespace, ref.Name)
@@ -168,8 +168,8 @@ func optional(from *corev1.EnvVarSource) bool {
 
 var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_.-][A-Za-z0-9_.-]*\)`)
 
-// expand puts variables in as a kubelet does: $(NAME), and $$ for a dollar. What
-// is not known stays.
+// expand replaces variables as a kubelet does: $(NAME), and $$ for a dollar. It
+// keeps unknown variables.
 func expand(text string, values map[string]string) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
@@ -182,8 +182,8 @@ func expand(text string, values map[string]string) string {
 	})
 }
 
-// mounted reports whether a path is in a volume of the manager, which is not
-// there outside a Pod.
+// mounted reports whether a path is in a volume of the manager, which does not
+// exist outside a Pod.
 func (m *manager) mounted(file string) bool {
 	if !path.IsAbs(file) {
 		file = path.Join(cmp.Or(m.container.WorkingDir, "/"), file)
@@ -193,7 +193,7 @@ func (m *manager) mounted(file string) bool {
 	})
 }
 
-// port is the container's port with a name that begins so, or 0.
+// port returns the container's port whose name has this prefix, or 0.
 func (m *manager) port(name string) int {
 	for _, port := range m.container.Ports {
 		if strings.HasPrefix(port.Name, name) {
@@ -203,8 +203,7 @@ func (m *manager) port(name string) int {
 	return 0
 }
 
-// conversion reports whether a definition is converted by a webhook behind a
-// service.
+// conversion reports whether an object names a webhook behind a service.
 func conversion(objects []unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, subject.NamesService)
 }

@@ -20,20 +20,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Body is a body as it was on the wire. It is decoded when somebody asks.
+// Body is a body as it was on the wire. It is decoded on demand.
 type Body struct {
 	data        []byte
 	contentType string
 	encoding    string
 }
 
-// NewBody keeps data, which must not be changed afterwards. The two strings are
-// the headers Content-Type and Content-Encoding.
+// NewBody returns a Body that keeps data, which must not be changed afterwards. The two
+// strings are the headers Content-Type and Content-Encoding.
 func NewBody(data []byte, contentType, encoding string) Body {
 	return Body{data: data, contentType: contentType, encoding: encoding}
 }
 
-// Len is the number of bytes on the wire.
+// Len returns the number of bytes on the wire.
 func (b Body) Len() int { return len(b.data) }
 
 // Equal reports whether both are the same bytes of the same type.
@@ -41,7 +41,7 @@ func (b Body) Equal(o Body) bool {
 	return bytes.Equal(b.data, o.data) && b.contentType == o.contentType && b.encoding == o.encoding
 }
 
-// String says what it is and not what is in it, since that may be secret.
+// String describes the body without its content, which may be secret.
 func (b Body) String() string { return fmt.Sprintf("%d bytes of %q", len(b.data), b.contentType) }
 
 // GoString is String, for %#v.
@@ -49,7 +49,7 @@ func (b Body) GoString() string { return b.String() }
 
 var protobufMagic = []byte("k8s\x00")
 
-// Plain is the body without its compression.
+// Plain returns the body without its compression.
 func (b Body) Plain() ([]byte, error) {
 	switch b.encoding {
 	case "", "identity":
@@ -65,7 +65,7 @@ func (b Body) Plain() ([]byte, error) {
 		}
 		return data, nil
 	}
-	return nil, fmt.Errorf("unpacking a body: the encoding %q is not known", b.encoding)
+	return nil, fmt.Errorf("unpacking a body: unknown encoding %q", b.encoding)
 }
 
 // json returns the body as JSON. An empty body is nil.
@@ -84,7 +84,7 @@ func (b Body) json() ([]byte, error) {
 		}
 		return json.Marshal(v)
 	case "yaml":
-		// A client may send JSON for YAML, and most do.
+		// A client may send JSON as YAML, and most do.
 		if json.Valid(data) {
 			return data, nil
 		}
@@ -95,15 +95,14 @@ func (b Body) json() ([]byte, error) {
 		return out, nil
 	case "json":
 		if !json.Valid(data) {
-			return nil, fmt.Errorf("decoding %d bytes of %s: this is not JSON", len(data), b.contentType)
+			return nil, fmt.Errorf("decoding %d bytes of %s: not JSON", len(data), b.contentType)
 		}
 		return data, nil
 	}
-	return nil, fmt.Errorf("there is no object in a body of type %q", b.contentType)
+	return nil, fmt.Errorf("a body of type %q holds no object", b.contentType)
 }
 
-// format tells how a body is encoded: by what it says it is, and by its first
-// bytes where it says nothing.
+// format returns the encoding of a body, by its content type and its first bytes.
 func (b Body) format(data []byte) string {
 	if bytes.HasPrefix(data, protobufMagic) {
 		return "protobuf"
@@ -122,13 +121,13 @@ func (b Body) format(data []byte) string {
 	return media
 }
 
-// decoder knows the built-in types and CustomResourceDefinition, which is all
-// that speaks protobuf.
+// decoder knows the built-in types and CustomResourceDefinition. No other kinds are
+// encoded as protobuf.
 var decoder = sync.OnceValue(func() runtime.Decoder {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, metav1.AddMetaToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // two Go types for one kind: a mistake in this function
+			panic(err) // two Go types for one kind: a bug in this function
 		}
 	}
 	return serializer.NewCodecFactory(s).UniversalDeserializer()
@@ -147,8 +146,8 @@ func protobufJSON(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// value decodes the body into what encoding/json would make of it, but with
-// whole numbers as int64, as the rest of Kubernetes has them.
+// value decodes the body like encoding/json, but with whole numbers as int64, as in the
+// rest of Kubernetes.
 func (b Body) value() (any, error) {
 	data, err := b.json()
 	if err != nil || data == nil {

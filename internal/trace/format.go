@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// WriteTo writes the header and what was recorded so far, a line each. Bodies are
-// decoded and redacted; one that cannot be decoded is left out, its size is not.
+// WriteTo writes the header and the entries so far, one per line. Bodies are decoded and
+// redacted. A body that cannot be decoded is left out, but its size is written.
 func (l *Log) WriteTo(w io.Writer) (int64, error) {
 	out := &counter{w: w}
 	err := Write(out, Header{Version: Version, Started: l.started, Subject: l.Subject}, l.Entries())
@@ -45,13 +45,13 @@ func Read(r io.Reader) (Header, []Entry, error) {
 		return Header{}, nil, fmt.Errorf("reading the trace's header: %w", err)
 	}
 	if err := json.Unmarshal(first, &header); err != nil {
-		return Header{}, nil, fmt.Errorf("line 1: this is not a trace's header: %w", err)
+		return Header{}, nil, fmt.Errorf("line 1: not a trace's header: %w", err)
 	}
 	switch {
 	case header.Version < 1:
 		return Header{}, nil, errors.New("line 1: the header has no version; is this a trace?")
 	case header.Version > Version:
-		return Header{}, nil, fmt.Errorf("line 1: the trace has version %d, and this koboshi knows up to %d; read it with a newer one", header.Version, Version)
+		return Header{}, nil, fmt.Errorf("line 1: the trace has version %d, and this koboshi reads up to %d; use a newer one", header.Version, Version)
 	}
 	entries, err := readEntries(lines)
 	return header, entries, err
@@ -91,7 +91,7 @@ func (e *Entry) check(last int64) error {
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("entry %d is %d things at once; it must be one of call, watch, process, step, fault", e.Seq, set)
+		return fmt.Errorf("entry %d has %d of call, watch, process, step, fault; it must have exactly one", e.Seq, set)
 	}
 	if e.Seq <= last {
 		return fmt.Errorf("entry %d comes after entry %d", e.Seq, last)
@@ -99,7 +99,7 @@ func (e *Entry) check(last int64) error {
 	return nil
 }
 
-// counter counts what goes through it.
+// counter counts the bytes written to w.
 type counter struct {
 	w io.Writer
 	n int64

@@ -7,7 +7,7 @@ import (
 
 // Log is a trace that is being recorded. Its methods may be called concurrently.
 type Log struct {
-	// Subject goes into the header. It is set before the log is written.
+	// Subject is written to the header. Set it before the log is written.
 	Subject string
 
 	started time.Time
@@ -16,11 +16,11 @@ type Log struct {
 	entries []Entry
 }
 
-// NewLog returns an empty log; started is the moment from which its times count.
+// NewLog returns an empty log. Its times count from started.
 func NewLog(started time.Time) *Log { return &Log{started: started} }
 
-// Record appends e. It gives it its number, and the time if it has none. What e
-// points to must not be changed afterwards.
+// Record appends e, with its number, and with the time if it has none. What e points to
+// must not be changed afterwards.
 func (l *Log) Record(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *Log) Record(e Entry) {
 	l.entries = append(l.entries, e)
 }
 
-// Entries returns what was recorded so far.
+// Entries returns the entries so far.
 func (l *Log) Entries() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

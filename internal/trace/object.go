@@ -8,39 +8,38 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// PatchKey is where RequestObject puts a JSON patch, which is a list and not an
-// object.
+// PatchKey is the key under which RequestObject returns a JSON patch, which is a list.
 const PatchKey = "jsonPatch"
 
-// RequestObject decodes the request's body. It is nil if there is none. What is
-// secret in it is redacted.
+// RequestObject decodes the request's body, with its secrets redacted. It returns nil
+// if there is none.
 func (c *Call) RequestObject() (map[string]any, error) {
 	obj, err := object(c.RawRequest, c.Request, c.Target)
 	if err != nil {
-		return nil, fmt.Errorf("request of %s %s: %w", c.Verb, c.Path, err)
+		return nil, fmt.Errorf("decoding the request of %s %s: %w", c.Verb, c.Path, err)
 	}
 	return obj, nil
 }
 
-// ResponseObject decodes the answer, as RequestObject does the request.
+// ResponseObject decodes the answer like RequestObject.
 func (c *Call) ResponseObject() (map[string]any, error) {
 	obj, err := object(c.RawResponse, c.Response, c.Target)
 	if err != nil {
-		return nil, fmt.Errorf("answer to %s %s: %w", c.Verb, c.Path, err)
+		return nil, fmt.Errorf("decoding the answer to %s %s: %w", c.Verb, c.Path, err)
 	}
 	return obj, nil
 }
 
-// EventObject decodes the event's object, as RequestObject does the request.
+// EventObject decodes the event's object like RequestObject.
 func (w *Watch) EventObject() (map[string]any, error) {
 	obj, err := object(w.RawObject, w.Object, w.Target)
 	if err != nil {
-		return nil, fmt.Errorf("%s event of %s: %w", w.Type, w.Target.Resource, err)
+		return nil, fmt.Errorf("decoding the %s event of %s: %w", w.Type, w.Target.Resource, err)
 	}
 	return obj, nil
 }
 
-// MarshalJSON decodes and redacts the bodies that are still as on the wire.
+// MarshalJSON decodes and redacts the bodies that are not decoded yet.
 func (c Call) MarshalJSON() ([]byte, error) {
 	type fields Call
 	f := fields(c)
@@ -50,7 +49,7 @@ func (c Call) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// MarshalJSON decodes and redacts the object if it is still as on the wire.
+// MarshalJSON decodes and redacts the object if it is not decoded yet.
 func (w Watch) MarshalJSON() ([]byte, error) {
 	type fields Watch
 	f := fields(w)
@@ -77,11 +76,11 @@ func object(raw Body, done json.RawMessage, t Target) (map[string]any, error) {
 	case []any:
 		return map[string]any{PatchKey: v}, nil
 	}
-	return nil, fmt.Errorf("the body is a %T and not an object", v)
+	return nil, fmt.Errorf("the body is a %T, not an object", v)
 }
 
-// written is a body as it leaves the process. Most bodies hold nothing secret and
-// need not be taken apart for that.
+// written returns a body as it leaves the process. Most bodies hold nothing secret, and
+// are not decoded to find that out.
 func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	if len(done) > 0 || raw.Len() == 0 {
 		return done
@@ -104,8 +103,8 @@ func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	return out
 }
 
-// maySecret reports whether JSON could name a kind whose values are secret. A
-// kind could also be spelt with escapes.
+// maySecret reports whether JSON could name a kind whose values are secret, possibly
+// with escapes.
 func maySecret(data []byte) bool {
 	return bytes.Contains(data, []byte("Secret")) || bytes.Contains(data, []byte(`"Token`)) || bytes.Contains(data, []byte(`\u`))
 }

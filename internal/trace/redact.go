@@ -14,18 +14,17 @@ import (
 
 const redactedPrefix = "redacted:sha256:"
 
-// The key makes a digest useless to who would try passwords, and differs from
-// process to process.
+// The key prevents guessing values by their digests. Each process has another one.
 var redactionKey atomic.Pointer[[]byte]
 
-// UseKey makes this process redact as another does, so that values of both can be
-// compared. It is called before anything is redacted.
+// UseKey makes this process redact like another, so that values of both can be
+// compared. It must be called before anything is redacted.
 func UseKey(key []byte) {
 	k := append([]byte(nil), key...)
 	redactionKey.Store(&k)
 }
 
-// Key is what UseKey in another process takes. It must not be written anywhere.
+// Key returns the key for UseKey in another process. It must never be stored.
 func Key() []byte {
 	if k := redactionKey.Load(); k != nil {
 		return *k
@@ -36,12 +35,12 @@ func Key() []byte {
 	return *redactionKey.Load()
 }
 
-// Redact replaces in place what is secret in an object of the API: the values of
-// Secrets, also in lists and within other objects, and tokens. Equal values stay
-// equal, so that a change of one can be seen, but it cannot be told what it was.
+// Redact replaces, in place, the secrets in an object of the API: tokens, and the values
+// of Secrets, also in lists and in other objects. Equal values stay equal, so that a
+// change can be seen, but the value cannot be recovered.
 func Redact(obj map[string]any) { redact(obj, false) }
 
-// secret reports whether all that is said about the target is secret.
+// secret reports whether everything about the target is secret.
 func (t Target) secret() bool { return t.Group == "" && t.Resource == "secrets" }
 
 func redactAs(t Target, v any) any {
@@ -63,8 +62,8 @@ func redactAs(t Target, v any) any {
 	return redact(v, true)
 }
 
-// redact goes through v; in a secret one every map could be a Secret or a patch
-// of one, whatever its kind says.
+// redact walks v. If v is secret, every map may be a Secret or a patch of one, whatever
+// its kind.
 func redact(v any, secret bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -95,8 +94,8 @@ func redact(v any, secret bool) any {
 	return v
 }
 
-// embeddedSecret finds a Secret in a text: what was last applied, a bundle of
-// manifests.
+// embeddedSecret matches a Secret in a string, such as a last-applied configuration or a
+// bundle of manifests.
 var embeddedSecret = regexp.MustCompile(`\bkind\\*"?\s*:\s*\\*["']?Secret(List)?\b`)
 
 func redactSecret(v map[string]any) {
@@ -106,7 +105,7 @@ func redactSecret(v map[string]any) {
 	meta, _ := v["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	for k, x := range annotations {
-		// Tools keep there what they applied, often packed.
+		// Tools keep there what they have applied, often compressed.
 		text, _ := x.(string)
 		if strings.Contains(k, "applied") || strings.Contains(k, "original") || strings.HasPrefix(text, "{") {
 			replace(annotations, k, false)
@@ -114,7 +113,7 @@ func redactSecret(v map[string]any) {
 	}
 }
 
-// redactStatus keeps of an error about a Secret what cannot quote it.
+// redactStatus removes from an error about a Secret whatever may quote it.
 func redactStatus(t Target, status map[string]any) map[string]any {
 	reason, _ := status["reason"].(string)
 	message, _ := status["message"].(string)
@@ -125,8 +124,8 @@ func redactStatus(t Target, status map[string]any) map[string]any {
 	return status
 }
 
-// redactMessage exists because a patch that cannot be applied is quoted in the
-// message, with the whole object.
+// redactMessage redacts messages about Secrets: one about a patch that cannot be applied
+// quotes the whole object.
 func redactMessage(t Target, reason, message string) string {
 	if !t.secret() || message == "" {
 		return message
@@ -139,7 +138,7 @@ func redactMessage(t Target, reason, message string) string {
 	return digest([]byte(message))
 }
 
-// replace puts digests in the place of all values in m[key], however deep.
+// replace replaces all values in m[key], however deep, by digests.
 func replace(m map[string]any, key string, isBase64 bool) {
 	if v, ok := m[key]; ok {
 		m[key] = digests(v, isBase64)
@@ -149,7 +148,7 @@ func replace(m map[string]any, key string, isBase64 bool) {
 func digests(v any, isBase64 bool) any {
 	switch v := v.(type) {
 	case nil:
-		return nil // in a patch: to be removed
+		return nil // removes a key, in a patch
 	case map[string]any:
 		for k, x := range v {
 			v[k] = digests(x, isBase64)
@@ -164,8 +163,8 @@ func digests(v any, isBase64 bool) any {
 		if redacted.MatchString(v) {
 			return v
 		}
-		// Of what base64 stands for, so that stringData and the data that comes
-		// of it are seen to be equal.
+		// Decoded first, so that stringData and the data made from it have the same
+		// digest.
 		if plain, err := base64.StdEncoding.DecodeString(v); isBase64 && err == nil {
 			return digest(plain)
 		}
@@ -177,7 +176,7 @@ func digests(v any, isBase64 bool) any {
 
 var redacted = regexp.MustCompile("^" + redactedPrefix + "[0-9a-f]{8}$")
 
-// IsRedacted says that the text stands for a value of a Secret.
+// IsRedacted reports whether the text is the digest of a secret value.
 func IsRedacted(text string) bool { return redacted.MatchString(text) }
 
 func digest(value []byte) string {

@@ -1,10 +1,10 @@
-// Package trace is what a controller saw and wrote: data only, one line of JSON
-// for each thing that happened, in the order in which the recorder learnt of it.
+// Package trace records what a controller saw and wrote: one line of JSON for each
+// entry, in the order in which the recorder learnt of it.
 //
 //	apiproxy ──Record──▶ Log ──WriteTo──▶ file ──Read──▶ judge, report, inspector
 //
-// Bodies are kept as they were on the wire, because decoding costs more than
-// forwarding; what leaves the process is decoded and redacted, see Redact.
+// Bodies are kept as they were on the wire, because decoding costs more than forwarding.
+// They are decoded and redacted when they leave the process, see Redact.
 package trace
 
 import (
@@ -19,19 +19,19 @@ const Version = 1
 type Header struct {
 	Version int       `json:"version"`
 	Started time.Time `json:"started"`
-	// Subject is what was run, as a person would type it.
+	// Subject is the command that was run, as a person would type it.
 	Subject string `json:"subject,omitempty"`
 }
 
-// Entry is one thing that happened. Exactly one of the pointers is set.
+// Entry is one line of a trace. Exactly one of the pointers is set.
 type Entry struct {
 	// Seq counts from 1 without gaps.
 	Seq int64 `json:"seq"`
 	// At is the time since the start of the trace, in nanoseconds.
 	At time.Duration `json:"at"`
-	// Instance is the process whose doing it was: "controller-1" is the first
-	// one that was started, "controller-2" the one after its first restart or
-	// beside it. Empty is the one who tests.
+	// Instance is the process that acted: "controller-1" is the first instance,
+	// "controller-2" the one after its first restart or beside it. It is empty for
+	// the test itself.
 	Instance string `json:"instance,omitempty"`
 
 	Call    *Call    `json:"call,omitempty"`
@@ -41,7 +41,8 @@ type Entry struct {
 	Fault   *Fault   `json:"fault,omitempty"`
 }
 
-// Target is what a request is about. Resource is the plural, as in a URL.
+// Target identifies the object or collection of a request. Resource is the plural, as in
+// a URL.
 type Target struct {
 	Group       string `json:"group,omitempty"`
 	Version     string `json:"version,omitempty"`
@@ -51,50 +52,49 @@ type Target struct {
 	Name        string `json:"name,omitempty"`
 }
 
-// Call is a request with its answer. It is recorded when the answer is complete,
-// or has failed; a watch when it has been established.
+// Call is a request with its answer. It is recorded when the answer is complete or has
+// failed; a watch is recorded when it is established.
 type Call struct {
-	// ID is the number of the request, from 1.
+	// ID numbers the requests, from 1.
 	ID int64 `json:"id"`
 	// Verb is RBAC's: get, list, watch, create, update, patch, delete,
-	// deletecollection; for what is no resource the method in lower case.
+	// deletecollection; without a resource it is the method in lower case.
 	Verb string `json:"verb"`
-	// Endpoint is the name of an endpoint outside the cluster; then Path and the
-	// method in Verb say what was asked, and Target is empty.
+	// Endpoint is the name of an endpoint outside the cluster. Then Target is empty,
+	// and Verb is the method.
 	Endpoint string `json:"endpoint,omitempty"`
 	Target   Target `json:"target,omitzero"`
 	Path     string `json:"path"` // with the query
-	// ContentType is that of the request: of a patch it tells the kind of patch.
+	// ContentType is the request's. It distinguishes the kinds of patches.
 	ContentType string `json:"contentType,omitempty"`
 	UserAgent   string `json:"userAgent,omitempty"`
-	// Request is the request's body as written: decoded and redacted. While the
-	// recording process lives it is in RawRequest instead; RequestObject finds it
-	// in either.
+	// Request is the request's body, decoded and redacted. In the process that records,
+	// RawRequest holds it instead; RequestObject reads either.
 	Request    json.RawMessage `json:"request,omitempty"`
 	RawRequest Body            `json:"-"`
-	// RequestSize and ResponseSize are the bodies' bytes on the wire. Where a body
-	// was not kept they are all there is.
+	// RequestSize and ResponseSize are the lengths of the bodies on the wire, in bytes,
+	// also of bodies that were not kept.
 	RequestSize  int64 `json:"requestSize,omitempty"`
 	ResponseSize int64 `json:"responseSize,omitempty"`
 	// Code is the HTTP status, 0 if there was no answer.
 	Code int `json:"code"`
-	// Reason is the answer's metav1.StatusReason, of an error.
+	// Reason is the metav1.StatusReason of an error.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Response is to RawResponse as Request is to RawRequest.
 	Response    json.RawMessage `json:"response,omitempty"`
 	RawResponse Body            `json:"-"`
-	// ResourceVersion is that of the answer's object or list.
+	// ResourceVersion is taken from the answer's object or list.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Took is from the request's arrival to the answer's end, in nanoseconds.
+	// Took is the time from the request's arrival to the answer's end, in nanoseconds.
 	Took time.Duration `json:"took"`
-	// Injected says that a fault and not the server made the answer, Lost that
-	// the server's answer did not get to the client.
+	// Injected reports whether a fault made the answer instead of the server. Lost
+	// reports whether the server's answer did not reach the client.
 	Injected bool `json:"injected,omitempty"`
 	Lost     bool `json:"lost,omitempty"`
 }
 
-// Watch is an event of a watch, as it was passed on; also its end.
+// Watch is an event that was forwarded to a watch, or the end of the watch.
 type Watch struct {
 	// Call is the ID of the watch's Call.
 	Call   int64  `json:"call"`
@@ -105,32 +105,34 @@ type Watch struct {
 	// Object is to RawObject as Call.Request is to Call.RawRequest.
 	Object    json.RawMessage `json:"object,omitempty"`
 	RawObject Body            `json:"-"`
-	// Held is how long a fault held it back, in nanoseconds.
+	// Held is the delay by a fault, in nanoseconds.
 	Held     time.Duration `json:"held,omitempty"`
 	Injected bool          `json:"injected,omitempty"`
 }
 
-// Process tells of the life of an instance.
+// Process is the start or the end of an instance.
 type Process struct {
-	// What is started, killed (by us), or exited (by itself).
+	// What is "started", "killed" (by the check) or "exited" (by itself).
 	What string `json:"what"`
 	PID  int    `json:"pid,omitempty"`
-	// ExitCode is that of one that exited; a signal is 128 and its number.
+	// ExitCode is set if it exited; for a signal it is 128 plus the number.
 	ExitCode int `json:"exitCode,omitempty"`
-	// Output is the end of what it wrote, of one that exited.
+	// Output is the end of its output if it exited.
 	Output string `json:"output,omitempty"`
 }
 
-// Step is a step of the scenario: when it began, and when all had come to rest.
+// Step is the start of a step of the scenario, or the moment when everything was idle
+// after it.
 type Step struct {
 	Name string `json:"name"`
-	// What is started or settled.
+	// What is "started" or "settled".
 	What string `json:"what"`
-	// Revision is the store's at that moment.
+	// Revision is the store's revision at that moment.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Fault tells that a fault was applied, or a stage of healing begun.
+// Fault is a change in the state of a fault, or a stage of helping the controller to
+// recover.
 type Fault struct {
 	What string `json:"what"` // armed, applied, ended, wait, relist, restart, poke
 	// Text is for people.

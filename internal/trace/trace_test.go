@@ -103,12 +103,12 @@ func TestReadSaysWhichLineIsWrong(t *testing.T) {
 	const header = `{"version":1,"started":"2026-11-21T09:00:00Z"}` + "\n"
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "line 1"},
-		{"other file", "hello\n", "line 1: this is not a trace's header"},
+		{"other file", "hello\n", "line 1: not a trace's header"},
 		{"no version", "{}\n", "line 1: the header has no version"},
-		{"later version", `{"version":2}` + "\n", "version 2, and this koboshi knows up to 1"},
+		{"later version", `{"version":2}` + "\n", "version 2, and this koboshi reads up to 1"},
 		{"cut off", header + `{"seq":1,"at":1,"ca`, "line 2"},
-		{"nothing", header + `{"seq":1,"at":1}`, "line 2: entry 1 is 0 things"},
-		{"two things", header + `{"seq":1,"at":1,"step":{},"fault":{}}`, "line 2: entry 1 is 2 things"},
+		{"nothing", header + `{"seq":1,"at":1}`, "line 2: entry 1 has 0 of"},
+		{"two things", header + `{"seq":1,"at":1,"step":{},"fault":{}}`, "line 2: entry 1 has 2 of"},
 		{"out of order", header + `{"seq":2,"step":{}}` + "\n" + `{"seq":1,"step":{}}`, "line 3: entry 1 comes after entry 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func FuzzWhatCanBeReadCanBeWrittenAndReadAgain(f *testing.F) {
 		var out bytes.Buffer
 		if err := Write(&out, header, entries); err != nil {
 			if header.Started.Year() > 9999 || header.Started.Year() < 0 {
-				return // a date that JSON cannot say
+				return // a date that JSON cannot express
 			}
 			t.Fatalf("writing what was read: %v", err)
 		}

@@ -19,18 +19,18 @@ import (
 //go:embed chart.svg.tmpl
 var drawing string
 
-// Where things are, in the SVG's own units.
+// Positions, in the SVG's own units.
 const (
 	width  = 800
-	left   = 250 // where the plot begins; labels are left of it
-	right  = 610 // where it ends; figures are right of it
+	left   = 250 // start of the plot; labels are left of it
+	right  = 610 // end of the plot; figures are right of it
 	top    = 74
 	rowGap = 24
 	head   = 34 // for the heading of a group
 	foot   = 56
 )
 
-// Draw renders the ratios of everybody but the baseline, on a logarithmic
+// Draw renders the ratios of all contestants except the baseline on a logarithmic
 // scale: half and double are equally far from the line at one.
 func Draw(r result.Report) ([]byte, error) {
 	less, more := bars(r, false), bars(r, true)
@@ -62,7 +62,7 @@ func Draw(r result.Report) ([]byte, error) {
 	return p.render()
 }
 
-// A bar is one ratio before it has its place.
+// A bar is one ratio before it has a position.
 type bar struct {
 	label            string
 	low, middle, top float64
@@ -73,7 +73,7 @@ func bars(r result.Report, more bool) (found []bar) {
 	for _, f := range r.Figures {
 		for _, c := range r.Contestants {
 			ratio := f.Ratio(c)
-			// What is nought has no place on a logarithmic scale.
+			// Zero has no position on a logarithmic scale.
 			if f.More != more || c == result.Baseline || ratio.N == 0 || ratio.Min <= 0 {
 				continue
 			}
@@ -113,10 +113,10 @@ func newScale(bars []bar) scale {
 	var ticks []float64
 	for exponent := -6; exponent <= 6; exponent++ {
 		for _, digit := range []float64{1, 2, 5} {
-			// Parsed, since 5 times a computed power need not be 0.05 exactly.
+			// Parsed, because 5 times a computed power may not be exactly 0.05.
 			t, _ := strconv.ParseFloat(fmt.Sprintf("%ge%d", digit, exponent), 64)
 			switch {
-			case t <= low: // keep only the last of those below
+			case t <= low: // keep only the last tick below
 				ticks = []float64{t}
 			case len(ticks) == 0 || ticks[len(ticks)-1] < top:
 				ticks = append(ticks, t)
@@ -126,7 +126,7 @@ func newScale(bars []bar) scale {
 	return scale{thin(ticks), ticks[0], ticks[len(ticks)-1]}
 }
 
-// thin leaves out all but the powers of ten where the labels would collide.
+// thin keeps only the powers of ten if the labels would collide.
 func thin(ticks []float64) (kept []float64) {
 	if len(ticks) <= 9 {
 		return ticks
@@ -149,7 +149,7 @@ func source(r result.Report) string {
 		r.Date, r.Rounds, r.Machine.Cores, r.Machine.OS, r.Machine.Arch, r.Versions["kubernetes"], r.Comment)
 }
 
-// description is what a screen reader says of the bars.
+// description returns the text for screen readers.
 func description(rows []drawn) string {
 	var parts []string
 	for _, d := range rows {
@@ -162,7 +162,7 @@ func description(rows []drawn) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// What the template is given.
+// The template's data.
 type (
 	picture struct {
 		Width, Left, Right  int

@@ -1,5 +1,5 @@
-// Package contestant knows who is measured: folders that hold an etcd, a
-// kube-apiserver and a kubectl, and where to get them.
+// Package contestant finds and builds the contestants of the benchmark: folders that
+// hold an etcd, a kube-apiserver and a kubectl.
 package contestant
 
 import (
@@ -25,17 +25,17 @@ type Contestant struct {
 	Name string
 	// Assets is the folder with the three programs.
 	Assets string
-	// Env is added to the environment of the test process, as NAME=value. What
-	// envtest starts inherits it.
+	// Env is added to the environment of the test process, as NAME=value. The
+	// programs that envtest starts inherit it.
 	Env []string
-	// Resident is whether processes may outlive an environment on purpose.
+	// Resident reports whether processes may outlive an environment on purpose.
 	Resident bool
 }
 
-// programs are what envtest looks for in a folder of assets.
+// programs lists the programs that envtest expects in a folder of assets.
 var programs = []string{"etcd", "kube-apiserver", "kubectl"}
 
-// Check tells what is missing in the contestant's folder.
+// Check returns an error if the contestant's folder lacks a program.
 func (c Contestant) Check() error {
 	for _, name := range programs {
 		path := filepath.Join(c.Assets, name)
@@ -46,7 +46,7 @@ func (c Contestant) Check() error {
 	return nil
 }
 
-// FromBinary asks a built koboshi where its folder is.
+// FromBinary asks a built koboshi for its folder of assets.
 func FromBinary(ctx context.Context, binary string) (string, error) {
 	var stderr strings.Builder
 	cmd := exec.CommandContext(ctx, binary, "envtest", "path")
@@ -59,9 +59,9 @@ func FromBinary(ctx context.Context, binary string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// BuildStock builds upstream's programs, unchanged, from the versions that the
-// module in root requires, and returns the folder. It takes minutes the first
-// time and is then only checked.
+// BuildStock builds upstream's programs, unchanged, in the versions that the
+// module in root requires, and returns the folder. This takes minutes the first
+// time; later calls only check the result.
 func BuildStock(ctx context.Context, root string, progress io.Writer) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(root, "bin", "stock"))
 	if err != nil {
@@ -71,8 +71,8 @@ func BuildStock(ctx context.Context, root string, progress io.Writer) (string, e
 	if err != nil {
 		return "", err
 	}
-	// Without cgo, without symbols and with their version, as upstream's
-	// releases are built.
+	// Without cgo and symbols, and with the version stamped, like upstream's
+	// releases.
 	flags := "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + kubernetes
 	for _, p := range []struct{ name, pkg string }{
 		{"etcd", "go.etcd.io/etcd/server/v3"},
@@ -89,8 +89,8 @@ func BuildStock(ctx context.Context, root string, progress io.Writer) (string, e
 	return dir, nil
 }
 
-// BuildReset builds the tests of the package that holds Koboshi's reset, in
-// dir. It returns an empty path where there is no such benchmark yet.
+// BuildReset builds, in dir, the tests of the package that implements Koboshi's
+// reset. It returns an empty path if that package has no such benchmark.
 func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error) {
 	path := filepath.Join(dir, "reset.test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", path, "./internal/controlplane")
@@ -108,7 +108,7 @@ func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error
 	return path, nil
 }
 
-// ModuleVersion is the version that the module in root requires of another.
+// ModuleVersion returns the version of a module that the module in root requires.
 func ModuleVersion(ctx context.Context, root, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
 	cmd.Dir = root

@@ -1,6 +1,6 @@
-// Package family finds all processes that a run has led to, however they got
-// away from it: children of children, those whose parent has ended, and those
-// that made themselves a session of their own.
+// Package family finds all processes that a run has started, directly or not, however
+// they left it: children of children, processes whose parent has ended, and processes
+// in a session of their own.
 //
 // It reads /proc and so works on Linux only.
 package family
@@ -21,15 +21,15 @@ import (
 type Process struct {
 	PID, Parent, Group, Session int
 	State                       byte
-	// Ticks is the time it has run, in hundredths of a second on Linux.
+	// Ticks is the CPU time it has used, in hundredths of a second on Linux.
 	Ticks int64
-	// Marked is whether its environment holds the run's mark.
+	// Marked reports whether its environment holds the run's mark.
 	Marked bool
 }
 
-// A Family is told by the process it begins with and by a mark.
+// A Family is identified by its first process and by a mark.
 type Family struct {
-	// Root is the process that leads the session in which all others begin. It
+	// Root is the leader of the session in which all others begin. It
 	// may have ended. Zero means that there is none.
 	Root int
 	// Mark is an entry of the environment, NAME=value, that Root was given and
@@ -37,7 +37,7 @@ type Family struct {
 	Mark string
 }
 
-// Members lists the family without its root and without the dead.
+// Members lists the living family, without its root.
 func (f Family) Members() ([]Process, error) {
 	all, err := list(f.Mark)
 	if err != nil {
@@ -52,9 +52,9 @@ func (f Family) Members() ([]Process, error) {
 	return living, nil
 }
 
-// in takes out of all processes those that belong to the family. A process
+// in selects the processes that belong to the family. A process
 // belongs to it if it is marked, or if its parent, the leader of its group or
-// the leader of its session does.
+// the leader of its session belongs to it.
 func (f Family) in(all []Process) []Process {
 	member := map[int]bool{}
 	if f.Root != 0 {
@@ -77,8 +77,8 @@ func (f Family) in(all []Process) []Process {
 	return found
 }
 
-// End asks every member to end, and kills those that have not within grace.
-// It returns how many there were.
+// End asks every member to end, and kills those that have not ended within grace.
+// It returns their number.
 func (f Family) End(grace time.Duration) (int, error) {
 	first, err := f.signal(syscall.SIGTERM)
 	if err != nil || first == 0 {
@@ -107,8 +107,8 @@ func (f Family) signal(s syscall.Signal) (int, error) {
 }
 
 // Quiet waits until the family uses less than a twentieth of one core, so that
-// what it does in the background is not charged to whoever is measured next.
-// It gives up after the limit, in silence: some families never rest.
+// its background work does not distort the next measurement.
+// It gives up silently after the limit, because some families are never idle.
 func (f Family) Quiet(ctx context.Context, limit time.Duration) error {
 	const window, most = 400 * time.Millisecond, 2 // ticks of 10 ms
 	before := map[int]int64{}
@@ -136,7 +136,7 @@ func (f Family) Quiet(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// list reads all processes. One that ends meanwhile is left out.
+// list reads all processes. It leaves out those that end meanwhile.
 func list(mark string) ([]Process, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -155,7 +155,7 @@ func list(mark string) ([]Process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s/stat: %w", dir, err)
 		}
-		// Other people's environment cannot be read, and is not ours.
+		// The environment of another user's process cannot be read; it is not ours.
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		p.Marked = marked(environ, mark)
 		all = append(all, p)
@@ -192,7 +192,7 @@ func parseStat(line string) (p Process, err error) {
 			return p, err
 		}
 	}
-	for _, spent := range fields[11:13] { // as a program, and in the kernel for it
+	for _, spent := range fields[11:13] { // user and system time
 		ticks, err := strconv.ParseInt(spent, 10, 64)
 		if err != nil {
 			return p, err

@@ -56,7 +56,7 @@ func TestAFamilyHoldsWhoeverGotAwayAndNobodyElse(t *testing.T) {
 		{PID: 101, Parent: 1, Group: 101, Session: root},              // its parent ended
 		{PID: 102, Parent: 103, Group: 103, Session: 103},             // listed before its parent
 		{PID: 103, Parent: 101, Group: 103, Session: 103},             // a session of its own
-		{PID: 104, Parent: 1, Group: 103, Session: 999},               // only its group tells
+		{PID: 104, Parent: 1, Group: 103, Session: 999},               // belongs by its group only
 		{PID: 105, Parent: 1, Group: 105, Session: 105},               // wholly detached, and not marked
 		{PID: 106, Parent: 1, Group: 106, Session: 106, Marked: true}, // wholly detached
 		{PID: 107, Parent: 106, Group: 107, Session: 107},
@@ -90,7 +90,7 @@ func TestAMarkIsAWholeEntry(t *testing.T) {
 
 const role = "FAMILY_TEST_ROLE"
 
-// TestMain lets the test binary play the processes that are looked for.
+// TestMain lets the test binary play the processes that the tests look for.
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
@@ -103,7 +103,7 @@ func TestMain(m *testing.M) {
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
-	case "deaf": // will not end when asked, and so says when it is ready
+	case "deaf": // ignores SIGTERM, and reports when it is ready to do so
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(os.Getpid())
 		time.Sleep(time.Minute)

@@ -1,6 +1,6 @@
-// Package footprint tells how much memory processes hold, including the files
-// that they keep in memory-backed file systems: a store in /dev/shm is memory
-// as much as a heap is.
+// Package footprint measures the memory that processes hold, including their files
+// in memory-backed file systems: a store in /dev/shm uses memory just as a heap
+// does.
 package footprint
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Memory is what processes hold together, in bytes. Files are in both sums,
-// each page once.
+// Memory is the memory that processes hold together, in bytes. Both sums include
+// files, each page once.
 type Memory struct {
 	// RSS counts a page once for each process that maps it.
 	RSS int64
@@ -23,8 +23,8 @@ type Memory struct {
 	PSS int64
 }
 
-// Take adds up the processes' memory, and the files in memory that are not in
-// before or that one of the processes holds open.
+// Take adds up the memory of the processes and of files in memory. It counts
+// files that are not in before, and files that one of the processes holds open.
 func Take(before Files, pids []int) (Memory, error) {
 	now, err := InMemory()
 	if err != nil {
@@ -39,7 +39,7 @@ func take(before, now Files, pids []int) (Memory, error) {
 	for _, pid := range pids {
 		own, err := mappingsOf(pid)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it ended since it was listed
+			continue // it has ended since it was listed
 		}
 		if err != nil {
 			return Memory{}, err
@@ -53,7 +53,7 @@ func take(before, now Files, pids []int) (Memory, error) {
 }
 
 // sum counts files by their blocks and not by their mappings, so that no page
-// is counted both ways.
+// is counted twice.
 func sum(mappings []mapping, files Files) (m Memory) {
 	for _, one := range mappings {
 		if _, counted := files[one.file]; counted {
@@ -71,7 +71,7 @@ func sum(mappings []mapping, files Files) (m Memory) {
 
 // A mapping is a piece of a process's address space.
 type mapping struct {
-	file     string // what is mapped, where it is a file
+	file     string // the mapped file, if any
 	rss, pss int64  // bytes
 }
 
@@ -115,8 +115,8 @@ func parseSmaps(r io.Reader) ([]mapping, error) {
 	return found, lines.Err()
 }
 
-// mappedFile takes the path out of addresses, rights, offset, device, inode
-// and path. The path may hold spaces.
+// mappedFile returns the path from a line of addresses, rights, offset, device,
+// inode and path. The path may contain spaces.
 func mappedFile(line string) string {
 	for range 5 {
 		_, rest, more := strings.Cut(line, " ")
@@ -132,7 +132,7 @@ func openFiles(pid int) (files []string) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // it ended, and holds nothing any more
+		return nil // it has ended, and holds nothing
 	}
 	for _, entry := range entries {
 		if file, err := os.Readlink(dir + "/" + entry.Name()); err == nil {

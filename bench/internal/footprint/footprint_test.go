@@ -62,8 +62,8 @@ func TestAFileInMemoryIsCountedOnceAndWhole(t *testing.T) {
 }
 
 func TestOnlyNewOrHeldFilesAreCharged(t *testing.T) {
-	now := Files{"/dev/shm/mine": 1, "/dev/shm/older-mine": 2, "/dev/shm/somebody": 4}
-	before := Files{"/dev/shm/older-mine": 2, "/dev/shm/somebody": 1, "/dev/shm/gone": 8}
+	now := Files{"/dev/shm/mine": 1, "/dev/shm/older-mine": 2, "/dev/shm/foreign": 4}
+	before := Files{"/dev/shm/older-mine": 2, "/dev/shm/foreign": 1, "/dev/shm/gone": 8}
 	got := now.charged(before, map[string]bool{"/dev/shm/older-mine": true, "/home/x": true})
 	if diff := cmp.Diff(Files{"/dev/shm/mine": 1, "/dev/shm/older-mine": 2}, got); diff != "" {
 		t.Error(diff)
@@ -110,7 +110,7 @@ func holdMemory(path string) error {
 		return err
 	}
 	sum := byte(0)
-	for at := 0; at < mapped; at += os.Getpagesize() { // so that it is mapped indeed
+	for at := 0; at < mapped; at += os.Getpagesize() { // so that each page is really mapped
 		sum += view[at]
 	}
 	fmt.Println("holding", sum)
@@ -153,13 +153,13 @@ func TestTheMemoryOfALivingProcessIsItsHeapAndItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Other tests on this machine may write files of their own meanwhile.
+	// Other tests on this machine may write files at the same time.
 	maps.DeleteFunc(now, func(path string, _ int64) bool { return !strings.HasPrefix(path, dir) })
 	got, err := take(before, now, []int{cmd.Process.Pid})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mapped part of the file is in the kernel's own sum already.
+	// The kernel's own sum already includes the mapped part of the file.
 	if want := kernelRSS(t, cmd.Process.Pid) + file - mapped; max(got.RSS-want, want-got.RSS) > 2<<20 {
 		t.Errorf("RSS is %d KiB, want about %d KiB", got.RSS>>10, want>>10)
 	}
@@ -168,7 +168,7 @@ func TestTheMemoryOfALivingProcessIsItsHeapAndItsFile(t *testing.T) {
 	}
 }
 
-// kernelRSS is the kernel's own sum for a process, in bytes.
+// kernelRSS returns the kernel's own sum for a process, in bytes.
 func kernelRSS(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -184,6 +184,6 @@ func kernelRSS(t *testing.T, pid int) int64 {
 			return kb * 1024
 		}
 	}
-	t.Fatal("the kernel tells no VmRSS")
+	t.Fatal("the kernel reports no VmRSS")
 	return 0
 }

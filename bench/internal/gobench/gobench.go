@@ -1,4 +1,4 @@
-// Package gobench reads what `go test -bench` prints.
+// Package gobench parses the output of `go test -bench`.
 package gobench
 
 import (
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// An Op is how long one run of a benchmark's loop took on average.
+// An Op is the average duration of one iteration of a benchmark.
 type Op struct {
 	// Name is without the suffix for GOMAXPROCS, such as BenchmarkX/objects=10.
 	Name string
 	Time time.Duration
 }
 
-// procs is what the testing package adds to a name on more than one core. A
-// benchmark's own name may end in a dash and digits too; then, on one core, it
-// is cut short, which the names read here cannot suffer from.
+// procs matches the suffix that the testing package adds to a name on more than one
+// core. On one core it would also cut a benchmark's own name that ends in a dash and
+// digits; none of the names read here does.
 var procs = regexp.MustCompile(`-\d+$`)
 
 // Parse reads the benchmarks' results and skips all other lines.

@@ -1,5 +1,5 @@
-// Package machine tells what figures depend on, and nothing by which a machine
-// could be recognized.
+// Package machine describes what figures depend on, without anything that would
+// identify a machine.
 package machine
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/result"
 )
 
-// Describe reads /proc. What it does not hold is left empty.
+// Describe reads /proc. Fields that /proc does not provide stay empty.
 func Describe() result.Machine {
 	m := result.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.Kernel = strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
@@ -26,7 +26,7 @@ func Describe() result.Machine {
 	return m
 }
 
-// Warning says what speaks against measuring now. It is empty if nothing does.
+// Warning returns a reason not to measure now, or an empty string.
 func Warning(m result.Machine) string {
 	if m.Load <= float64(m.Cores) {
 		return ""

@@ -17,7 +17,7 @@ const (
 	window = 3 * time.Second
 )
 
-// creates is how many objects clients that never wait can create.
+// creates measures how many objects clients create when they never wait.
 var creates = Measure{
 	Name:    "creates",
 	Timeout: 4 * time.Minute,
@@ -48,14 +48,14 @@ var creates = Measure{
 	},
 }
 
-// createRate is the creates per second of clients that each have a connection
-// of their own.
+// createRate returns the creates per second of several clients, each with a
+// connection of its own.
 func createRate(ctx context.Context, config *rest.Config, clients int) (float64, error) {
 	var shelves []shelf
 	for range clients {
 		own := rest.CopyConfig(config)
-		// client-go shares a connection among equal configurations; one with
-		// a dialer is equal to no other.
+		// client-go shares a connection among equal configurations. A
+		// configuration with a dialer is equal to no other.
 		own.Dial = (&net.Dialer{}).DialContext
 		s, err := openShelf(own)
 		if err != nil {
@@ -71,8 +71,8 @@ func createRate(ctx context.Context, config *rest.Config, clients int) (float64,
 	return float64(n) / time.Since(began).Seconds(), err
 }
 
-// createAll lets all clients create for so long and returns how many objects
-// they have created.
+// createAll lets all clients create for the given time and returns the number of
+// objects that they created.
 func createAll(ctx context.Context, shelves []shelf, name string, during time.Duration) (int64, error) {
 	var wg sync.WaitGroup
 	var created atomic.Int64

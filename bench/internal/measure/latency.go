@@ -19,7 +19,7 @@ const (
 	eventTimeout = 30 * time.Second
 )
 
-// latency is how soon a controller could know of a write.
+// latency measures how soon a controller could learn of a write.
 var latency = Measure{
 	Name:    "watch",
 	Timeout: 5 * time.Minute,
@@ -48,13 +48,13 @@ var latency = Measure{
 	},
 }
 
-// A sight is when the event of an object came.
+// A sight records when the event of an object arrived.
 type sight struct {
 	name string
 	at   time.Time
 }
 
-// writeAndSee returns the milliseconds from each write to its event.
+// writeAndSee returns the time from each write to its event, in milliseconds.
 func (s shelf) writeAndSee(ctx context.Context) (took []float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s shelf) writeAndSee(ctx context.Context) (took []float64, err error) {
 		return nil, fmt.Errorf("watching: %w", err)
 	}
 	defer events.Stop()
-	// Read apart from the writes: an event may come before the write's answer.
+	// Read separately from the writes: an event may arrive before the write's answer.
 	seen := make(chan sight, warmWrites+writes)
 	go note(events, seen)
 	for i := range warmWrites + writes {

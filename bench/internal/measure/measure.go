@@ -1,6 +1,6 @@
-// Package measure holds what is measured. Each measure is a list of figures
-// and one procedure that yields a value for each of them, run in a process of
-// its own, as a package's tests would be.
+// Package measure holds the measures. Each one is a list of figures
+// and a procedure that yields a value for each of them. It runs in a process of
+// its own, as the tests of a package do.
 package measure
 
 import (
@@ -22,7 +22,7 @@ import (
 // 20 s would turn a slow machine's figures into failures.
 const startTimeout = 60 * time.Second
 
-// settle is how long a control plane is left alone before its memory is read.
+// settle is the pause before the memory of a control plane is read.
 const settle = 3 * time.Second
 
 // A Figure is one quantity that a measure yields.
@@ -36,7 +36,7 @@ type Figure struct {
 type Measure struct {
 	Name    string // for -only
 	Figures []Figure
-	// Standby is whether a plane that stands by makes a difference to it.
+	// Standby reports whether a plane on standby affects the measure.
 	Standby bool
 	// Timeout bounds one run.
 	Timeout time.Duration
@@ -44,25 +44,25 @@ type Measure struct {
 	run func(context.Context, Bout) (Values, error)
 }
 
-// Values are by the figure's name, in its unit.
+// Values maps the name of a figure to a value in the figure's unit.
 type Values map[string]float64
 
-// A Bout is one run of one measure by one contestant: all that the process
-// which runs it is told.
+// A Bout is one run of one measure by one contestant. It holds everything that the
+// process needs to run it.
 type Bout struct {
 	Measure    string
 	Contestant string
 	Assets     string // the folder with etcd, kube-apiserver and kubectl
-	Mark       string // tells the run's processes; see family.Family
-	Work       string // the run's folder, for whoever has to clear up
+	Mark       string // identifies the run's processes; see family.Family
+	Work       string // the run's folder, for cleaning up
 	Verbose    bool   // whether the components' logs go to stderr
-	// Binary, Root and ResetTest are Koboshi's program, its module's folder and
-	// its built benchmark of Reset. Only the measures that are about more than
+	// Binary, Root and ResetTest are Koboshi's program, the folder of its module and
+	// its built benchmark of Reset. Only the measures that go beyond
 	// envtest need them.
 	Binary, Root, ResetTest string
 }
 
-// All is every measure, in the order of the table.
+// All lists every measure, in the order of the table.
 var All = []Measure{start, roundtrip, memory, creates, latency, tenAtOnce, reset, up}
 
 // Lookup finds a measure by name.
@@ -92,7 +92,7 @@ func Run(ctx context.Context, b Bout) (Values, error) {
 
 func (b Bout) stock() bool { return b.Contestant == contestant.Stock }
 
-// An environment is envtest's, as a user would have it.
+// An environment is one of envtest's, configured as a user would.
 type environment struct{ *envtest.Environment }
 
 func (b Bout) environment() environment {
@@ -109,8 +109,8 @@ func (b Bout) environment() environment {
 	return environment{env}
 }
 
-// started is an environment that has started. Its configuration has no limit
-// of its own on the rate of requests.
+// started starts an environment. The returned configuration does not limit the
+// rate of requests.
 func (b Bout) started() (environment, *rest.Config, error) {
 	env := b.environment()
 	config, err := env.Start()
@@ -126,14 +126,14 @@ func unlimited(config *rest.Config) *rest.Config {
 	return free
 }
 
-// stop ends the environment and keeps its error beside the first one.
+// stop ends the environment and adds its error to first.
 func (e environment) stop(first *error) {
 	if err := e.Stop(); err != nil && *first == nil {
 		*first = fmt.Errorf("stopping the environment: %w", err)
 	}
 }
 
-// settled reads the memory of all that this run has led to, after a pause.
+// settled reads the memory of everything that this run has started, after a pause.
 func (b Bout) settled(ctx context.Context, before footprint.Files) (footprint.Memory, error) {
 	if err := pause(ctx, settle); err != nil {
 		return footprint.Memory{}, err

@@ -43,6 +43,6 @@ func TestStockAndKoboshiAreGivenTheSameCRDAfresh(t *testing.T) {
 	one, other := widgetCRD(), widgetCRD()
 	one.Spec.Names.Kind = "Changed"
 	if other.Spec.Names.Kind != "Widget" {
-		t.Error("what envtest changes in one CRD is changed in the next")
+		t.Error("a change by envtest in one CRD shows in the next")
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
 )
 
-// memory is what the processes hold, and what a thousand objects add to it.
+// memory measures the memory of all processes, before and after a thousand objects
+// are created.
 var memory = Measure{
 	Name:    "memory",
 	Standby: true,
@@ -50,7 +51,7 @@ var memory = Measure{
 	},
 }
 
-// fill installs the CRD and creates so many objects of it.
+// fill installs the CRD and creates the given number of objects.
 func fill(ctx context.Context, config *rest.Config, objects int) error {
 	if err := installWidgets(config); err != nil {
 		return err

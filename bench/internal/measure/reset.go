@@ -15,10 +15,10 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/gobench"
 )
 
-// ResetBenchmark is the name of the benchmark in Koboshi's own tests.
+// ResetBenchmark names the benchmark in Koboshi's own tests.
 const ResetBenchmark = "BenchmarkReset"
 
-// reset is how long a clean cluster takes to come back.
+// reset measures the time to return to a clean cluster.
 var reset = Measure{
 	Name:    "reset",
 	Timeout: 10 * time.Minute,
@@ -36,8 +36,8 @@ var reset = Measure{
 	},
 }
 
-// restart is stock's way back to a clean cluster. How many objects there were
-// makes no difference to it.
+// restart measures stock's way back to a clean cluster, which does not depend on the
+// number of objects.
 func (b Bout) restart() (v Values, err error) {
 	used := b.environment()
 	used.CRDs = []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}

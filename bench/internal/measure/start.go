@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// start is the time that every package's tests pay before and after.
+// start measures the time that the tests of every package spend on start and stop.
 var start = Measure{
 	Name:    "start",
 	Standby: true,
@@ -31,7 +31,7 @@ var start = Measure{
 	},
 }
 
-// roundtrip is the smallest test suite of a controller.
+// roundtrip measures the smallest test suite of a controller.
 var roundtrip = Measure{
 	Name:    "roundtrip",
 	Standby: true,
@@ -47,7 +47,7 @@ var roundtrip = Measure{
 	},
 }
 
-// onePackage does what the tests of one package do at the least.
+// onePackage does the least that the tests of one package do.
 func onePackage(ctx context.Context, b Bout) (err error) {
 	env := b.environment()
 	env.CRDs = []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}

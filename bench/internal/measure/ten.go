@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// packageName is the bout that each of ten processes runs. It is no measure.
+// packageName names the bout that each of ten processes runs. It is not a measure.
 const packageName = "package"
 
 const together, cores = 10, 2
 
-// tenAtOnce is `go test ./...` where ten packages have a suite, on a small
-// machine.
+// tenAtOnce measures `go test ./...` in a project of which ten packages have a suite,
+// on a small machine.
 var tenAtOnce = Measure{
 	Name:    "ten",
 	Timeout: 12 * time.Minute,
@@ -28,7 +28,7 @@ var tenAtOnce = Measure{
 		{Name: "ten-failed", Label: "ten at once, failed"},
 	},
 	run: func(ctx context.Context, b Bout) (Values, error) {
-		// What this thread starts inherits its cores. It ends with the process.
+		// Processes that this thread starts inherit its cores. The thread ends with the process.
 		runtime.LockOSThread()
 		if err := pin(cores); err != nil {
 			return nil, fmt.Errorf("pinning to %d cores: %w", cores, err)
@@ -40,7 +40,7 @@ var tenAtOnce = Measure{
 			return nil, err
 		}
 		v := Values{"ten-failed": float64(len(failed))}
-		if len(failed) == 0 { // one that failed may have been quick
+		if len(failed) == 0 { // a failed package may have been fast
 			v["ten"] = seconds(took)
 		}
 		for _, reason := range failed {
@@ -50,8 +50,8 @@ var tenAtOnce = Measure{
 	},
 }
 
-// packages runs all at once and returns why some failed. All are started from
-// the calling thread.
+// packages runs all of them at once, started from the calling thread, and returns the
+// reasons of those that failed.
 func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 	b.Measure = packageName
 	told, err := json.Marshal(b)
@@ -65,7 +65,7 @@ func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 		var stderr bytes.Buffer
 		cmd := exec.CommandContext(ctx, os.Args[0], os.Args[1], string(told))
 		cmd.Stderr, cmd.WaitDelay = &stderr, 2*time.Second
-		// It takes the end of its input for the end of this process.
+		// It treats the end of its input as the end of this process.
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
 )
 
-// up is `koboshi up` with everything it can run, beside stock's two programs.
+// up measures `koboshi up` with everything it can run, against stock's two programs.
 var up = Measure{
 	Name:    "up",
 	Timeout: 4 * time.Minute,
@@ -51,7 +51,7 @@ var up = Measure{
 }
 
 // up starts the program and returns when it is ready. The port is chosen
-// beforehand, so that the question of readiness is not left to its output.
+// beforehand, so that readiness can be polled rather than read from the output.
 func (b Bout) up(ctx context.Context) (end func(), err error) {
 	port, err := freePort()
 	if err != nil {
@@ -82,7 +82,7 @@ func (b Bout) up(ctx context.Context) (end func(), err error) {
 }
 
 func answers(ctx context.Context, url string) bool {
-	// Whose certificate it is, is not the question here.
+	// The certificate does not matter here.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// widgets is the custom resource that is written everywhere in here.
+// widgets is the custom resource that all measures write.
 var widgets = schema.GroupVersionResource{Group: "bench.koboshi.dev", Version: "v1", Resource: "widgets"}
 
-// widgetCRD is new each time: envtest changes what it is given.
+// widgetCRD returns a new object each time, because envtest modifies its input.
 func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	one := 1.0
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -62,7 +62,7 @@ func installWidgets(config *rest.Config) error {
 	return nil
 }
 
-// A shelf is where one client puts its widgets.
+// A shelf is one client's place for widgets.
 type shelf struct{ dynamic.ResourceInterface }
 
 func openShelf(config *rest.Config) (shelf, error) {

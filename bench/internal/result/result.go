@@ -1,5 +1,5 @@
-// Package result holds what a run of the benchmark found: the samples of every
-// round, and where they were taken. Tables and charts are drawn from it alone.
+// Package result holds the results of a run of the benchmark: the samples of every
+// round, and a description of the machine. Tables and charts need nothing else.
 package result
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
-// Baseline is the contestant that the others are compared with.
+// Baseline names the contestant that the others are compared with.
 const Baseline = "stock"
 
 // A Report is one run. It names neither the machine nor a person.
 type Report struct {
-	// Comment says what a reader must know before believing a figure.
+	// Comment is for the reader of the figures: what limits their value.
 	Comment     string            `json:"comment,omitempty"`
 	Date        string            `json:"date"`
 	Machine     Machine           `json:"machine"`
@@ -25,7 +25,7 @@ type Report struct {
 	Figures     []Figure          `json:"figures"`
 }
 
-// Machine is what the figures depend on.
+// Machine describes what the figures depend on.
 type Machine struct {
 	OS     string `json:"os"`
 	Arch   string `json:"arch"`
@@ -34,28 +34,28 @@ type Machine struct {
 	Cores  int    `json:"cores"`
 	Memory int64  `json:"memoryBytes"`
 	Go     string `json:"go"`
-	// Load is the average over the minute before the run. Above Cores, somebody
-	// else was using the machine.
+	// Load is the average over the minute before the run. If it exceeds Cores,
+	// another program was using the machine.
 	Load float64 `json:"loadBefore"`
 }
 
-// A Figure is one quantity and all that was measured of it.
+// A Figure is one quantity with all of its samples.
 type Figure struct {
 	Name  string `json:"name"` // for -only, scripts and the chart
 	Label string `json:"label"`
 	Unit  string `json:"unit"`
-	// More is whether a larger value is the better one.
+	// More reports whether a larger value is better.
 	More bool `json:"moreIsBetter,omitempty"`
-	// Note is what the label is too short for.
+	// Note explains the label.
 	Note string `json:"note,omitempty"`
-	// Rounds hold a value per contestant. One that failed, or does not take
-	// part, is not in it.
+	// Rounds holds a value per contestant. A contestant that failed, or does not
+	// take part, has none.
 	Rounds []map[string]float64 `json:"rounds"`
-	// Failed counts the rounds that gave no value, per contestant.
+	// Failed counts the rounds without a value, per contestant.
 	Failed map[string]int `json:"failed,omitempty"`
 }
 
-// Values are the contestant's, in the order of the rounds.
+// Values returns the spread of the contestant's values.
 func (f Figure) Values(contestant string) stats.Spread {
 	var values []float64
 	for _, round := range f.Rounds {
@@ -79,11 +79,11 @@ func (f Figure) Ratio(contestant string) stats.Spread {
 	return stats.Of(ratios)
 }
 
-// Worse is whether the contestant does worse than the baseline, as far as two
-// decimals tell.
+// Worse reports whether the contestant is worse than the baseline, to two
+// decimals.
 func (f Figure) Worse(contestant string) bool {
 	r := f.Ratio(contestant)
-	if r.N == 0 { // the baseline is nought, as a count of failures should be
+	if r.N == 0 { // the baseline is zero, as a count of failures should be
 		value, base := f.Values(contestant), f.Values(Baseline)
 		return value.N > 0 && base.N > 0 && (value.Max > base.Max) != f.More && value.Max != base.Max
 	}
@@ -93,7 +93,7 @@ func (f Figure) Worse(contestant string) bool {
 	return r.Median >= 1.005
 }
 
-// Read takes a report from a file.
+// Read reads a report from a file.
 func Read(path string) (r Report, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -105,8 +105,8 @@ func Read(path string) (r Report, err error) {
 	return r, nil
 }
 
-// Write puts the report into a file, by renaming, so that an interrupted run
-// leaves the old one whole.
+// Write replaces the report's file by renaming, so that an interrupted run
+// keeps the old one intact.
 func (r Report) Write(path string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

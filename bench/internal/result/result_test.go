@@ -30,7 +30,7 @@ func rounds(pairs ...[2]float64) (out []map[string]float64) {
 func TestARatioIsTakenWithinARound(t *testing.T) {
 	nan := math.NaN()
 	f := Figure{Rounds: rounds([2]float64{2, 1}, [2]float64{10, 4}, [2]float64{nan, 9}, [2]float64{5, nan}, [2]float64{4, 1}, [2]float64{0, 3})}
-	// The medians' quotient would be 3/4; the rounds say 0.5, 0.4 and 0.25.
+	// The quotient of the medians would be 3/4; the rounds give 0.5, 0.4 and 0.25.
 	if diff := cmp.Diff(stats.Spread{N: 3, Min: 0.25, Median: 0.4, Max: 0.5}, f.Ratio("koboshi")); diff != "" {
 		t.Error(diff)
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// row is at most 80 columns: figure, contestant, median, spread, ratio.
+// row formats figure, contestant, median, spread and ratio in at most 80 columns.
 const row = "%-23s %-7s %7s %-15s %-18s %s"
 
-// Table writes the report for a terminal.
+// Table writes the report as text for a terminal.
 func (r Report) Table(w io.Writer) error {
 	t := table{w: w}
 	t.line(row, "", "", "median", "(min-max)", "ratio to "+Baseline, "")
@@ -19,7 +19,7 @@ func (r Report) Table(w io.Writer) error {
 		label := strings.TrimSuffix(f.Label+", "+f.Unit, ", ")
 		for _, c := range r.Contestants {
 			if f.Values(c).N == 0 && f.Failed[c] == 0 && c != Baseline && len(r.Contestants) > 2 && f.measured() {
-				continue // does not take part in this one
+				continue // does not take part in this figure
 			}
 			t.figure(label, f, c)
 			label = ""
@@ -75,7 +75,7 @@ func failures(f Figure, contestant string) string {
 	return ""
 }
 
-// legend says how to read the table, and the notes of its figures.
+// legend writes how to read the table, and the notes of its figures.
 func (t *table) legend(r Report) {
 	t.line("")
 	t.line("%s", wrap("Rounds: "+strconv.Itoa(r.Rounds)+", of which the median is shown. A ratio is taken within a round; its median"+
@@ -92,7 +92,7 @@ func (t *table) legend(r Report) {
 	}
 }
 
-// wrap breaks a paragraph at blanks, at 80 columns.
+// wrap breaks a paragraph at spaces, at 80 columns.
 func wrap(text string) string {
 	const width = 80
 	var out strings.Builder
@@ -113,7 +113,7 @@ func wrap(text string) string {
 	return out.String()
 }
 
-// Short writes a value with three digits that count, and all of those before
+// Short formats a value with three significant digits, and with all digits before
 // the point.
 func Short(v float64) string {
 	if v == 0 {
@@ -123,8 +123,8 @@ func Short(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(max(3-before, 0), 4), 64)
 }
 
-// Ratio writes a quotient with two decimals, and a small one so that it does
-// not read as nothing.
+// Ratio formats a quotient with two decimals, and a small one with as many as it
+// needs.
 func Ratio(v float64) string {
 	decimals := 2
 	switch {

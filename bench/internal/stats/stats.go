@@ -1,5 +1,5 @@
-// Package stats sums up repeated measurements of one thing. Means are not in
-// it: one hiccup of a shared machine spoils a mean and leaves a median alone.
+// Package stats summarizes repeated measurements of one thing. It has no means,
+// because one hiccup of a shared machine spoils a mean but not a median.
 package stats
 
 import (
@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Spread is where repeated measurements lie. N zero means that there are none.
+// Spread is the range of repeated measurements. N zero means that there are none.
 type Spread struct {
 	N                int
 	Min, Median, Max float64
 }
 
-// Of sums up the values, in whatever order they come.
+// Of summarizes the values, in any order.
 func Of(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -22,7 +22,8 @@ func Of(values []float64) Spread {
 	return Spread{N: len(sorted), Min: sorted[0], Median: median(sorted), Max: sorted[len(sorted)-1]}
 }
 
-// median of an even number of values is halfway between the two in the middle.
+// median returns the median. For an even number of values it is halfway between the
+// two in the middle.
 func median(sorted []float64) float64 {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {
@@ -31,9 +32,8 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Percentile is the smallest of the values that p percent of them do not
-// exceed: a value that was measured, never one in between. It is NaN where
-// there are no values.
+// Percentile returns the smallest value that p percent of the values do not
+// exceed: a measured value, never one in between. Without values it is NaN.
 func Percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -14,11 +14,11 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/measure"
 )
 
-// Argument is the program's first, where it is to run one bout. It is followed
-// by the bout in JSON.
+// Argument is the first argument of a process that runs one bout. The bout
+// follows as JSON.
 const Argument = "run-bout"
 
-// Main is the process of one bout: it prints the values, in JSON.
+// Main runs one bout and prints the values as JSON.
 func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) error {
 	var b measure.Bout
 	if err := json.Unmarshal([]byte(told), &b); err != nil {
@@ -26,11 +26,11 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 	}
 	orphaned := make(chan struct{})
 	go endWith(stdin, b, orphaned)
-	log.SetLogger(logr.Discard()) // else it complains after 30 s
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime complains after 30 s
 	values, err := measure.Run(ctx, b)
 	select {
 	case <-orphaned:
-		select {} // endWith ends the process when it has cleared up
+		select {} // endWith ends the process when it has cleaned up
 	default:
 	}
 	if err != nil {
@@ -39,8 +39,8 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 	return json.NewEncoder(stdout).Encode(values)
 }
 
-// endWith ends everything once the other end of stdin is closed, which happens
-// even if the process that holds it was killed.
+// endWith ends everything when the other end of stdin is closed, which happens
+// even if the process that holds it is killed.
 func endWith(stdin io.Reader, b measure.Bout, orphaned chan<- struct{}) {
 	_, _ = io.Copy(io.Discard, stdin)
 	close(orphaned)

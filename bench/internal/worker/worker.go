@@ -1,5 +1,5 @@
-// Package worker runs each bout in a process of its own, with an environment
-// that nothing leaks into, and leaves no process behind.
+// Package worker runs each bout in a process of its own, with a clean environment,
+// and leaves no process behind.
 package worker
 
 import (
@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// grace is how long what should have ended already may take to do so, and
-	// how long it is then given before it is killed.
+	// grace bounds two things: how late a process may end, and how long it then
+	// has after SIGTERM before it is killed.
 	grace = 5 * time.Second
-	// rest is how long a plane that stands by may take to make itself ready.
+	// rest bounds the time that a plane on standby takes to become ready.
 	rest = time.Minute
 )
 
@@ -33,15 +33,15 @@ const (
 type Corner struct {
 	Contestant contestant.Contestant
 
-	mark string // in the environment of all that it starts
+	mark string // in the environment of every process that it starts
 	work string
-	tmp  string // their TMPDIR
+	tmp  string // TMPDIR of these processes
 }
 
-// NewCorner prepares a contestant. The folder work is for the caller to remove
+// NewCorner prepares a contestant. The caller removes the folder work
 // after Close; if the caller is killed, a bout removes it.
 func NewCorner(c contestant.Contestant, work string) (*Corner, error) {
-	// The same folder in all rounds: a plane that stands by outlives a round.
+	// The same folder in all rounds: a plane on standby outlives a round.
 	tmp, err := os.MkdirTemp(work, c.Name+"-")
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func NewCorner(c contestant.Contestant, work string) (*Corner, error) {
 	return &Corner{Contestant: c, mark: "KOBOSHI_BENCH_RUN=" + rand.Text(), work: work, tmp: tmp}, nil
 }
 
-// Run runs one bout to its end. That something was left running on the quiet
-// is an error, for it would disturb whoever comes next.
+// Run runs one bout to its end. A process that is left running is an error, because it
+// would disturb the next contestant.
 func (c *Corner) Run(ctx context.Context, m measure.Measure, b measure.Bout) (measure.Values, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, fmt.Errorf("not done within %s", m.Timeout))
 	defer cancel()
@@ -68,7 +68,7 @@ func (c *Corner) Run(ctx context.Context, m measure.Measure, b measure.Bout) (me
 	return values, errors.Join(err, ended)
 }
 
-// process runs the bout and returns what it said and its number.
+// process runs the bout and returns its values and its process ID.
 func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, int, error) {
 	told, err := json.Marshal(b)
 	if err != nil {
@@ -85,11 +85,11 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	if b.Verbose {
 		cmd.Stderr = io.MultiWriter(&stderr, os.Stderr)
 	}
-	// A session of its own: Ctrl-C reaches this process only, which then ends
-	// all of them in order.
+	// A session of its own: Ctrl-C reaches only this process, which then ends
+	// all others in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = 2 * time.Second // those who hold its output may live on
-	// Never written to. Its end tells the bout that this process has ended.
+	cmd.WaitDelay = 2 * time.Second // processes that hold its output may live on
+	// Nothing is written to it. Its end tells the bout that this process has ended.
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, 0, err
@@ -114,7 +114,7 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	return values, root, nil
 }
 
-// Close ends what is resident.
+// Close ends resident processes.
 func (c *Corner) Close() error {
 	_, err := family.Family{Mark: c.mark}.End(grace)
 	return err
@@ -139,8 +139,8 @@ func gone(ctx context.Context, f family.Family) error {
 	}
 }
 
-// clean takes out of an environment what would change what envtest or a
-// contestant does.
+// clean removes the variables from an environment that would affect envtest or a
+// contestant.
 func clean(environ []string) (kept []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
@@ -155,7 +155,7 @@ func clean(environ []string) (kept []string) {
 	return kept
 }
 
-// tail is the end of an output, where the reason is.
+// tail returns the end of an output, which contains the reason.
 func tail(output string) string {
 	const most = 2000
 	output = strings.TrimSpace(output)

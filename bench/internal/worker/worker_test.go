@@ -20,8 +20,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/measure"
 )
 
-// With role the test binary plays the benchmark, which is then killed. Its
-// folder is named by work.
+// With role, the test binary plays the benchmark, which is then killed. The variable
+// work names its folder.
 const (
 	role = "WORKER_TEST_ASSETS"
 	work = "WORKER_TEST_FOLDER"
@@ -54,8 +54,8 @@ func begin() measure.Measure {
 	return m
 }
 
-// hanging is a folder of assets whose etcd never answers, starts a process
-// that leaves its session, and will not end when asked.
+// hanging returns a folder of assets whose etcd never answers, starts a process
+// that leaves its session, and ignores SIGTERM.
 func hanging(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("setsid"); err != nil {
@@ -71,10 +71,10 @@ func hanging(t *testing.T) string {
 	return dir
 }
 
-// eventually waits for so many living processes, or fewer if none are wanted.
+// eventually waits until the number of living processes satisfies is.
 func eventually(t *testing.T, f family.Family, what string, is func(n int) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		members, err := f.Members()
 		if err != nil {
 			t.Fatal(err)

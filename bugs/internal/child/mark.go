@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The labels by which an object says whose it is where an owner reference cannot
-// or shall not.
+// The labels that name an object's owner where an owner reference cannot be used or
+// is not wanted.
 const (
 	markNamespace = "bugs.koboshi.dev/owner-namespace"
 	markName      = "bugs.koboshi.dev/owner-name"
@@ -25,12 +25,12 @@ func Mark(obj, owner client.Object) {
 	obj.SetLabels(labels)
 }
 
-// Marks are the labels that Mark puts on the objects of an owner.
+// Marks returns the labels that Mark puts on the objects of an owner.
 func Marks(owner client.Object) client.MatchingLabels {
 	return client.MatchingLabels{markNamespace: owner.GetNamespace(), markName: owner.GetName()}
 }
 
-// MarkedBy says whether an object is marked as the owner's.
+// MarkedBy returns a function that reports whether an object is marked as the owner's.
 func MarkedBy(owner client.Object) func(client.Object) bool {
 	return func(o client.Object) bool {
 		l := o.GetLabels()
@@ -38,8 +38,8 @@ func MarkedBy(owner client.Object) func(client.Object) bool {
 	}
 }
 
-// ToOwner leads from a marked object to its owner. When marks are edited, the event
-// has the object as it was, too, and leads to the owner all the same.
+// ToOwner maps a marked object to its owner. If somebody edits the marks, the event
+// also carries the object as it was, which still leads to the owner.
 func ToOwner() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		l := o.GetLabels()

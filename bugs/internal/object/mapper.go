@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Scheme knows the built-in kinds and all that were registered.
+// Scheme has the built-in kinds and the registered ones.
 var Scheme = builtin()
 
 func builtin() *runtime.Scheme {
@@ -20,11 +20,12 @@ func builtin() *runtime.Scheme {
 		panic(err) // the scheme was empty, so there is nothing to clash with
 	}
 	metav1.AddToGroupVersion(s, Version)
+	metav1.AddToGroupVersion(s, Example)
 	return s
 }
 
-// clusterScoped are the built-in kinds that are in no namespace, of those that
-// controllers here use.
+// clusterScoped lists the built-in kinds without a namespace, as far as the controllers
+// use them.
 var clusterScoped = map[schema.GroupVersionKind]bool{
 	{Version: "v1", Kind: "Namespace"}:        true,
 	{Version: "v1", Kind: "Node"}:             true,
@@ -50,23 +51,17 @@ func builtinKinds() *meta.DefaultRESTMapper {
 	return m
 }
 
-// Mapper maps kinds to resources without asking the server, so that a start costs
-// no discovery. It fits ctrl.Options.MapperProvider.
+// Mapper returns a mapper from kinds to resources that needs no discovery. It can be
+// used as ctrl.Options.MapperProvider.
 func Mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds, nil }
 
-// Register makes the scheme and the mapper know a kind of custom resources that
-// is in a namespace. Each kind needs types of its own for its spec and status.
-func Register[Spec, Status any](kind string) {
-	register[Spec, Status](kind, meta.RESTScopeNamespace)
-}
+// Register adds a kind of Version to the scheme and the mapper. Its objects are in
+// namespaces. Each kind needs types of its own for its spec and status.
+func Register[Spec, Status any](kind string) { RegisterIn[Spec, Status](Version, kind) }
 
-// RegisterCluster is Register for a kind that is in no namespace.
-func RegisterCluster[Spec, Status any](kind string) {
-	register[Spec, Status](kind, meta.RESTScopeRoot)
-}
-
-func register[Spec, Status any](kind string, scope meta.RESTScope) {
-	Scheme.AddKnownTypeWithName(Version.WithKind(kind), &Object[Spec, Status]{})
-	Scheme.AddKnownTypeWithName(Version.WithKind(kind+"List"), &List[Spec, Status]{})
-	kinds.Add(Version.WithKind(kind), scope)
+// RegisterIn is Register for a kind of another group.
+func RegisterIn[Spec, Status any](group schema.GroupVersion, kind string) {
+	Scheme.AddKnownTypeWithName(group.WithKind(kind), &Object[Spec, Status]{})
+	Scheme.AddKnownTypeWithName(group.WithKind(kind+"List"), &List[Spec, Status]{})
+	kinds.Add(group.WithKind(kind), meta.RESTScopeNamespace)
 }

@@ -1,6 +1,5 @@
-// Package object has custom resources without generated code: a type with a spec
-// and a status, the scheme that knows all of them, and a mapper that needs no
-// discovery.
+// Package object provides custom resources without generated code: a generic type with
+// a spec and a status, a scheme for all of them, and a mapper that needs no discovery.
 package object
 
 import (
@@ -12,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of all custom resources of the track record.
-const Group = "bugs.koboshi.dev"
-
-// Version is the API version of all custom resources of the track record.
-var Version = schema.GroupVersion{Group: Group, Version: "v1"}
+// Version is the API version of the custom resources of the track record. A few kinds
+// with the names of built-in ones are in Example instead.
+var (
+	Version = schema.GroupVersion{Group: "bugs.koboshi.dev", Version: "v1"}
+	Example = schema.GroupVersion{Group: "example.com", Version: "v1"}
+)
 
 // Object is a custom resource.
 type Object[Spec, Status any] struct {
@@ -29,7 +29,7 @@ type Object[Spec, Status any] struct {
 // DeepCopyObject implements runtime.Object.
 func (o *Object[Spec, Status]) DeepCopyObject() runtime.Object { return o.DeepCopy() }
 
-// DeepCopy copies all; the spec and the status by way of JSON.
+// DeepCopy copies the object, its spec and status by way of JSON.
 func (o *Object[Spec, Status]) DeepCopy() *Object[Spec, Status] {
 	c := &Object[Spec, Status]{TypeMeta: o.TypeMeta}
 	o.DeepCopyInto(&c.ObjectMeta)
@@ -37,7 +37,7 @@ func (o *Object[Spec, Status]) DeepCopy() *Object[Spec, Status] {
 	return c
 }
 
-// List is a list of them.
+// List is a list of custom resources.
 type List[Spec, Status any] struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -54,7 +54,7 @@ func (l *List[Spec, Status]) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// byJSON copies a value. What cannot be copied is a mistake in the type.
+// byJSON copies a value. It panics if the type cannot be encoded.
 func byJSON[T any](in T) T {
 	var out T
 	data, err := json.Marshal(in)

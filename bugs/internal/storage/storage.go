@@ -1,10 +1,10 @@
-// Package storage has a kind that stands for a PersistentVolumeClaim: a real one
-// can be resized and deleted only where there is a driver for it.
+// Package storage has a kind that stands for a PersistentVolumeClaim, because a real one
+// can only be resized and deleted where there is a driver for it.
 package storage
 
 import "github.com/koboshi-dev/koboshi/bugs/internal/object"
 
-// ClaimSpec is how much is claimed, in GiB.
+// ClaimSpec has the claimed size, in GiB.
 type ClaimSpec struct {
 	Size int `json:"size"`
 }
@@ -13,11 +13,11 @@ type ClaimSpec struct {
 type ClaimStatus struct{}
 
 type (
-	// Claim is a kind that is reconciled.
+	// Claim stands for a PersistentVolumeClaim.
 	Claim = object.Object[ClaimSpec, ClaimStatus]
-	// ClaimList is a list of them.
+	// ClaimList is a list of claims.
 	ClaimList = object.List[ClaimSpec, ClaimStatus]
 )
 
-// Register makes the scheme know it.
+// Register adds the kind to the scheme.
 func Register() { object.Register[ClaimSpec, ClaimStatus]("Claim") }

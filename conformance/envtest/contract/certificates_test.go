@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// writeKey writes a key to sign service account tokens with.
+// writeKey writes a key that signs service account tokens.
 func writeKey(t *testing.T, dir string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

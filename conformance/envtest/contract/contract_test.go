@@ -24,6 +24,7 @@ import (
 //	CONTRACT_ASSETS  the folder to test instead of Koboshi's, such as stock's
 //	KOBOSHI          the binary whose folder is tested (default: bin/koboshi)
 //	CONTRACT_SEED    the seed of the moments at which processes are killed
+//	CONTRACT_KILLS   how many suites are killed while a server starts
 //	CONTRACT_ROLE    set by the tests for the processes that they start
 const (
 	assetsVariable = "CONTRACT_ASSETS"
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play does what a test has started this binary for.
+// play plays the role for which a test has started this binary.
 func play(role string) error {
 	act, ok := roles[role]
 	if !ok {
@@ -71,7 +72,7 @@ func setup() (err error) {
 	if folder, err = assets.Koboshi(context.Background(), os.Getenv(assetsVariable), binary); err != nil {
 		return err
 	}
-	// What would lead envtest to other programs than those in the folder.
+	// Variables that would make envtest use programs outside the folder.
 	for _, name := range []string{"TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER"} {
 		if err := os.Unsetenv(name); err != nil {
 			return err
@@ -80,7 +81,7 @@ func setup() (err error) {
 	return os.Setenv("KUBEBUILDER_ASSETS", folder)
 }
 
-// oursOnly marks a test of what Koboshi promises and stock does not do.
+// oursOnly marks a test of a promise that Koboshi makes and stock does not.
 func oursOnly(t *testing.T) {
 	t.Helper()
 	if os.Getenv(assetsVariable) != "" {
@@ -88,12 +89,12 @@ func oursOnly(t *testing.T) {
 	}
 }
 
-// newEnvironment allows for a machine that is busy with other tests.
+// newEnvironment returns an environment whose timeouts suit a busy machine.
 func newEnvironment() *envtest.Environment {
 	return &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute}
 }
 
-// start starts an environment that the test's end stops, without an error.
+// start starts an environment that is stopped when the test ends, which must succeed.
 func start(t *testing.T, changes ...func(*envtest.Environment)) *envtest.Environment {
 	t.Helper()
 	env := newEnvironment()
@@ -126,7 +127,7 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return c
 }
 
-// eventually waits until the condition holds and says what it last lacked.
+// eventually waits until the condition holds. On a timeout it reports the last error.
 func eventually(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()
 	var last error
@@ -139,7 +140,7 @@ func eventually(t *testing.T, what string, condition func(context.Context) error
 	}
 }
 
-// reachable asks for what every cluster has.
+// reachable reads something that every cluster has.
 func reachable(ctx context.Context, c kubernetes.Interface) error {
 	_, err := c.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 	return err

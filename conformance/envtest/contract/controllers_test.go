@@ -37,7 +37,7 @@ func TestNamedControllersRun(t *testing.T) {
 		_, err := c.CoreV1().Namespaces().Get(ctx, "away", metav1.GetOptions{})
 		return gone(err)
 	})
-	eventually(t, "what nobody owns is collected", func(ctx context.Context) error {
+	eventually(t, "an object without an existing owner is collected", func(ctx context.Context) error {
 		_, err := c.CoreV1().ConfigMaps("default").Get(ctx, "orphan", metav1.GetOptions{})
 		return gone(err)
 	})
@@ -91,7 +91,7 @@ func TestAWrongControllerIsRefusedWithTheNearestRightOne(t *testing.T) {
 	}
 }
 
-// populate makes what controllers would act on.
+// populate creates objects that controllers would act on.
 func populate(t *testing.T, c kubernetes.Interface) {
 	t.Helper()
 	ctx := t.Context()

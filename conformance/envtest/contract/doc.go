@@ -1,8 +1,8 @@
-// Package contract holds the tests of what controller-runtime's envtest, and
-// other programs that start etcd and kube-apiserver, rely on. They know flags,
-// files, signals and the API, and reach the programs through envtest itself.
+// Package contract tests the behaviour that controller-runtime's envtest, and
+// other programs that start etcd and kube-apiserver, rely on. The tests use flags,
+// files, signals and the API, and start the programs through envtest itself.
 //
-// With CONTRACT_ASSETS naming a folder of stock programs the same tests show
-// that they demand nothing which stock does not do, except where a test says
-// that it is a promise of Koboshi's.
+// If CONTRACT_ASSETS names a folder of stock programs, the same tests prove
+// that they require nothing that stock does not do, except for tests that are
+// marked as promises of Koboshi.
 package contract

@@ -25,7 +25,7 @@ import (
 // stockVariable names a folder with stock programs to compare with.
 const stockVariable = "CONTRACT_STOCK"
 
-// varies are paths whose answer is of one process or one build, with the reason.
+// varies lists paths whose answer depends on the process or the build, with the reason.
 var varies = map[string]string{
 	"/metrics":                 "counts what the process has done",
 	"/metrics/slis":            "counts what the process has done",
@@ -33,7 +33,7 @@ var varies = map[string]string{
 	"/version":                 "tells when and from what the program was built",
 	"/openid/v1/jwks":          "has the keys of the environment",
 	"/logs":                    "lists the logs of the machine",
-	"/flagz":                   "has a separator that is drawn anew, so that nobody parses it",
+	"/flagz":                   "has a random separator, so that clients do not parse it",
 	"/debug/pprof":             "profiles the process",
 	"/debug/flags/v":           "changes the verbosity",
 	"/debug/controllers/leaks": "looks into the process",
@@ -43,7 +43,7 @@ var varies = map[string]string{
 type side struct {
 	env    *envtest.Environment
 	client *http.Client
-	own    *strings.Replacer // what is of this environment alone
+	own    *strings.Replacer // replaces what belongs to this environment alone
 }
 
 func newSide(t *testing.T, folder string) side {
@@ -61,8 +61,8 @@ func newSide(t *testing.T, folder string) side {
 		":"+server.Port, ":PORT", ":"+env.ControlPlane.Etcd.URL.Port(), ":ETCD", server.CertDir, "DIR")}
 }
 
-// answer is what a client sees of a path, without what differs between any two
-// environments.
+// answer is a server's answer for a path, without the parts that differ between any
+// two environments.
 type answer struct {
 	Status                int
 	Type, ETag, CacheRule string
@@ -90,7 +90,7 @@ func (s side) get(t *testing.T, path, accept string) answer {
 	return answer{got.StatusCode, got.Header.Get("Content-Type"), got.Header.Get("ETag"), got.Header.Get("Cache-Control"), s.own.Replace(string(body))}
 }
 
-// paths lists what the server lists.
+// paths returns the paths that the server lists.
 func (s side) paths(t *testing.T) []string {
 	t.Helper()
 	var index metav1.RootPaths
@@ -132,7 +132,7 @@ func TestEveryDocumentOfTheServerEqualsStocks(t *testing.T) {
 	const protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	equal(t, "/openapi/v2 in protobuf", stock.get(t, "/openapi/v2", protobuf), ours.get(t, "/openapi/v2", protobuf))
 	equal(t, "/openapi/v3/none", stock.get(t, "/openapi/v3/none", ""), ours.get(t, "/openapi/v3/none", ""))
-	// In which order the checks of health are told is nobody's promise.
+	// The order of the health checks is unspecified.
 	for _, path := range []string{"/healthz?verbose", "/livez?verbose", "/readyz?verbose"} {
 		a, b := stock.get(t, path, ""), ours.get(t, path, "")
 		a.Body, b.Body = sorted(a.Body), sorted(b.Body)
@@ -180,8 +180,8 @@ func TestANewStoreHoldsWhatStocksHolds(t *testing.T) {
 	t.Logf("%d objects compared", len(a))
 }
 
-// objects lists all that is stored, by resource and name, without what differs
-// between any two stores.
+// objects returns all stored objects, by resource and name, without the parts that
+// differ between any two stores.
 func (s side) objects(ctx context.Context) (map[string]any, error) {
 	config := rest.CopyConfig(s.env.Config)
 	config.QPS = -1
@@ -202,7 +202,7 @@ func (s side) objects(ctx context.Context) (map[string]any, error) {
 	return found, nil
 }
 
-// storedResources are those of which a server makes objects by itself.
+// storedResources lists the resources of which a server creates objects by itself.
 var storedResources = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "namespaces"},
 	{Version: "v1", Resource: "configmaps"},
@@ -222,7 +222,7 @@ var storedResources = []schema.GroupVersionResource{
 	{Group: "networking.k8s.io", Version: "v1", Resource: "ipaddresses"},
 }
 
-// comparable takes out UIDs, versions, times and certificates.
+// comparable removes UIDs, versions, times and certificates.
 func (s side) comparable(o unstructured.Unstructured) any {
 	metadata, _ := o.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {

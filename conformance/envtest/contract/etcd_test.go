@@ -118,7 +118,7 @@ func TestARestartedAPIServerServesWhatItsEtcdHolds(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Its certificates are new, and so its users.
+	// Its certificates are new, and so are its users.
 	user, err := env.AddUser(envtest.User{Name: "again", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +136,8 @@ func TestAnEtcdThatReturnsServesTheLivingAPIServer(t *testing.T) {
 	dir := t.TempDir()
 	var stderr output
 	env := start(t, func(env *envtest.Environment) {
-		// A folder of the test's own is not removed by Stop. Whoever reads the
-		// output waits, in Stop, until nothing can write to it any more.
+		// Stop does not remove the test's own folder. The reader of the output
+		// waits in Stop until no process can write to it any more.
 		env.ControlPlane.Etcd = &envtest.Etcd{DataDir: dir, Err: &stderr}
 	})
 	c := clientset(t, env.Config)

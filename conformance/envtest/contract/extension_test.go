@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// instruments are served in two versions, the second of which calls the
-// field by another name.
+// instruments is a resource in two versions, which use different names for the same
+// field.
 var instruments = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "instruments"}
 
 func instrumentsCRD() *apiextensionsv1.CustomResourceDefinition {
@@ -87,12 +87,12 @@ func TestAnInstalledCRDServesAtOnce(t *testing.T) {
 	}
 }
 
-// Upstream sleeps for two seconds in the first create after a CRD, for the sake
-// of other servers of the same cluster. Here there is none.
+// Upstream sleeps for two seconds in the first create after a CRD, because of other
+// servers in the same cluster. Here there are none.
 func TestTheFirstCreateAfterACRDDoesNotWait(t *testing.T) {
 	oursOnly(t)
 	env := start(t)
-	for attempt := range 3 { // the slowest of a busy machine is no proof
+	for attempt := range 3 { // one slow attempt on a busy machine proves nothing
 		crd := instrumentsCRD()
 		installed, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
 		if err != nil {
@@ -122,7 +122,7 @@ func TestAdmissionWebhooksAreCalledByURL(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "instruments"},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 				Name: "no-drums.example.com", FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
-				// envtest puts an URL of its own in the place of the service.
+				// envtest replaces the service with a URL of its own.
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{
 					Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "webhook", Path: &path},
 				},
@@ -144,7 +144,7 @@ func TestAdmissionWebhooksAreCalledByURL(t *testing.T) {
 		}
 		return review, nil
 	})
-	// A configuration takes effect when the server's watch has brought it.
+	// A configuration takes effect when it reaches the server by its watch.
 	eventually(t, "the webhook's refusal", func(context.Context) error {
 		_, err := create(t, env, instrument("drum", 1))
 		switch {
@@ -169,7 +169,7 @@ func TestConversionWebhooksAreCalledByURL(t *testing.T) {
 			Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"}},
 		}
 		env.CRDs = []*apiextensionsv1.CustomResourceDefinition{crd}
-		// The types are not in a scheme, by which envtest would know them.
+		// The types are not in a scheme, where envtest would look for them.
 		env.WebhookInstallOptions.IgnoreSchemeConvertible = true
 	})
 	serve(t, env, convert)
@@ -213,7 +213,7 @@ func convert(body []byte) (any, error) {
 	return review, nil
 }
 
-// serve answers webhook calls where envtest told the server to send them.
+// serve answers webhook calls at the address that envtest gave to the server.
 func serve(t *testing.T, env *envtest.Environment, answer func([]byte) (any, error)) {
 	t.Helper()
 	options := env.WebhookInstallOptions

@@ -100,7 +100,7 @@ func contains(o *output, want string) error {
 	return nil
 }
 
-// wantMetric waits for a metric whose line begins and ends so.
+// wantMetric waits for a metric whose line has this prefix and suffix.
 func wantMetric(t *testing.T, c kubernetes.Interface, prefix, suffix string) {
 	t.Helper()
 	eventually(t, "the metric "+prefix, func(ctx context.Context) error {
@@ -136,8 +136,7 @@ func testAuditLog(t *testing.T, c kubernetes.Interface, name string) {
 	})
 }
 
-// audited looks for an event among an audit log's lines. The last may be half
-// written.
+// audited searches an audit log for an event. The last line may be incomplete.
 func audited(log []byte, verb, object string) error {
 	events := 0
 	for line := range bytes.Lines(log) {
@@ -162,7 +161,7 @@ func testNoPodSecurity(t *testing.T, c kubernetes.Interface) {
 	if _, err := c.CoreV1().Namespaces().Create(t.Context(), strict, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	createPod(t, c, "strict", true) // which PodSecurity would refuse
+	createPod(t, c, "strict", true) // PodSecurity would refuse it
 }
 
 func createPod(t *testing.T, c kubernetes.Interface, namespace string, privileged bool) *corev1.Pod {
@@ -214,7 +213,7 @@ func TestAWrongFlagFailsTheStartAndErrSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr output
-			// An Environment would try five times.
+			// An Environment would make five attempts.
 			plane := &envtest.ControlPlane{APIServer: &envtest.APIServer{Err: &stderr, StartTimeout: within}}
 			plane.APIServer.Configure().Set(test.flag, test.value)
 			if err := plane.Start(); err == nil || !strings.Contains(err.Error(), "stopped unexpectedly") {

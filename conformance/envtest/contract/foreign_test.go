@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Java's kube-api-test writes its flags in another way than envtest does: with
-// one dash, with the value as an argument of its own, and one of them twice.
+// Java's kube-api-test writes flags differently from envtest: with
+// one dash, with the value as a separate argument, and one of them twice.
 func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	dir := t.TempDir()
 	client, peer, secure := freePort(t), freePort(t), freePort(t)
@@ -54,9 +54,8 @@ func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	})
 }
 
-// With AlwaysAllow upstream switches anonymous access off, so that envtest's
-// question after the health, which is anonymous, is never answered with yes.
-// Whoever uses the mode starts the server by other means.
+// With AlwaysAllow upstream switches anonymous access off, so that envtest's anonymous
+// health check never succeeds. Users of that mode start the server without envtest.
 func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 	dir := t.TempDir()
 	etcd := &envtest.Etcd{StartTimeout: 3 * time.Minute}
@@ -86,7 +85,7 @@ func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// run starts a program that the test's end kills, as kube-api-test does.
+// run starts a program that is killed when the test ends, as kube-api-test does.
 func run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	var out output
@@ -107,11 +106,11 @@ func run(t *testing.T, program string, args ...string) {
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // reports that it was killed
 		select {
 		case <-done:
 		case <-time.After(within):
-			t.Errorf("%s was killed, and something still holds its output open; who reads it waits for ever", program)
+			t.Errorf("%s was killed, and a process still holds its output open; its reader waits for ever", program)
 		}
 		_ = reader.Close()
 		if t.Failed() {
@@ -144,8 +143,8 @@ func answers(ctx context.Context, url, token string, status int) error {
 	return nil
 }
 
-// freePort is free when it is asked for; whoever starts a program by a port's
-// number can know no more.
+// freePort returns a port that is free now. A caller that passes a port number to a
+// program cannot know more.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// envtest asks both programs for their help, and in it for flags at the
+// envtest asks both programs for their help, and searches it for flags at the
 // beginning of a line.
 func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 	for _, test := range []struct {

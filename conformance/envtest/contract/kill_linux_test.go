@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,15 +18,18 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
 const (
 	watcher      = "watcher"
+	stopper      = "stopper"
+	busy         = "busy"
 	markVariable = "CONTRACT_MARK"
 )
 
-// watchForever is a suite's process: it starts an environment and has a watch
+// watchForever plays a suite: it starts an environment and holds a watch
 // open until it is killed.
 func watchForever() error {
 	env := newEnvironment()
@@ -47,21 +52,36 @@ func watchForever() error {
 	select {}
 }
 
-// A suite is this binary in another process, as somebody's go test would be.
+// stopAtOnce is a suite's process: it starts an environment and stops it.
+func stopAtOnce() error {
+	env := newEnvironment()
+	if _, err := env.Start(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(os.Stdout, "started")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test has looked at it
+	return env.Stop()
+}
+
+// A suite is this binary in another process, like any go test.
 type suite struct {
 	cmd       *exec.Cmd
+	input     io.WriteCloser
 	lines     *bufio.Scanner
 	mark      string
 	temporary string
 }
 
-func startSuite(t *testing.T) *suite {
+func startSuite(t *testing.T, role string) *suite {
 	t.Helper()
 	s := &suite{mark: markVariable + "=" + strconv.FormatUint(rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)).Uint64(), 36), temporary: t.TempDir()}
 	s.cmd = exec.Command(os.Args[0], "-test.run=^$")
-	s.cmd.Env = append(os.Environ(), roleVariable+"="+watcher, s.mark, "TMPDIR="+s.temporary)
+	s.cmd.Env = append(os.Environ(), roleVariable+"="+role, s.mark, "TMPDIR="+s.temporary)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if s.input, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	s.cmd.Stderr = os.Stderr
@@ -73,7 +93,7 @@ func startSuite(t *testing.T) *suite {
 	return s
 }
 
-// killAll ends what a failed test has left running.
+// killAll ends the processes that a failed test has left running.
 func (s *suite) killAll(t *testing.T) {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
@@ -104,6 +124,80 @@ func (s *suite) running() error {
 	return nil
 }
 
+// TestAServerThatHasJustBeenStartedEndsWithItsSuite kills suites up to 300 ms after a
+// server was executed: before it can know who its parent is, and while it starts. The
+// machine is busy meanwhile, which makes all of that take longer.
+func TestAServerThatHasJustBeenStartedEndsWithItsSuite(t *testing.T) {
+	oursOnly(t)
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
+	if given := os.Getenv("CONTRACT_KILLS"); given != "" {
+		var err error
+		if rounds, err = strconv.Atoi(given); err != nil {
+			t.Fatalf("CONTRACT_KILLS: %v", err)
+		}
+	}
+	keepBusy(t)
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	for round := range rounds {
+		program := []string{"etcd", "kube-apiserver"}[round%2]
+		after := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
+		t.Run(fmt.Sprintf("round %d, %s, after %v", round+1, program, after), func(t *testing.T) {
+			s := startSuite(t, watcher)
+			s.says(t, "starting")
+			s.executes(t, program)
+			<-time.After(after)
+			s.mustDieWithoutTrace(t)
+		})
+	}
+}
+
+// keepBusy keeps twice as many processes computing as there are processors, until the
+// test ends.
+func keepBusy(t *testing.T) {
+	t.Helper()
+	for range 2 * runtime.NumCPU() {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), roleVariable+"="+busy)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = in.Close() // which ends it
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// compute uses a processor until the standard input ends.
+func compute() error {
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}()
+	for {
+	}
+}
+
+// executes waits until a process of the suite has become the program, as long as the
+// suite itself waits for its servers.
+func (s *suite) executes(t *testing.T, program string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, newEnvironment().ControlPlaneStartTimeout, true, func(context.Context) (bool, error) {
+		_, found := s.server(program)
+		return found, nil
+	})
+	if err != nil {
+		t.Fatalf("the suite has not executed %s: %v", program, err)
+	}
+}
+
 func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	oursOnly(t) // stock programs do not know that their parent has died
 	rounds := 20
@@ -112,11 +206,11 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	for round := range rounds {
-		// The last rounds kill what runs, the others what starts.
+		// The last rounds kill running servers, the others starting ones.
 		after := time.Duration(random.Int64N(int64(time.Second)))
 		ready := round >= rounds*3/4
 		t.Run(fmt.Sprintf("round %d, ready %v, after %v", round+1, ready, after), func(t *testing.T) {
-			s := startSuite(t)
+			s := startSuite(t, watcher)
 			s.says(t, "starting")
 			if ready {
 				s.says(t, "watching")
@@ -131,20 +225,55 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 }
 
-func (s *suite) mustDieWithoutTrace(t *testing.T) {
+// TestNothingIsLeftOfASuiteThatWasKilledInStop kills suites whose servers stop or have
+// stopped, and whose folders are not removed yet.
+func TestNothingIsLeftOfASuiteThatWasKilledInStop(t *testing.T) {
+	oursOnly(t)
+	rounds := 10
+	if testing.Short() {
+		rounds = 3
+	}
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	for round := range rounds {
+		after := time.Duration(random.Int64N(int64(200 * time.Millisecond)))
+		t.Run(fmt.Sprintf("round %d, after %v", round+1, after), func(t *testing.T) {
+			s := startSuite(t, stopper)
+			s.says(t, "started")
+			owned := s.footprint()
+			if len(owned.folders) < 2 {
+				t.Errorf("the servers own %v; each has a folder, so this would show nothing", owned.folders)
+			}
+			if err := s.input.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(after)
+			s.mustDieWithoutTrace(t, owned)
+		})
+	}
+}
+
+// mustDieWithoutTrace kills the suite and waits until nothing is left of what it owns
+// now, nor of what it owned before.
+func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 	t.Helper()
-	before := s.footprint()
+	owned = append(owned, s.footprint())
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait() // says that it was killed
-	// Folders that no program had been told of yet are envtest's own affair.
+	_ = s.cmd.Wait() // it was killed
+	// A server that was executed at the last moment has a folder, too. Folders that no
+	// server has been told of yet are envtest's own affair.
+	owned = append(owned, s.footprint())
 	eventually(t, "no trace of the killed suite", func(context.Context) error {
-		return errors.Join(s.running(), before.left())
+		errs := []error{s.running()}
+		for _, f := range owned {
+			errs = append(errs, f.left())
+		}
+		return errors.Join(errs...)
 	})
 }
 
-// seed of the moments, printed so that a run can be repeated.
+// seed returns the seed of the moments. It is printed so that a run can be repeated.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())
@@ -164,7 +293,7 @@ func TestSIGTERMEndsAProcessGroup(t *testing.T) {
 			if program == "kube-apiserver" {
 				oursOnly(t) // stock waits a minute for the watch
 			}
-			s := startSuite(t)
+			s := startSuite(t, watcher)
 			s.says(t, "watching")
 			p := s.find(t, program)
 			if group, err := syscall.Getpgid(p.pid); err != nil || group != p.pid {
@@ -178,23 +307,30 @@ func TestSIGTERMEndsAProcessGroup(t *testing.T) {
 	}
 }
 
-// find finds the server among the suite's processes, by the flag that only it
-// has on its command line.
+// find returns the process of a server of the suite's.
 func (s *suite) find(t *testing.T, program string) process {
 	t.Helper()
-	flag := map[string]string{"etcd": "--data-dir=", "kube-apiserver": "--cert-dir="}[program]
-	all := marked(s.mark)
-	for _, p := range all {
-		leads := func() bool { group, err := syscall.Getpgid(p.pid); return err == nil && group == p.pid }
-		if leads() && slices.ContainsFunc(p.args, func(a string) bool { return strings.HasPrefix(a, flag) }) {
-			return p
-		}
+	p, found := s.server(program)
+	if !found {
+		t.Fatalf("no %s among %v", program, marked(s.mark))
 	}
-	t.Fatalf("no %s among %v", program, all)
-	return process{}
+	return p
 }
 
-// ended is when no process is in the group any more.
+// server finds the server by the flag that only it has on its command line, and tells
+// it from a host by its being the leader of a group.
+func (s *suite) server(program string) (process, bool) {
+	flag := map[string]string{"etcd": "--data-dir=", "kube-apiserver": "--cert-dir="}[program]
+	for _, p := range marked(s.mark) {
+		group, err := syscall.Getpgid(p.pid)
+		if err == nil && group == p.pid && slices.ContainsFunc(p.args, func(a string) bool { return strings.HasPrefix(a, flag) }) {
+			return p, true
+		}
+	}
+	return process{}, false
+}
+
+// ended returns an error while a process is in the group.
 func (s *suite) ended(group int) error {
 	for _, p := range marked(s.mark) {
 		if of, err := syscall.Getpgid(p.pid); err == nil && of == group {

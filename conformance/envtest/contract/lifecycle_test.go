@@ -42,7 +42,7 @@ func TestManyEnvironmentsRunAtOnceAndShareNothing(t *testing.T) {
 	for i := range many {
 		done.Go(func() {
 			counted := sync.OnceFunc(running.Done)
-			defer counted() // also of those that did not come up
+			defer counted() // also counts those that did not start
 			failures[i] = useOnce(t.Context(), func() { counted(); running.Wait() })
 		})
 	}
@@ -54,8 +54,8 @@ func TestManyEnvironmentsRunAtOnceAndShareNothing(t *testing.T) {
 	}
 }
 
-// useOnce starts an environment, creates an object in it, which no other
-// environment may have, and stops it. While it runs it calls meanwhile.
+// useOnce starts an environment, creates an object in it that no other
+// environment may have, calls meanwhile, and stops the environment.
 func useOnce(ctx context.Context, meanwhile func()) error {
 	env := newEnvironment()
 	if _, err := env.Start(); err != nil {
@@ -87,10 +87,11 @@ func use(ctx context.Context, env *envtest.Environment, meanwhile func()) error 
 	return reachable(ctx, c)
 }
 
-// traces are what an environment leaves if it is not stopped properly.
+// traces holds what an environment leaves if it is not stopped properly.
 type traces struct{ addresses, folders []string }
 
-// remains must be called before Stop, which makes envtest forget its folders.
+// remains returns the traces to look for. Call it before Stop, which makes envtest
+// forget its folders.
 func remains(env *envtest.Environment) traces {
 	etcd, server := env.ControlPlane.Etcd, env.ControlPlane.APIServer
 	return traces{

@@ -15,7 +15,7 @@ import (
 type process struct {
 	pid  int
 	args []string
-	// held are the open files and the mapped ones, by name. A socket's name is
+	// held lists open and mapped files by name. The name of a socket is
 	// "socket:[inode]".
 	held []string
 }
@@ -57,9 +57,9 @@ func mapped(dir string) (names []string) {
 	return names
 }
 
-// footprint is what processes own outside of themselves.
+// footprint lists the resources that processes hold outside themselves.
 type footprint struct {
-	sockets []string // inodes of those that listen
+	sockets []string // inodes of listening sockets
 	locks   []string // device and inode of locked files
 	folders []string // under a temporary folder
 }
@@ -88,8 +88,8 @@ func look(processes []process, temporary ...string) (f footprint) {
 	return f
 }
 
-// values are what arguments such as --data-dir=/tmp/x say, since a program may
-// be about to make its folder.
+// values returns the values of arguments such as --data-dir=/tmp/x, because a program
+// may not have created its folder yet.
 func values(args []string) (values []string) {
 	for _, arg := range args {
 		if _, value, ok := strings.Cut(arg, "="); ok {
@@ -99,8 +99,8 @@ func values(args []string) (values []string) {
 	return values
 }
 
-// left reports what of it is still there. Sockets and locks are known by inode,
-// so those that somebody else has made meanwhile are not taken for them.
+// left returns an error that lists what still exists. Sockets and locks are identified
+// by inode, so that new ones of other programs are not mistaken for them.
 func (f footprint) left() error {
 	var errs []error
 	listening := listeners()
@@ -128,7 +128,7 @@ func (f footprint) left() error {
 	return errors.Join(errs...)
 }
 
-// listeners are the inodes of all sockets that listen, unix and TCP.
+// listeners returns the inodes of all listening sockets, unix and TCP.
 func listeners() map[string]bool {
 	inodes := map[string]bool{}
 	for table, column := range map[string]struct {
@@ -149,14 +149,14 @@ func listeners() map[string]bool {
 	return inodes
 }
 
-// locked are the files that each process has locked, by device and inode.
+// locked returns the files that each process has locked, by device and inode.
 func locked() map[int][]string {
 	locks := map[int][]string{}
 	data, _ := os.ReadFile("/proc/locks")
 	for line := range bytes.Lines(data) {
 		fields := strings.Fields(string(line))
 		if i := slices.Index(fields, "->"); i >= 0 || len(fields) < 6 {
-			continue // waits for a lock, and has none
+			continue // waits for a lock, and holds none
 		}
 		if pid, err := strconv.Atoi(fields[4]); err == nil {
 			locks[pid] = append(locks[pid], fields[5])

@@ -2,5 +2,5 @@
 
 package contract
 
-// The tests that start this binary again look into /proc or need namespaces.
+// The tests that start this binary again read /proc or need namespaces.
 var roles map[string]func() error

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// On Linux each address of 127.0.0.0/8 is this machine's.
+// On Linux every address in 127.0.0.0/8 belongs to this machine.
 func TestOfTwoEtcdsOnOnePortTheNamedOneIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	client, secure := freePort(t), freePort(t)

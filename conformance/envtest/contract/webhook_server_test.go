@@ -30,7 +30,7 @@ func serveTLS(t *testing.T, address, dir string, handler http.Handler) {
 	})
 }
 
-// reply passes a request's body to answer and sends what that returns.
+// reply passes a request's body to answer and sends the result.
 func reply(w http.ResponseWriter, r *http.Request, answer func([]byte) (any, error)) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -43,5 +43,5 @@ func reply(w http.ResponseWriter, r *http.Request, answer func([]byte) (any, err
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(response) // whoever hung up is told nothing
+	_ = json.NewEncoder(w).Encode(response) // fails if the client has disconnected
 }

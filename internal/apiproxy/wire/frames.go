@@ -11,24 +11,24 @@ import (
 // prefixLen is the size of the length before a frame of protobuf.
 const prefixLen = 4
 
-// maxFrame is far beyond what a store takes; more is no watch.
+// maxFrame is far more than a store accepts; a longer frame is not from a watch.
 const maxFrame = 256 << 20
 
-// Frames cuts a watch into its events.
+// Frames splits a watch into its events.
 type Frames struct {
 	r        io.Reader
 	protobuf bool
 	buf      []byte
-	// searched is how much of buf is known to hold no end of a frame.
+	// searched is the length of the start of buf that holds no end of a frame.
 	searched int
 }
 
-// NewFrames reads from r.
+// NewFrames returns the frames of a watch that is read from r.
 func NewFrames(r io.Reader, protobuf bool) *Frames { return &Frames{r: r, protobuf: protobuf} }
 
-// Next returns the next frame with what frames it, so that all frames together
-// are the stream byte for byte. The caller may keep it. What follows the last
-// whole frame is returned together with the error.
+// Next returns the next frame with its prefix or line feed, so that all frames together
+// are the stream byte for byte. The caller may keep it. Bytes after the last complete
+// frame are returned together with the error.
 func (f *Frames) Next() ([]byte, error) {
 	for {
 		n, err := f.end()
@@ -61,12 +61,12 @@ func (f *Frames) read() error {
 	n, err := f.r.Read(f.buf[len(f.buf):cap(f.buf)])
 	f.buf = f.buf[:len(f.buf)+n]
 	if n > 0 {
-		return nil // an error comes again
+		return nil // the next Read repeats an error
 	}
 	return err
 }
 
-// end is the length of the first frame, 0 if it is not all there yet.
+// end returns the length of the first frame, 0 if it is not complete yet.
 func (f *Frames) end() (int, error) {
 	if len(f.buf) > maxFrame {
 		return 0, fmt.Errorf("an event of a watch is longer than %d bytes", maxFrame)
@@ -92,8 +92,8 @@ func (f *Frames) end() (int, error) {
 		}
 		f.searched += n + 1
 		line := f.buf[:f.searched]
-		// Compact JSON, which is what API servers write, has no line feed in it.
-		// A stream made for people has.
+		// API servers write compact JSON, which contains no line feeds. A stream
+		// formatted for people does.
 		if bytes.HasPrefix(line, []byte(`{"`)) || json.Valid(line) {
 			return f.searched, nil
 		}

@@ -1,13 +1,12 @@
-// Package wire reads just as much of bodies and of watch streams as a proxy needs
-// to know about what it forwards: where an event ends, its type, and a name and
-// a resourceVersion. Everything else it skips over, which costs a fraction of
-// decoding.
+// Package wire reads the parts of bodies and watch streams that a proxy needs: where an
+// event ends, its type, a name and a resourceVersion. It skips everything else, which
+// costs a fraction of decoding.
 package wire
 
 import "bytes"
 
-// cursor goes through one JSON document. Its methods report false at the end of
-// the data, or where it is not JSON.
+// cursor is a position in a JSON document. Its methods report false at the end of the
+// data, and at anything that is not JSON.
 type cursor struct {
 	b []byte
 	i int
@@ -25,8 +24,8 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// text reads a string, as it is written: escapes are not resolved, since no
-// resource version, name or type of an event holds any.
+// text reads a string without resolving escapes: resource versions, names and types of
+// events contain none.
 func (c *cursor) text() ([]byte, bool) {
 	if c.peek() != '"' {
 		return nil, false
@@ -45,7 +44,7 @@ func (c *cursor) text() ([]byte, bool) {
 	}
 }
 
-// escaped reports whether what follows text is escaped by its last bytes.
+// escaped reports whether the last bytes of text escape the byte after it.
 func escaped(text []byte) bool {
 	n := 0
 	for i := len(text) - 1; i >= 0 && text[i] == '\\'; i-- {
@@ -54,7 +53,7 @@ func escaped(text []byte) bool {
 	return n%2 == 1
 }
 
-// skip goes past one value.
+// skip moves past one value.
 func (c *cursor) skip() bool {
 	switch c.peek() {
 	case 0:
@@ -97,8 +96,8 @@ func (c *cursor) skipNested() bool {
 	return false
 }
 
-// fields calls each with every key of an object; each goes past the value and
-// reports whether to go on.
+// fields calls each with every key of an object. each moves past the value and reports
+// whether to continue.
 func (c *cursor) fields(each func(key []byte) bool) bool {
 	if c.peek() != '{' {
 		return false
@@ -159,8 +158,7 @@ func (c *cursor) object(m *Meta) {
 		case "kind":
 			return c.set(&m.Kind)
 		case "metadata":
-			// The rest of an object is not read; kind comes before it wherever
-			// an API server writes.
+			// The rest is not read: API servers write kind before metadata.
 			c.meta(m)
 			return false
 		}
@@ -188,7 +186,7 @@ func jsonEvent(data []byte) Event {
 			if e.Type != "" {
 				return false
 			}
-			// The type comes after the object, so where the object ends matters.
+			// The type follows the object, so the end of the object matters.
 			ok := c.skip()
 			e.Object = data[start:c.i]
 			return ok

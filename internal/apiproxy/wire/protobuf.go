@@ -2,12 +2,13 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers are those of generated.proto in k8s.io/apimachinery. That metadata
-// is number 1 is true of every kind of the API.
+// The field numbers of generated.proto in k8s.io/apimachinery. Every kind of the API
+// has its metadata in field 1.
 const (
 	unknownType, unknownRaw   = 1, 2
 	typeMetaKind              = 2
@@ -22,44 +23,28 @@ const (
 
 // each calls f with every length-delimited field of a message, until f reports
 // false or the message ends.
-func each(message []byte, f func(number uint64, value []byte) bool) {
+func each(message []byte, f func(number protowire.Number, value []byte) bool) {
 	for len(message) > 0 {
-		tag, n := binary.Uvarint(message)
-		if n <= 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
 			return
 		}
 		message = message[n:]
-		switch tag & 7 {
-		case 0:
-			if _, n = binary.Uvarint(message); n <= 0 {
-				return
-			}
-		case 1:
-			n = 8
-		case 5:
-			n = 4
-		case 2:
-			size, m := binary.Uvarint(message)
-			if m <= 0 || size > uint64(len(message)-m) {
-				return
-			}
-			if !f(tag>>3, message[m:m+int(size)]) {
-				return
-			}
-			n = m + int(size)
-		default:
+		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
 			return
 		}
-		if n > len(message) {
-			return
+		if kind == protowire.BytesType {
+			if value, _ := protowire.ConsumeBytes(message); !f(number, value) {
+				return
+			}
 		}
 		message = message[n:]
 	}
 }
 
-func field(message []byte, number uint64) []byte {
+func field(message []byte, number protowire.Number) []byte {
 	var found []byte
-	each(message, func(n uint64, value []byte) bool {
+	each(message, func(n protowire.Number, value []byte) bool {
 		if n == number {
 			found = value
 		}
@@ -76,7 +61,7 @@ func protobufObject(data []byte, m *Meta) {
 		m.ResourceVersion = string(field(meta, listMetaResourceVersion))
 		return
 	}
-	each(meta, func(number uint64, value []byte) bool {
+	each(meta, func(number protowire.Number, value []byte) bool {
 		switch number {
 		case metaName:
 			m.Name = string(value)

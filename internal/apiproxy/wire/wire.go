@@ -6,26 +6,26 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 
 var magic = []byte("k8s\x00")
 
-// Meta is what is looked for in an object or a list.
+// Meta holds the parts of an object or a list that Peek reads.
 type Meta struct {
 	Kind            string
 	Name            string
 	ResourceVersion string
-	// InitialEventsEnd says that this is the bookmark after a watch's initial
+	// InitialEventsEnd reports whether this is the bookmark after a watch's initial
 	// events.
 	InitialEventsEnd bool
 }
 
-// Event is an event of a watch. Object is a part of the frame, and is encoded as
-// a body of the same type would be.
+// Event is an event of a watch. Object is a slice of the frame, encoded like a body of
+// the same content type.
 type Event struct {
 	Meta
 	Type   string
 	Object []byte
 }
 
-// Peek reads the metadata of an object or list in JSON or protobuf. Of data that
-// is cut off, or is neither, it returns what it found.
+// Peek reads the metadata of an object or list in JSON or protobuf. It returns what it
+// finds before data that is truncated or is neither.
 func Peek(data []byte) Meta {
 	var m Meta
 	if bytes.HasPrefix(data, magic) {

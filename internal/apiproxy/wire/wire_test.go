@@ -62,7 +62,7 @@ func TestMetadataIsFoundWhereverItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := Peek([]byte(c.in))
 			if name == "its start" {
-				return // what is found does not matter, only that it ends
+				return // the result does not matter, only that it returns
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -93,7 +93,7 @@ func TestStreamsAreCutIntoEventsAndStayTheSameByteForByte(t *testing.T) {
 				frame, err := frames.Next()
 				all = append(all, frame...)
 				if err != nil {
-					break // the rest has no end, or is no frame
+					break // the rest is incomplete, or not a frame
 				}
 				events = append(events, ParseEvent(frame, c.protobuf))
 			}

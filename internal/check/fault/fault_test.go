@@ -20,24 +20,24 @@ func TestAFaultReadsAsTheBeginningOfASentence(t *testing.T) {
 		{Fault{Kind: KillBefore, Point: patch}, "killed before PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: KillLost, Point: patch}, "killed after PATCH deployments.apps default/viewer-a (the answer was lost)"},
 		{Fault{Kind: KillAfter, Point: patch}, "killed after PATCH deployments.apps default/viewer-a"},
-		{Fault{Kind: LoseResponse, Point: patch}, "the answer to PATCH deployments.apps default/viewer-a was lost (it was done)"},
+		{Fault{Kind: LoseResponse, Point: patch}, "the answer to PATCH deployments.apps default/viewer-a was lost (the write succeeded)"},
 		{Fault{Kind: Conflict, Point: Point{Step: "scale", Verb: "update", Resource: "widgets.example.com/status", Object: "default/a"}},
 			"409 on PUT widgets.example.com/status default/a"},
 		{Fault{Kind: Error500, Point: Point{Verb: "list", Resource: "pods", Object: "default/", Occurrence: 2}}, "500 on the 2nd LIST pods default/"},
-		{Fault{Kind: ErrorBurst, Point: Point{Verb: "post", Resource: "endpoint:s3", Object: "/bucket?lifecycle"}}, "500 three times from POST endpoint:s3 /bucket?lifecycle on"},
+		{Fault{Kind: ErrorBurst, Point: Point{Verb: "post", Resource: "endpoint:s3", Object: "/bucket?lifecycle"}}, "500 on POST endpoint:s3 /bucket?lifecycle, three times in a row"},
 		{Fault{Kind: DelayWatch, Point: Point{Step: "create", Verb: "create", Resource: "pods", Object: "default/a-1"}},
-			"watch of pods delayed from POST pods default/a-1 on"},
-		{Fault{Kind: DelayWatch, Point: Point{Step: "create", Resource: "pods"}}, "watch of pods delayed from the beginning of step create on"},
+			"watch of pods delayed, starting with POST pods default/a-1"},
+		{Fault{Kind: DelayWatch, Point: Point{Step: "create", Resource: "pods"}}, "watch of pods delayed, starting with step create"},
 		{Fault{Kind: LoseStates, Point: Point{Step: "up", Resource: "widgets.example.com"}, Until: "down"},
 			"watch of widgets.example.com missed what happened from step up to step down"},
 		{Fault{Kind: Restart, Point: Point{Step: "create"}}, "restarted at rest after step create"},
 		{Fault{Kind: StaleRestart, Point: Point{Step: "again", Resource: "widgets.example.com"}, Revision: 4, Behind: 3},
-			"restarted with the list of 3 writes ago of widgets.example.com, at rest after step again"},
-		{Fault{Kind: DownDuring, Point: Point{Step: "scale"}}, "down while step scale was done"},
-		{Fault{Kind: DeleteChild, Point: Point{Step: "create"}, Target: "ConfigMap/default/a"}, "somebody deleted ConfigMap default/a at rest after step create"},
-		{Fault{Kind: EditChild, Point: Point{Step: "create"}, Target: "Namespace//a", Field: "spec.finalizers"}, "somebody changed spec.finalizers of Namespace a at rest after step create"},
+			"restarted at rest after step again, with a list of widgets.example.com from 3 writes ago"},
+		{Fault{Kind: DownDuring, Point: Point{Step: "scale"}}, "down during step scale"},
+		{Fault{Kind: DeleteChild, Point: Point{Step: "create"}, Target: "ConfigMap/default/a"}, "another client deleted ConfigMap default/a at rest after step create"},
+		{Fault{Kind: EditChild, Point: Point{Step: "create"}, Target: "Namespace//a", Field: "spec.finalizers"}, "another client changed spec.finalizers of Namespace a at rest after step create"},
 		{Fault{Kind: AddFinalizer, Point: Point{Step: "delete"}, Target: "Widget.example.com/default/a"},
-			"somebody put a finalizer on Widget.example.com default/a at rest after step delete, and took it off later"},
+			"another client added a finalizer to Widget.example.com default/a at rest after step delete, and removed it later"},
 		{Fault{Kind: LoseLease, Point: Point{Step: "create"}}, "lost its Lease to a second instance at rest after step create"},
 	}
 	for _, tt := range tests {
@@ -62,19 +62,19 @@ func TestEveryKindSaysWhyAndHasItsOwnSentence(t *testing.T) {
 		}
 	}
 	if len(reasons) != 19 {
-		t.Errorf("%d kinds are told of, 19 are defined", len(reasons))
+		t.Errorf("%d kinds are listed, 19 are defined", len(reasons))
 	}
 }
 
 func TestAPointTellsItsStep(t *testing.T) {
 	tests := map[string]Point{
 		"PATCH pods d/a in step s":                     {Step: "s", Verb: "patch", Resource: "pods", Object: "d/a", Occurrence: 1},
-		"the 11th LIST pods at its start":              {Verb: "list", Resource: "pods", Occurrence: 11},
+		"the 11th LIST pods at startup":                {Verb: "list", Resource: "pods", Occurrence: 11},
 		"the 23rd DELETE all pods d/ in step s":        {Step: "s", Verb: "deletecollection", Resource: "pods", Object: "d/", Occurrence: 23},
 		"deployments.apps at the beginning of step s":  {Step: "s", Resource: "deployments.apps"},
 		"at rest after step s":                         {Step: "s"},
 		"at rest":                                      {},
-		"the 1002nd PUT pods/status d/a at its start":  {Verb: "update", Resource: "pods/status", Object: "d/a", Occurrence: 1002},
+		"the 1002nd PUT pods/status d/a at startup":    {Verb: "update", Resource: "pods/status", Object: "d/a", Occurrence: 1002},
 		"the 111th HEAD endpoint:s3 /b?acl in step s2": {Step: "s2", Verb: "head", Resource: "endpoint:s3", Object: "/b?acl", Occurrence: 111},
 	}
 	for want, p := range tests {

@@ -5,16 +5,17 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Facts are what a run without a fault tells of the client: how it lists, what it
-// watches, what its writes carry. By them each fault is legal or not.
+// Facts describe a client as a run without a fault reveals it: how it lists, what it
+// watches, what its writes carry. They decide which faults are legal.
 type Facts struct {
-	// OldServer says that the server refuses streaming lists, as one before
-	// Kubernetes 1.32 does by default. The run has to be of such a server, too.
+	// OldServer reports whether the server refuses streaming lists, as one before
+	// Kubernetes 1.32 does by default. The run must be with such a server, too.
 	OldServer bool
-	// Election says that the controller can be made to elect a leader.
+	// Election reports whether the controller can be made to elect a leader.
 	Election bool
 
 	requests  map[Point]*trace.Call // without Occurrence; with and without Change
@@ -41,15 +42,15 @@ func FactsOf(entries []trace.Entry, canonical func(namespace, name, resource str
 	return f
 }
 
-// remember keeps the first call of a point: those after it are like it in all that
-// is asked here.
+// remember keeps the first call of a point: later ones are like it in everything
+// that matters here.
 func (f *Facts) remember(p Point, call *trace.Call) {
 	if _, ok := f.requests[p]; !ok {
 		f.requests[p] = call
 	}
 }
 
-// learn notes what one request says of the client.
+// learn notes what one request reveals about the client.
 func (f *Facts) learn(call *trace.Call) {
 	typ := TypeOf(call.Target)
 	switch call.Verb {
@@ -63,96 +64,89 @@ func (f *Facts) learn(call *trace.Call) {
 			f.listsZero[typ] = true
 		}
 	case "create", "update", "patch":
-		f.leases = f.leases || typ == "leases.coordination.k8s.io"
+		f.leases = f.leases || request.IsLease(call.Target)
 	}
 }
 
-// Watches says whether the client watches the type, "deployments.apps".
+// Watches reports whether the client watches the type, "deployments.apps".
 func (f *Facts) Watches(typ string) bool { return f.watched[typ] }
 
-// Legal says whether a real cluster could show this fault to this client, and
-// whether the client would notice; and if not, why.
+// Legal reports whether a real cluster could show this fault to this client, and
+// whether the client would notice; if not, it returns why.
 func Legal(f Fault, facts *Facts) (bool, string) {
-	switch f.Kind {
-	case Restart, DownDuring:
-		return true, ""
-	case DelayWatch, LoseStates:
-		if !facts.watched[f.Point.Type()] {
-			return false, fmt.Sprintf("the controller does not watch %s", f.Point.Type())
+	d, known := f.Kind.find()
+	var call *trace.Call
+	if d.where == AtRequest || d.where == AtWrite {
+		p := f.Point
+		p.Occurrence = 0
+		if call = facts.requests[p]; call == nil {
+			return false, "the request is not in the run without a fault"
 		}
-		return true, ""
-	case StaleRestart:
-		return facts.stale(f.Point.Type())
-	case DeleteChild, EditChild, AddFinalizer:
-		return targeted(f)
-	case LoseLease:
-		if !facts.leases && !facts.Election {
-			return false, "the controller elects no leader: it writes no Lease, and no arguments are known that make it"
-		}
-		return true, ""
 	}
-	return facts.atRequest(f)
+	if !known {
+		return false, fmt.Sprintf("the kind %q is not known to this version", f.Kind)
+	}
+	why := d.legal(facts, f, call)
+	return why == "", why
 }
 
-// stale is the rule of resourceVersion=0: only such a list may be answered from a
-// cache that lags, every other one has to be the latest.
-func (f *Facts) stale(typ string) (bool, string) {
+func watched(facts *Facts, f Fault, _ *trace.Call) string {
+	if !facts.watched[f.Point.Type()] {
+		return fmt.Sprintf("the controller does not watch %s", f.Point.Type())
+	}
+	return ""
+}
+
+func elects(facts *Facts, _ Fault, _ *trace.Call) string {
+	if !facts.leases && !facts.Election {
+		return "the controller elects no leader: it writes no Lease, and no arguments are known that make it elect one"
+	}
+	return ""
+}
+
+// stale applies the rule of resourceVersion=0: only such a list may be answered from
+// a cache that lags; every other one must show the latest state.
+func stale(facts *Facts, f Fault, _ *trace.Call) string {
+	typ := f.Point.Type()
 	if typ == "secrets" {
-		return false, "earlier values of Secrets are not kept"
+		return "earlier values of Secrets are not kept"
 	}
-	if !f.listsZero[typ] {
-		return false, fmt.Sprintf("the client lists %s without resourceVersion=0: it asks for the latest state", typ)
+	if !facts.listsZero[typ] {
+		return fmt.Sprintf("the client lists %s without resourceVersion=0: it asks for the latest state", typ)
 	}
-	if f.streams[typ] && !f.OldServer {
-		return false, fmt.Sprintf("the client lists %s by a watch (sendInitialEvents), which is of the latest state; "+
-			"resourceVersion=0 is what it falls back to with an old API server", typ)
+	if facts.streams[typ] && !facts.OldServer {
+		return fmt.Sprintf("the client lists %s by a watch (sendInitialEvents), which shows the latest state; "+
+			"it falls back to resourceVersion=0 only with an old API server", typ)
 	}
-	return true, ""
+	return ""
 }
 
-// targeted asks whether a fault that is about an object says which.
-func targeted(f Fault) (bool, string) {
+// targeted checks that a fault names its object.
+func targeted(_ *Facts, f Fault, _ *trace.Call) string {
 	if _, _, _, _, ok := ParseTarget(f.Target); !ok {
-		return false, fmt.Sprintf("the target %q is not of the form Kind.group/namespace/name", f.Target)
+		return fmt.Sprintf("the target %q is not of the form Kind.group/namespace/name", f.Target)
 	}
-	if f.Kind == EditChild && f.Field == "" {
-		return false, "no field is named that is to be changed"
-	}
-	return true, ""
+	return ""
 }
 
-// atRequest is about faults that are done to one request.
-func (f *Facts) atRequest(x Fault) (bool, string) {
-	p := x.Point
-	p.Occurrence = 0
-	call, ok := f.requests[p]
-	if !ok {
-		return false, "the request is not in the run without a fault"
+func edited(facts *Facts, f Fault, call *trace.Call) string {
+	if why := targeted(facts, f, call); why != "" {
+		return why
 	}
-	switch x.Kind {
-	case KillBefore, KillLost, KillAfter, LoseResponse:
-		if !IsWrite(call) {
-			return false, "the request writes nothing"
-		}
-	case Conflict:
-		return conflicts(call)
-	case Error503, TooMany429:
-		if repeats(call) {
-			return false, "client-go repeats a request by itself if the answer has Retry-After: the controller would not see it"
-		}
-	case Error500, Timeout504, ErrorBurst:
-	default:
-		return false, fmt.Sprintf("the kind %q is not known to this version", x.Kind)
+	if f.Field == "" {
+		return "no field to change is named"
 	}
-	return true, ""
+	return ""
 }
 
-// repeats says that the client is client-go, which tries again on 429 and 5xx if
-// and only if there is a Retry-After, up to ten times, whatever the verb
-// (rest/with_retry.go). It tells itself by its user agent, "NAME/VERSION (OS/ARCH)
-// kubernetes/COMMIT".
-func repeats(call *trace.Call) bool {
-	return call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/")
+// notRepeated rules out client-go, which tries again on 429 and 5xx if and only if
+// there is a Retry-After, up to ten times, whatever the verb (rest/with_retry.go).
+// Its user agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
+func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
+	if call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/") {
+		return "client-go repeats a request by itself if the answer has Retry-After: the controller would not see it"
+	}
+	return ""
 }
 
 func query(call *trace.Call) url.Values {

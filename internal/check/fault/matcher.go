@@ -6,12 +6,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// burst is how many requests in a row ErrorBurst is done to. More would drive a
+// burst is the number of requests in a row that ErrorBurst fails. More would raise a
 // work queue's back-off beyond what a run waits for.
 const burst = 3
 
-// Matcher finds the request that a fault is meant for. It may be used from many
-// goroutines; each request is to be shown to it once, when it arrives.
+// Matcher finds the request that a fault is meant for. It is safe for concurrent
+// use; show it each request once, on arrival.
 type Matcher struct {
 	want      Point
 	target    trace.Target // of want.Resource, with nothing but the type
@@ -24,8 +24,8 @@ type Matcher struct {
 	seen atomic.Int64
 }
 
-// NewMatcher makes the matcher of one run. Canonical and change have to be the
-// ones by which the plan was made.
+// NewMatcher makes the matcher of one run. Canonical and change must be the ones that
+// the plan was made with.
 func NewMatcher(f Fault, canonical func(namespace, name, resource string) string, change func(*trace.Call) string) *Matcher {
 	m := &Matcher{want: f.Point, canonical: canonical, change: change}
 	m.target, m.endpoint = ParseResource(f.Point.Resource)
@@ -37,8 +37,8 @@ func NewMatcher(f Fault, canonical func(namespace, name, resource string) string
 	return m
 }
 
-// Match says whether the fault is to be done to this request. It is true once in
-// the life of a Matcher; of ErrorBurst for three requests in a row. A fault that
+// Match reports whether to apply the fault to this request. It returns true once in
+// the life of a Matcher, or for three requests in a row with ErrorBurst. A fault that
 // is not at a request never matches.
 func (m *Matcher) Match(call *trace.Call, step string) bool {
 	if !m.fits(call, step) {
@@ -48,8 +48,8 @@ func (m *Matcher) Match(call *trace.Call, step string) bool {
 	return n >= m.first && n <= m.last
 }
 
-// fits asks the cheap questions first: almost every request fails one of them,
-// and the body is looked at only if nothing else is left.
+// fits makes the cheap comparisons first: almost every request fails one of them, so
+// bodies are rarely read.
 func (m *Matcher) fits(call *trace.Call, step string) bool {
 	if m.want.Verb == "" || call.Verb != m.want.Verb || step != m.want.Step {
 		return false

@@ -168,7 +168,7 @@ func TestOfManyAtOnceOneMatches(t *testing.T) {
 	}
 }
 
-// BenchmarkMatch is what each request of a controller pays for the fault that is
+// BenchmarkMatch measures what each request of a controller pays for the fault that is
 // not for it; it is to stay below a microsecond.
 func BenchmarkMatch(b *testing.B) {
 	body := `{"metadata":{"name":"a"},"spec":{"x":"` + strings.Repeat("y", 4000) + `"}}`

@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// window is one step, or the steps over which a fault held watches back: what
-// they come to is counted together.
+// window is one step, or the steps over which a fault held watches back, which are
+// counted together.
 type window struct {
 	name             string
 	after, upTo      int64
@@ -39,13 +39,13 @@ func (in *input) windows() []window {
 		open = s.held
 	}
 	if open {
-		return all[:len(all)-1] // it was stopped before the watches went on
+		return all[:len(all)-1] // it was stopped before the watches continued
 	}
 	return all
 }
 
-// blips finds deletions that never happen without the fault, although in the end
-// all is as it should be: users of what was deleted saw it go.
+// blips finds deletions that never happen without the fault, although the end state is
+// right: users of the deleted object noticed.
 func blips(in *input) []Finding {
 	for _, w := range in.windows() {
 		if lost := in.lost(w); len(lost) > 0 {
@@ -55,7 +55,7 @@ func blips(in *input) []Finding {
 	return nil
 }
 
-// lost are the canonical names of the objects that were deleted too often.
+// lost returns the canonical names of the objects that were deleted too often.
 func (in *input) lost(w window) []string {
 	m := in.ref.Mask
 	count, made := map[string]int{}, map[string]int{}
@@ -80,8 +80,8 @@ func (in *input) lost(w window) []string {
 	return lost
 }
 
-// transient says that without a fault the object comes and goes within the step,
-// as a lock or a Job does. It may do so more often.
+// transient reports whether without a fault the object comes and goes within the step,
+// like a lock or a Job. It may do so more often.
 func (w window) transient(key string) bool {
 	if w.creates[key] == 0 || w.deletes[key] == 0 {
 		return false
@@ -89,9 +89,8 @@ func (w window) transient(key string) bool {
 	return !w.before.has(key) && !w.at.has(key)
 }
 
-// alsoOtherwise says that the deletions are of a kind that the reference does too,
-// and none was made that need not have been. What replaced an object is not itself
-// to be replaced.
+// alsoOtherwise reports whether the reference has deletions under this name too, and no
+// extra object was created: a replacement should not be replaced itself.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
@@ -100,22 +99,21 @@ func (s *StepReference) has(key string) bool {
 	return s != nil && slices.ContainsFunc(s.World.Objects[key], func(content any) bool { return content != nil })
 }
 
-// excused says that a deletion is not the controller's fault: we did it, it tidied
-// up what it could not know that it had made, or the garbage collector took what
-// came too late for its owner.
+// excused reports whether a deletion is not the controller's fault: the checker did it,
+// the controller removed an object whose creation it could not know of, or the garbage
+// collector removed an object that was created after its owner was gone.
 func (in *input) excused(c state.Change, key string) bool {
 	if in.fromTarget(c, key) {
 		return true
 	}
-	uid := state.Metadata(c.Before, "uid")
+	uid := c.Before.Metadata("uid")
 	if in.lostCreate() == uid && uid != "" {
 		return true
 	}
 	return in.ownersGone(c)
 }
 
-// fromTarget says that the object is the one that the fault was about, or belongs
-// to it.
+// fromTarget reports whether the object is the fault's target, or belongs to it.
 func (in *input) fromTarget(c state.Change, key string) bool {
 	f := in.run.Fault
 	if f == nil || f.Kind != fault.DeleteChild && f.Kind != fault.EditChild && f.Kind != fault.AddFinalizer {
@@ -127,7 +125,7 @@ func (in *input) fromTarget(c state.Change, key string) bool {
 		if key == target {
 			return true
 		}
-		owners := state.Owners(object)
+		owners := object.Owners()
 		if len(owners) == 0 {
 			return false
 		}
@@ -140,19 +138,19 @@ func (in *input) fromTarget(c state.Change, key string) bool {
 	return false
 }
 
-// byUID is the last change that wrote an object with the UID.
+// byUID returns the last change that wrote an object with the UID.
 func (in *input) byUID(uid string) (state.Change, bool) {
 	var found state.Change
 	for _, c := range in.run.History.Changes {
-		if c.After != nil && state.Metadata(c.After, "uid") == uid {
+		if c.After != nil && c.After.Metadata("uid") == uid {
 			found = c
 		}
 	}
 	return found, found.After != nil
 }
 
-// lostCreate is the UID of the object whose creation the controller did not get
-// to know of, or had no time to write down.
+// lostCreate returns the UID of an object whose creation the controller never learnt
+// of, or had no time to record.
 func (in *input) lostCreate() string {
 	f := in.run.Fault
 	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.LoseResponse}, f.Kind) || f.Point.Verb != "create" && f.Point.Verb != "patch" {
@@ -164,13 +162,13 @@ func (in *input) lostCreate() string {
 			continue
 		}
 		if author.Call.Lost || in.lastOf(author.Instance) == author.Seq {
-			return state.Metadata(c.After, "uid")
+			return c.After.Metadata("uid")
 		}
 	}
 	return ""
 }
 
-// lastOf is the number of the last write of an instance that was killed.
+// lastOf returns the number of the last write of an instance that was killed.
 func (in *input) lastOf(instance string) int64 {
 	var last int64
 	for i := range in.run.Entries {
@@ -178,7 +176,7 @@ func (in *input) lastOf(instance string) int64 {
 		if e.Instance != instance {
 			continue
 		}
-		if isWrite(e) && succeeded(e) {
+		if isWork(e) && succeeded(e) {
 			last = e.Seq
 		}
 		if e.Process != nil && e.Process.What == "killed" {
@@ -188,16 +186,16 @@ func (in *input) lastOf(instance string) int64 {
 	return 0
 }
 
-// ownersGone says that all owners of the object had been deleted, or were being
-// deleted, when it was made: it was made from a view that was late, and collected.
+// ownersGone reports whether all owners of the object were deleted, or being deleted,
+// when it was created: it was created from an outdated view, and then collected.
 func (in *input) ownersGone(c state.Change) bool {
-	owners := state.Owners(c.Before)
+	owners := c.Before.Owners()
 	if len(owners) == 0 {
 		return false
 	}
 	var made int64
 	for _, other := range in.run.History.Changes {
-		if other.Op == state.Created && state.Metadata(other.After, "uid") == state.Metadata(c.Before, "uid") {
+		if other.Op == state.Created && other.After.Metadata("uid") == c.Before.Metadata("uid") {
 			made = other.Revision
 		}
 	}
@@ -207,7 +205,7 @@ func (in *input) ownersGone(c state.Change) bool {
 	living := in.run.History.Living(made)
 	for _, owner := range owners {
 		for _, object := range living {
-			if state.Metadata(object, "uid") == owner.UID && state.Metadata(object, "deletionTimestamp") == "" {
+			if object.Metadata("uid") == owner.UID && !object.Deleting() {
 				return false
 			}
 		}
@@ -221,9 +219,9 @@ func (in *input) blip(w window, lost []string) Finding {
 		differences = append(differences, state.Difference{Object: key, Path: "(deletions)",
 			Want: fmt.Sprint(w.deletes[key]), Got: fmt.Sprint(in.ref.Mask.Tally(in.run.History, in.labels, w.after, w.upTo).Deletes[key])})
 	}
-	what := " is deleted and made anew"
+	what := " is deleted and recreated"
 	if !w.before.has(lost[0]) && !w.at.has(lost[0]) {
-		what = " is made and deleted again"
+		what = " is created and deleted again"
 	}
 	if len(lost) > 1 {
 		what = fmt.Sprintf(" and %d more are deleted on the way", len(lost)-1)

@@ -10,20 +10,20 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// panicked is what runtimes and frameworks write when a program met what it must
-// not meet: Go's runtime, controller-runtime and client-go that recover, Rust.
+// panicked matches what runtimes and frameworks write at a panic: Go's runtime,
+// controller-runtime and client-go when they recover from it, Rust.
 var panicked = regexp.MustCompile(`(?m)^panic: .*|^fatal error: .*|Observed a panic.*|panic: .*\[recovered\].*|^thread '.*' panicked at.*`)
 
-// mostOutput is how many lines of output a finding keeps.
+// mostOutput is the number of lines of output that a finding keeps.
 const mostOutput = 24
 
-// crashed finds panics, and instances that end by themselves without a reason.
+// crashed finds panics, and instances that exit without a reason.
 func crashed(in *input) []Finding {
 	if found := panics(in); found != nil {
 		return found
 	}
 	if in.ref.Exits || in.run.Fault != nil && in.run.Fault.Kind == fault.LoseLease {
-		return nil // it does so without a fault too, or ought to
+		return nil // it also exits without a fault, or should exit
 	}
 	return exited(in)
 }
@@ -42,7 +42,7 @@ func panics(in *input) []Finding {
 	return nil
 }
 
-// outputs are the texts in which a panic would be.
+// outputs returns the texts in which a panic would appear.
 func outputs(run *evidence.Run) []string {
 	var texts []string
 	for _, e := range exits(run) {
@@ -56,7 +56,7 @@ func excerpt(text string) string {
 	return strings.Join(lines[:min(len(lines), mostOutput)], "\n")
 }
 
-// exits are the instances that ended by themselves.
+// exits returns the exits of instances that were not killed.
 func exits(run *evidence.Run) []trace.Entry {
 	var found []trace.Entry
 	for _, e := range run.Entries {
@@ -67,9 +67,9 @@ func exits(run *evidence.Run) []trace.Entry {
 	return found
 }
 
-// exited finds exits that no error of the API explains. A controller may end when
-// the API fails it, and be started again by the kubelet; what it may not is to end
-// at each start, or out of itself.
+// exited finds exits that no error of the API explains. A controller may exit when a
+// request fails, since the kubelet starts it again; it may not exit at every start, or
+// for no reason.
 func exited(in *input) []Finding {
 	var unexplained, genuine int
 	var last trace.Entry
@@ -94,7 +94,7 @@ func exited(in *input) []Finding {
 	if n := unexplained + genuine; n > 1 {
 		times = fmt.Sprintf("%d times", n)
 	}
-	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("it ends by itself %s, with code %d: %s", times, last.Process.ExitCode,
+	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("it exits %s, with code %d: %s", times, last.Process.ExitCode,
 		shorten(lastLine(last.Process.Output), 100)), nil)
 	f.Detail = tail(last.Process.Output)
 	return []Finding{f}
@@ -110,14 +110,14 @@ func tail(text string) string {
 	return strings.Join(lines[max(0, len(lines)-mostOutput):], "\n")
 }
 
-// Why an instance ended.
+// The reasons of an exit.
 const (
-	none     = iota // nothing that it was told explains it
-	refused         // the API refused it something, and not because of the fault
+	none     = iota // nothing explains it
+	refused         // the API refused a request, and not because of the fault
 	injected        // the fault failed a request, or ended a watch
 )
 
-// reason is the strongest one in the life of the instance that ended.
+// reason returns the strongest reason in the life of the instance that exited.
 func (in *input) reason(exit trace.Entry) int {
 	why := none
 	for _, e := range in.run.Entries {

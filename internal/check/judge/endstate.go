@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// endState compares what each step led to with the reference, and stops at the
-// first that is not right: what follows grows from it.
+// endState compares the end state of each step with the reference, and stops at the
+// first that is wrong: later ones are consequences.
 func endState(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held {
@@ -19,7 +19,7 @@ func endState(in *input) []Finding {
 		case evidence.Never:
 			differences := s.want.World.Diff(in.world(s.end))
 			if len(differences) == 0 {
-				continue // it got there at last, or the ledger differs
+				continue // it was right in the end, or the ledger differs
 			}
 			return []Finding{in.never(s, differences)}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
@@ -31,42 +31,43 @@ func endState(in *input) []Finding {
 	return nil
 }
 
-// untilHelped is what had to be done, as the end of a sentence.
+// untilHelped describes the help that was needed, as the end of a sentence.
 var untilHelped = map[evidence.Stage]string{
-	evidence.Relist:  ", until its watches are begun anew",
+	evidence.Relist:  ", until its watches are restarted",
 	evidence.Restart: ", until it is restarted",
-	evidence.Poke:    ", also after a restart, until somebody touches the resource",
+	evidence.Poke:    ", even after a restart, until the resource is touched",
 }
 
-// never is the finding for a state that nothing healed.
+// never makes the finding for a state that no help repaired.
 func (in *input) never(s step, differences []state.Difference) Finding {
 	if s.deletes && !slices.ContainsFunc(differences, func(d state.Difference) bool { return d.Path != "" || d.Got == "" }) {
 		if stuck, finalizers := in.stuck(differences, s.end); stuck != "" {
-			return in.finding(Diverged, s.Name, stuck+" is never gone: it waits for the finalizer "+finalizers, differences)
+			return in.finding(Diverged, s.Name, stuck+" is never removed: it waits for the finalizer "+finalizers, differences)
 		}
-		return in.finding(Leak, s.Name, outcome(differences, true)+" after the deletion, also after a restart", differences)
+		return in.finding(Leak, s.Name, outcome(differences, true)+" after the deletion, even after a restart", differences)
 	}
-	return in.finding(Diverged, s.Name, outcome(differences, s.deletes)+", also after a restart", differences)
+	return in.finding(Diverged, s.Name, outcome(differences, s.deletes)+", even after a restart", differences)
 }
 
-// stuck is an object too much that is being deleted, and for what it waits.
+// stuck returns a leftover object that is being deleted, and the finalizers it waits
+// for.
 func (in *input) stuck(differences []state.Difference, revision int64) (object, finalizers string) {
 	for ref, content := range in.run.History.Living(revision) {
 		key := in.labels.Of(ref)
-		if state.Metadata(content, "deletionTimestamp") == "" {
+		if !content.Deleting() {
 			continue
 		}
 		for _, d := range differences {
 			if d.Object == key && (object == "" || key < object) {
-				object, finalizers = key, strings.Join(state.Finalizers(content), ", ")
+				object, finalizers = key, strings.Join(content.Finalizers(), ", ")
 			}
 		}
 	}
 	return object, finalizers
 }
 
-// expectations are those of the scenario that do not hold although all is as in
-// the reference: they may be about fields that are not compared.
+// expectations finds the scenario's expectations that do not hold although the state is
+// as in the reference: they may be about fields that are not compared.
 func expectations(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held || s.Healed != evidence.AtOnce || s.Restless || len(s.Failed) == 0 || !in.expects(s.Name) {
@@ -86,7 +87,7 @@ func (in *input) expects(name string) bool {
 	return false
 }
 
-// ledgers compares what there is outside the cluster.
+// ledgers compares the external resources.
 func ledgers(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held || s.want.NoLedger || s.Ledger == nil {
@@ -98,7 +99,7 @@ func ledgers(in *input) []Finding {
 		case s.want.Counted && len(got) <= len(s.want.Ledger):
 			continue
 		case len(extra) > 0:
-			f := in.finding(Leak, s.Name, "outside the cluster there is "+extra[0]+", which is not there otherwise", nil)
+			f := in.finding(Leak, s.Name, "outside the cluster there is "+extra[0]+", which does not exist without the fault", nil)
 			f.Detail = strings.Join(extra, "\n")
 			f.ID = f.identity(f.Detail)
 			return []Finding{f}
@@ -112,8 +113,7 @@ func ledgers(in *input) []Finding {
 	return nil
 }
 
-// beyond are the lines of the first list that are not in the second one, or more
-// often in the first.
+// beyond returns the lines that the first list has more often than the second.
 func beyond(a, b []string) []string {
 	count := map[string]int{}
 	for _, line := range b {

@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// Faultless says what is wrong without any fault. The reference may be nil:
-// then the runs could not be compared, and only what one run shows alone is found.
+// Faultless returns what is wrong without any fault. If the runs could not be compared,
+// the reference is nil, and Faultless finds only what a single run shows.
 func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding {
 	learnt := r
 	if r == nil {
@@ -32,8 +32,8 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	}
 	var findings []Finding
 	for _, ask := range []func([]*input) []Finding{
-		crashesAlone,   // it panics, or ends by itself
-		loopsAlone,     // it writes for ever
+		crashesAlone,   // it panics, or exits
+		loopsAlone,     // it never stops writing
 		expectedAlone,  // what the scenario expects does not hold
 		badOwnersAlone, // an owner cannot be one
 	} {
@@ -55,7 +55,7 @@ func crashesAlone(inputs []*input) []Finding {
 		}
 		ended = append(ended, exited(in)...)
 	}
-	// Once may be the machine's doing.
+	// A single exit may be the machine's fault.
 	if len(ended) < 2 {
 		return nil
 	}
@@ -81,7 +81,7 @@ func loopsAlone(inputs []*input) []Finding {
 	return findings
 }
 
-// expectedAlone are expectations that fail in every run.
+// expectedAlone finds expectations that fail in every run.
 func expectedAlone(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func expectedAlone(inputs []*input) []Finding {
 			all = all && i < len(in.run.Steps) && len(in.run.Steps[i].Failed) > 0
 		}
 		if all {
-			return []Finding{inputs[0].finding(Diverged, s.Name, "also without a fault, what the scenario expects does not hold: "+s.Failed[0], nil)}
+			return []Finding{inputs[0].finding(Diverged, s.Name, "even without a fault, what the scenario expects does not hold: "+s.Failed[0], nil)}
 		}
 	}
 	return nil
@@ -115,8 +115,8 @@ func badOwnersAlone(inputs []*input) []Finding {
 	return findings[:min(1, len(findings))]
 }
 
-// pathDependent compares steps that ought to lead to the same. Numbers in a status
-// that only ever grow are counters, and depend on the way by their nature.
+// pathDependent compares steps that should lead to the same state. Numbers in a status
+// that only ever grow are counters, which depend on the path by their nature.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -135,14 +135,14 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 			continue
 		}
 		findings = append(findings, inputs[0].finding(PathDependent, s.Name,
-			"after step "+s.Name+" all should be as after step "+s.SameAs+": "+outcome(differences, false), differences))
+			"after step "+s.Name+" the state should be as after step "+s.SameAs+": "+outcome(differences, false), differences))
 	}
 	return findings
 }
 
-// declared are the objects of which somebody else than the controller changed the
-// content in a step: how that is then, and how it is spelt, is theirs to say. A
-// client writes 60s back as 1m0s, and the next declaration says 60s again.
+// declared returns the objects whose content another client than the controller changed
+// in a step: that client decides on the content, and on how it is spelt. A client writes
+// 60s back as 1m0s, and the next manifest says 60s again.
 func (in *input) declared(name string) map[string]bool {
 	declared := map[string]bool{}
 	for i, s := range in.run.Steps {
@@ -162,7 +162,7 @@ func isContent(path string) bool {
 	return !strings.HasPrefix(path, "status") && !strings.HasPrefix(path, "metadata")
 }
 
-// content is what an object is about, without what the server and reports say.
+// content returns an object without metadata and status.
 func content(object state.Object) state.Object {
 	object = maps.Clone(object)
 	delete(object, "metadata")
@@ -176,8 +176,8 @@ func counter(d state.Difference) bool {
 		json.Unmarshal([]byte(d.Got), &got) == nil && got > want && want > 0
 }
 
-// leftOver finds what the controller made for a resource and left after the
-// resource had been deleted, in all runs.
+// leftOver finds objects that the controller made for a resource and left behind after
+// its deletion, in all runs.
 func leftOver(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -199,11 +199,11 @@ func leftOver(inputs []*input) []Finding {
 	for _, key := range left {
 		differences = append(differences, state.Difference{Object: key, Got: `"there"`})
 	}
-	return []Finding{in.finding(Leak, in.run.Steps[i].Name, "also without a fault, "+outcome(differences, true)+" after the deletion", differences)}
+	return []Finding{in.finding(Leak, in.run.Steps[i].Name, "even without a fault, "+outcome(differences, true)+" after the deletion", differences)}
 }
 
-// finalDeletion is the index of the last step of the run if after it nothing is
-// made any more, and -1 otherwise; orphans on purpose are no leak.
+// finalDeletion returns the index of the last step that changes anything if that step
+// deletes a resource, and -1 otherwise; deliberate orphans are no leak.
 func (in *input) finalDeletion() int {
 	for i := len(in.run.Steps) - 1; i >= 0; i-- {
 		for _, s := range in.ref.Scenario.Steps {
@@ -221,8 +221,8 @@ func (in *input) finalDeletion() int {
 	return -1
 }
 
-// orphans are objects that the controller created and that are still there after
-// the deletion of what they speak of.
+// orphans returns the objects that the controller created and that still exist after
+// the deletion of the resource that they refer to.
 func (in *input) orphans(i int) []string {
 	deleted := in.deletedBy(in.run.Steps[i].Name)
 	if deleted == nil || keeps(deleted) {
@@ -238,7 +238,7 @@ func (in *input) orphans(i int) []string {
 		object := living[c.Ref]
 		key := in.labels.Of(c.Ref)
 		if c.Op != state.Created || c.Revision > revision || object == nil || in.authors[c.Revision] == nil ||
-			state.Metadata(object, "uid") != state.Metadata(c.After, "uid") || !in.ref.Mask.Counts(c, key) {
+			object.Metadata("uid") != c.After.Metadata("uid") || !in.ref.Mask.Counts(c, key) {
 			continue
 		}
 		if speaksOf(object, deleted) || speaksOf(deleted, object) {
@@ -249,8 +249,8 @@ func (in *input) orphans(i int) []string {
 	return slices.Compact(left)
 }
 
-// deletedBy is the last state of the object that a step deletes; nil if it is
-// still there, or never was.
+// deletedBy returns the last state of the object that a step deletes; nil if it still
+// exists, or never did.
 func (in *input) deletedBy(step string) state.Object {
 	for _, s := range in.ref.Scenario.Steps {
 		if s.Name != step || s.Delete == nil {
@@ -271,8 +271,8 @@ func (in *input) deletedBy(step string) state.Object {
 	return nil
 }
 
-// othersLive says that resources of the same kind are left: what is there may be
-// theirs.
+// othersLive reports whether resources of the same kind are left: remaining objects may
+// belong to them.
 func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 	for _, object := range living {
 		if object["kind"] == deleted["kind"] && object["apiVersion"] == deleted["apiVersion"] {
@@ -284,8 +284,7 @@ func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 
 var keeping = regexp.MustCompile(`(?i)^(retain|orphan|keep|donotdelete|none)$`)
 
-// keeps says that the resource asked for things to be left: a policy of it says
-// so.
+// keeps reports whether a policy of the resource asks for objects to be kept.
 func keeps(object state.Object) bool {
 	spec, _ := object["spec"].(map[string]any)
 	return saysKeep(spec)
@@ -311,9 +310,9 @@ func saysKeep(v any) bool {
 	return false
 }
 
-// speaksOf says that an object names another one, as a whole word.
+// speaksOf reports whether an object names another one, as a whole word.
 func speaksOf(object, other state.Object) bool {
-	name := state.Metadata(other, "name")
+	name := other.Metadata("name")
 	if name == "" {
 		return false
 	}

@@ -9,25 +9,25 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// foreign finds marks of somebody else that the controller took off: a finalizer
-// from any object, an annotation from one that it did not make itself.
+// foreign finds other clients' marks that the controller removed: a finalizer from any
+// object, an annotation from an object that it did not create itself.
 func foreign(in *input) []Finding {
 	for _, c := range in.run.History.Changes {
 		if c.Before == nil || c.Op == state.Created {
 			continue
 		}
-		author := in.takerOff(c)
+		author := in.remover(c)
 		if author == nil {
 			continue
 		}
 		key := in.labels.Of(c.Ref)
 		if gone := in.foreignFinalizer(c); gone != "" {
 			return []Finding{in.lostMark(c, author, key, "metadata.finalizers", gone,
-				"it takes off "+key+" the finalizer "+gone+", which is somebody else's")}
+				"it removes another client's finalizer "+gone+" from "+key)}
 		}
 		if gone := foreignAnnotation(c); gone != "" && !in.madeByController(c) {
 			return []Finding{in.lostMark(c, author, key, "metadata.annotations", gone,
-				"it takes off "+key+" the annotation "+gone+", which is somebody else's")}
+				"it removes another client's annotation "+gone+" from "+key)}
 		}
 	}
 	return nil
@@ -39,19 +39,19 @@ func (in *input) lostMark(c state.Change, author *trace.Entry, key, path, gone, 
 	return f
 }
 
-// takerOff is the controller's request that made a change. A change that deletes
-// an object because its last finalizer went has no version of its own in the
-// answer; then it is the update that was under way.
-func (in *input) takerOff(c state.Change) *trace.Entry {
+// remover returns the controller's request that made a change. A change that deletes an
+// object because its last finalizer went has no version of its own in the answer; then
+// it is the update that was under way.
+func (in *input) remover(c state.Change) *trace.Entry {
 	if c.Op == state.Updated {
 		return in.authors[c.Revision]
 	}
-	if state.Metadata(c.Before, "deletionTimestamp") == "" {
+	if !c.Before.Deleting() {
 		return nil
 	}
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
-		if !isWrite(e) || !succeeded(e) || e.Call.Verb != "update" && e.Call.Verb != "patch" || e.Call.Target.Subresource != "" {
+		if !isWork(e) || !succeeded(e) || e.Call.Verb != "update" && e.Call.Verb != "patch" || e.Call.Target.Subresource != "" {
 			continue
 		}
 		t := e.Call.Target
@@ -63,23 +63,24 @@ func (in *input) takerOff(c state.Change) *trace.Entry {
 	return nil
 }
 
-// without says that the answer of a request is the object without any finalizer.
+// without reports whether the answer to a request is the object without any finalizer.
 func without(call *trace.Call, before state.Object) bool {
 	answer, err := call.ResponseObject()
 	if err != nil || answer == nil {
 		return false
 	}
-	return state.Metadata(answer, "uid") == state.Metadata(before, "uid") && len(state.Finalizers(answer)) == 0
+	after := state.Object(answer)
+	return after.Metadata("uid") == before.Metadata("uid") && len(after.Finalizers()) == 0
 }
 
-// foreignFinalizer is a finalizer of the checker, or one that came with the
-// scenario's own manifests, which a change took off.
+// foreignFinalizer returns a finalizer of the checker, or of the scenario's own
+// manifests, that a change removed.
 func (in *input) foreignFinalizer(c state.Change) string {
 	var left []string
 	if c.Op == state.Updated {
-		left = state.Finalizers(c.After)
+		left = c.After.Finalizers()
 	}
-	for _, f := range state.Finalizers(c.Before) {
+	for _, f := range c.Before.Finalizers() {
 		if !slices.Contains(left, f) && (strings.HasPrefix(f, state.Mark) || in.ofManifest(c.Ref, f)) {
 			return f
 		}
@@ -87,12 +88,12 @@ func (in *input) foreignFinalizer(c state.Change) string {
 	return ""
 }
 
-// ofManifest says that a manifest of the scenario puts a finalizer on the object,
-// and that the controller never puts it there itself.
+// ofManifest reports whether a manifest of the scenario puts a finalizer on the object,
+// and the controller never does.
 func (in *input) ofManifest(ref state.Ref, finalizer string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		for _, m := range s.Apply {
-			if state.Metadata(m.Object, "name") == ref.Name && slices.Contains(state.Finalizers(m.Object), finalizer) {
+			if state.Object(m.Object).Metadata("name") == ref.Name && slices.Contains(state.Object(m.Object).Finalizers(), finalizer) {
 				return !in.everAdds(finalizer)
 			}
 		}
@@ -100,17 +101,17 @@ func (in *input) ofManifest(ref state.Ref, finalizer string) bool {
 	return false
 }
 
-// everAdds says that a request of the controller names the finalizer: then it is
-// its own.
+// everAdds reports whether a request of the controller names the finalizer: then it is
+// the controller's own.
 func (in *input) everAdds(finalizer string) bool {
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
-		if !isWrite(e) {
+		if !isWork(e) {
 			continue
 		}
 		body, err := e.Call.RequestObject()
 		if text, _ := json.Marshal(body); err != nil || strings.Contains(string(text), finalizer) {
-			return true // of a body that cannot be read nothing is known
+			return true // or the body cannot be read, and may name it
 		}
 	}
 	return false
@@ -120,7 +121,7 @@ func foreignAnnotation(c state.Change) string {
 	if c.Op != state.Updated {
 		return ""
 	}
-	before, after := annotations(c.Before), annotations(c.After)
+	before, after := c.Before.Annotations(), c.After.Annotations()
 	for _, key := range slices.Sorted(keys(before)) {
 		if _, kept := after[key]; !kept && strings.HasPrefix(key, state.Mark) {
 			return key
@@ -129,25 +130,19 @@ func foreignAnnotation(c state.Change) string {
 	return ""
 }
 
-func annotations(object state.Object) map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	a, _ := metadata["annotations"].(map[string]any)
-	return a
-}
-
-// madeByController says that the controller created the object, in this life of
-// it, or could have: its creation is not in the history.
+// madeByController reports whether the controller created this object, or could have,
+// because its creation is not in the history.
 func (in *input) madeByController(c state.Change) bool {
-	uid := state.Metadata(c.Before, "uid")
+	uid := c.Before.Metadata("uid")
 	for _, other := range in.run.History.Changes {
-		if other.Op == state.Created && state.Metadata(other.After, "uid") == uid {
-			return in.authors[other.Revision] != nil || state.MadeUpstream(other.After)
+		if other.Op == state.Created && other.After.Metadata("uid") == uid {
+			return in.authors[other.Revision] != nil || other.After.MadeUpstream()
 		}
 	}
 	return true
 }
 
-// stepAt is the name of the step to which a revision belongs.
+// stepAt returns the name of the step to which a revision belongs.
 func (in *input) stepAt(revision int64) string {
 	for _, s := range in.steps {
 		if revision <= s.end {

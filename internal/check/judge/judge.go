@@ -1,13 +1,13 @@
-// Package judge says of a run what is wrong with the controller: an ordered chain
-// of pure functions over one input. It never looks at anything but its input, so
-// a run can be judged again later.
+// Package judge decides what a run shows to be wrong with the controller: an ordered
+// chain of pure functions over one input. It uses nothing but its input, so a run can
+// be judged again later.
 //
 //	runs without a fault ──NewReference──▶ Reference
 //	                                          │
 //	run with a fault ──────────────Judge──────┴──▶ findings, or none
 //
-// A finding on a correct controller is worse than a bug that is missed: where it
-// is not clear whose doing something was, nothing is said.
+// A finding on a correct controller is worse than a missed bug: where it is unclear
+// what caused something, there is no finding.
 package judge
 
 import (
@@ -20,65 +20,67 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// input is all that an oracle looks at.
+// input holds everything that an oracle uses.
 type input struct {
 	ref     *Reference
 	run     *evidence.Run
 	subject *subject.Subject
 	labels  *state.Labels
 	steps   []step
-	// authors are the controller's effective writes by the revision they made.
+	// authors holds the controller's effective writes by the revision they made.
 	authors map[int64]*trace.Entry
 }
 
-// step is a step of the run beside the same one of the reference.
+// step is a step of the run, with the same step of the reference.
 type step struct {
 	evidence.Step
 	want *StepReference
-	// before is the step before it in the reference, nil for the first.
+	// before is the previous step in the reference, nil for the first.
 	before *StepReference
 	index  int
-	// end is the last revision that belongs to the step; helped the one at which
-	// somebody began to help the controller, or where it came to rest.
+	// end is the last revision that belongs to the step; helped the one at which the
+	// checker began to help the controller, or where it came to rest.
 	end, helped int64
-	// held says that watches were held back over its rest: it says nothing.
+	// held reports whether watches were held back over its rest, so that its state proves
+	// nothing.
 	held bool
-	// deletes says that the step deletes what the controller reconciles.
+	// deletes reports whether the step deletes what the controller reconciles.
 	deletes bool
 }
 
-// An oracle says what is wrong in one respect.
+// An oracle finds what is wrong in one respect.
 type oracle func(*input) []Finding
 
-// always are asked in this order, whatever the others say.
+// always lists the oracles that are consulted in any case, in this order.
 var always = []oracle{
 	crashed,    // it panicked, or ends by itself again and again
 	endState,   // what a step led to is not what it leads to without the fault
 	splitBrain, // it wrote on after another instance had taken the Lease
-	foreign,    // what somebody else put on an object is gone
+	foreign,    // it removed what another client had put on an object
 	restless,   // it never stops writing
 }
 
-// ifRight are asked only if the end state is right: else all they found would be
-// consequences.
+// ifRight lists the oracles for a correct end state: otherwise everything they found
+// would be a consequence.
 var ifRight = []oracle{
 	expectations, // what the scenario expects does not hold
-	blips,        // objects were deleted that nobody wanted to be deleted
-	regenerated,  // a random value was made anew
-	ledgers,      // something outside the cluster is left, or missing
+	blips,        // objects were deleted for no reason
+	regenerated,  // a random value was generated again
+	ledgers,      // an external resource is left over, or missing
 	idle,         // it writes although there is nothing to do
-	owners,       // an owner is not there, or cannot be one
+	owners,       // an owner does not exist, or cannot be one
 }
 
-// Judge says what is wrong in a run with a fault; nil means that the controller
-// got up.
+// Judge returns what is wrong in a run with a fault; nil means that the controller
+// recovered.
 func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 	in := newInput(r, run, s)
 	if run.Inconclusive != "" || run.Fault != nil && !run.Applied {
-		return panics(in) // a panic is one, whatever else is unknown
+		return panics(in) // a panic counts, whatever else is unknown
 	}
 	var findings []Finding
 	for _, ask := range always {
@@ -106,7 +108,7 @@ func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
 	for i, at := range run.Steps {
 		want := r.find(at.Name)
 		if want == nil {
-			break // a step that the reference does not know
+			break // the reference lacks this step
 		}
 		in.steps = append(in.steps, step{
 			Step: at, want: want, before: before, index: i, end: end(run, i), helped: helped(run, i),
@@ -117,7 +119,7 @@ func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
 	return in
 }
 
-// held says that a fault holds watches back over the rest of a step.
+// held reports whether a fault holds watches back over the rest of a step.
 func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	if f == nil || f.Until == "" {
 		return false
@@ -127,8 +129,7 @@ func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	return from >= 0 && i >= from && (until < 0 || i < until)
 }
 
-// helped is the revision at which the first stage of healing began that is more
-// than waiting.
+// helped returns the revision at which the first stage of healing beyond waiting began.
 func helped(run *evidence.Run, i int) int64 {
 	at := run.Steps[i]
 	until := time.Duration(1<<63 - 1)
@@ -147,7 +148,7 @@ func helped(run *evidence.Run, i int) int64 {
 	return at.Rested
 }
 
-// revisionAt is the revision of the last change that had been seen at a time.
+// revisionAt returns the revision of the last change seen up to a time.
 func revisionAt(run *evidence.Run, at time.Duration, least int64) int64 {
 	revision := least
 	for _, c := range run.History.Changes {
@@ -158,7 +159,7 @@ func revisionAt(run *evidence.Run, at time.Duration, least int64) int64 {
 	return revision
 }
 
-// deletes says that the scenario's step deletes a resource.
+// deletes reports whether the scenario's step deletes a resource.
 func (in *input) deletes(name string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		if s.Name == name {
@@ -168,8 +169,8 @@ func (in *input) deletes(name string) bool {
 	return false
 }
 
-// authors finds the controller's writes in the history: the version in the answer
-// is the revision of the write, unless the write changed nothing and came later.
+// authors finds the controller's writes in the history: the version in the answer is
+// the revision of the write, unless the write changed nothing and came later.
 func authors(run *evidence.Run) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {
@@ -178,7 +179,7 @@ func authors(run *evidence.Run) map[int64]*trace.Entry {
 	found := map[int64]*trace.Entry{}
 	for i := range run.Entries {
 		e := &run.Entries[i]
-		if !isWrite(e) || !succeeded(e) {
+		if !isWork(e) || !succeeded(e) {
 			continue
 		}
 		revision, err := strconv.ParseInt(e.Call.ResourceVersion, 10, 64)
@@ -192,37 +193,29 @@ func authors(run *evidence.Run) map[int64]*trace.Entry {
 	return found
 }
 
-// isWrite says that an entry is a request of the controller that is meant to
-// change the cluster: no heartbeat, note or question.
-func isWrite(e *trace.Entry) bool {
-	if e.Call == nil || e.Instance == "" || e.Call.Endpoint != "" || !fault.IsWrite(e.Call) {
-		return false
-	}
-	switch e.Call.Target.Resource {
-	case "events", "leases", "tokenreviews", "subjectaccessreviews", "localsubjectaccessreviews",
-		"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews":
-		return false
-	}
-	return e.Call.Target.Subresource != "token" && !dryRun(e.Call)
+// isWork reports whether an entry is a write of the controller that is part of its work:
+// no bookkeeping and no dry run.
+func isWork(e *trace.Entry) bool {
+	return e.Call != nil && e.Instance != "" && request.IsWork(e.Call)
 }
 
-// succeeded says that the server did what it was asked, whether or not the client
-// got to know.
+// succeeded reports whether the server did what it was asked, even if the client never
+// learnt of it.
 func succeeded(e *trace.Entry) bool {
 	return e.Call.Code >= 200 && e.Call.Code < 300 && !e.Call.Injected
 }
 
-// conflicted says that the server had something newer than the client knew.
+// conflicted reports whether the server had a newer version than the client knew.
 func conflicted(e *trace.Entry) bool {
 	return e.Call.Code == http.StatusConflict && !e.Call.Injected
 }
 
-// world is the canonical state at a revision.
+// world returns the canonical state at a revision.
 func (in *input) world(revision int64) state.World {
 	return in.ref.Mask.Canonical(in.run.History.At(revision))
 }
 
-// last is the last step of the run that is judged.
+// last returns the last judged step of the run.
 func (in *input) last() *step {
 	if len(in.steps) == 0 {
 		return nil
@@ -230,7 +223,7 @@ func (in *input) last() *step {
 	return &in.steps[len(in.steps)-1]
 }
 
-// faultyStep is the name of the step in which the fault was applied.
+// faultyStep returns the name of the step in which the fault was applied.
 func (in *input) faultyStep() string {
 	for _, s := range in.steps {
 		if s.Faulty {

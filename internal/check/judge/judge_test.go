@@ -80,12 +80,12 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 		}, "DIVERGED UNTIL RESTART", "until it is restarted"},
 		"a duplicate": {killedAt("create"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).healed(evidence.Never)
-		}, "DIVERGED", "run-* is there once too often"},
-		"a child deleted and made anew": {killedAt("change"), func(s *story) {
+		}, "DIVERGED", "run-* exists one time too many"},
+		"a child deleted and recreated": {killedAt("change"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
 			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).deletes(two, "ConfigMap default/child").puts(two, owned("child", ""))
 			s.puts(two, `Widget.x default/w {"spec":{"n":2},"status":{"n":2}}`)
-		}, "DESTRUCTIVE BLIP", "deleted and made anew"},
+		}, "DESTRUCTIVE BLIP", "deleted and recreated"},
 		"one too many made and deleted": {do(fault.DelayWatch, "create", ""), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).deletes(one, "ConfigMap default/run-bbbbb")
 		}, "DESTRUCTIVE BLIP", "run-*"},
@@ -125,11 +125,11 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 			s.puts(one, widget)
 			s.rest().Restless = true
 		}, "HOT LOOP", "does not come to rest"},
-		"a finalizer of somebody else taken off": {do(fault.AddFinalizer, "create", "ConfigMap/default/child"), func(s *story) {
+		"a finalizer of another client removed": {do(fault.AddFinalizer, "create", "ConfigMap/default/child"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
 			s.puts(driver, owned("child", `"finalizers":["check.koboshi.dev/hold"],`)).puts(one, owned("child", ""))
-		}, "DIVERGED", "somebody else's"},
-		"an annotation of somebody else taken off the resource": {do(fault.Conflict, "create", ""), func(s *story) {
+		}, "DIVERGED", "another client's"},
+		"an annotation of another client removed from the resource": {do(fault.Conflict, "create", ""), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
 			s.puts(driver, `Widget.x default/w {"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}},"spec":{"n":1}}`).puts(one, widget)
 		}, "DIVERGED", "check.koboshi.dev/touched"},
@@ -255,7 +255,7 @@ func TestWhatIsLegalIsNoFinding(t *testing.T) {
 			lease.Kind, lease.Group = "Lease", "coordination.k8s.io"
 			s.idles(20, 150*time.Millisecond, func(int) { s.call(two, "update", lease, 200, s.rev) })
 		}},
-		"an annotation of somebody else taken off a child": {do(fault.Conflict, "create", ""), func(s *story) {
+		"an annotation of another client removed from a child": {do(fault.Conflict, "create", ""), func(s *story) {
 			right(s).puts(driver, owned("child", `"annotations":{"check.koboshi.dev/touched":"1"},`)).puts(one, owned("child", ""))
 		}},
 		"our finalizer taken off by us": {do(fault.AddFinalizer, "create", "ConfigMap/default/child"), func(s *story) {
@@ -295,7 +295,7 @@ func TestAPasswordThatIsMadeAnewIsFound(t *testing.T) {
 		}
 	}
 	r := reference(t, scene(), story("a", "a"))
-	for name, tt := range map[string]struct{ second, want string }{"kept": {"a", ""}, "made anew": {"b", "DESTRUCTIVE BLIP"}} {
+	for name, tt := range map[string]struct{ second, want string }{"kept": {"a", ""}, "generated again": {"b", "DESTRUCTIVE BLIP"}} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t)
 			story("a", tt.second)(s)
@@ -515,5 +515,46 @@ func TestWhoWatchesNeedsNoGetAndListToBeSeen(t *testing.T) {
 				t.Errorf("unused: %q", unused)
 			}
 		})
+	}
+}
+
+func TestALoopOnACustomLeaseIsFoundAndOneOnALeaseIsNot(t *testing.T) {
+	for kind, want := range map[string]string{"Lease.coordination.k8s.io": "", "Lease.example.com": "HOT LOOP", "Node.example.com": "HOT LOOP", "Event.events.k8s.io": ""} {
+		t.Run(kind, func(t *testing.T) {
+			ref, _ := object(t, kind+" default/l")
+			s := tell(t).step("create").puts(driver, widget).puts(one, kind+" default/l {}")
+			s.idles(10, 150*time.Millisecond, func(int) { s.call(one, "patch", ref, 200, s.rev) })
+			if got := Faultless(nil, []*evidence.Run{s.end()}, nil); verdicts(got) != want {
+				t.Errorf("%q, want %q", verdicts(got), want)
+			}
+		})
+	}
+}
+
+func TestOnlyAnUpstreamLeaseChangesTheLeader(t *testing.T) {
+	for kind, want := range map[string]string{"Lease.coordination.k8s.io": two, "Lease.example.com": ""} {
+		s := tell(t).step("create")
+		for _, who := range []string{one, two} {
+			s.puts(who, fmt.Sprintf(`%s default/l {"spec":{"holderIdentity":%q}}`, kind, who))
+		}
+		if _, fresh, _ := takeover(s.end()); fresh != want {
+			t.Errorf("%s: taken by %q, want %q", kind, fresh, want)
+		}
+	}
+}
+
+func TestAPermissionThatNoRunCanShowIsKnownByItsGroup(t *testing.T) {
+	for _, tt := range []struct {
+		group, resource string
+		want            bool
+	}{
+		{"coordination.k8s.io", "leases", true}, {"*", "leases", true}, {"example.com", "leases", false},
+		{"", "events", true}, {"events.k8s.io", "events", true}, {"example.com", "events", false},
+		{"authentication.k8s.io", "tokenreviews", true}, {"example.com", "tokenreviews", false},
+		{"example.com", "widgets/finalizers", true}, {"", "serviceaccounts/token", false}, {"*", "*", false}, {"", "nodes", false},
+	} {
+		if got := notSeen(tt.group, tt.resource); got != tt.want {
+			t.Errorf("notSeen(%q, %q) = %t", tt.group, tt.resource, got)
+		}
 	}
 }

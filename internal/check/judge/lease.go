@@ -8,16 +8,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// atOnce is how much later than the lease was taken a request may have begun and
-// still have been on its way: between the two processes nothing is ordered.
+// atOnce is the grace period after a takeover: a request of the old holder that begins
+// within it may have been on its way, since nothing orders the two processes.
 const atOnce = 100 * time.Millisecond
 
-// splitBrain finds writes of an instance that had held a Lease, after another one
-// had taken it. That the new leader was faster, so that nothing was left to change
-// or the write met a conflict, is luck.
+// splitBrain finds writes of an instance that had held a Lease, after another instance
+// had taken it. It is mere luck if the new leader was faster, so that nothing was left to
+// change or the write met a conflict.
 func splitBrain(in *input) []Finding {
 	if in.run.Fault == nil || in.run.Fault.Kind != fault.LoseLease {
 		return nil
@@ -26,11 +27,11 @@ func splitBrain(in *input) []Finding {
 	if fresh == "" {
 		return nil
 	}
-	standby := map[trace.Target]bool{} // what is written without leading
+	standby := map[trace.Target]bool{} // written without leading
 	var writes []trace.Entry
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
-		if !isWrite(e) || !succeeded(e) && !conflicted(e) {
+		if !isWork(e) || !succeeded(e) && !conflicted(e) {
 			continue
 		}
 		switch began := e.At - e.Call.Took; {
@@ -43,19 +44,19 @@ func splitBrain(in *input) []Finding {
 	if len(writes) == 0 {
 		return nil
 	}
-	f := in.finding(SplitBrain, in.faultyStep(), fmt.Sprintf("the old leader still writes %s, %s after another instance holds the Lease",
+	f := in.finding(SplitBrain, in.faultyStep(), fmt.Sprintf("the old leader still writes %s, %s after another instance took the Lease",
 		in.request(writes[0].Call), rounded(writes[0].At-at)), nil)
 	f.Detail = requests(writes)
 	return []Finding{f}
 }
 
-// takeover is the first time that one instance takes a Lease that another one
-// held: who had it, who has it, and when the taker was told so. If the old one
-// gets it back, or holds another Lease still, there is none.
+// takeover finds the first time that one instance takes a Lease that another one held.
+// It returns the old holder, the new one, and when the new one had its answer. There is
+// no takeover if the old holder gets it back, or still holds another Lease.
 func takeover(run *evidence.Run) (old, fresh string, at time.Duration) {
 	leases := map[int64]state.Change{}
 	for _, c := range run.History.Changes {
-		if c.Ref.Kind == "Lease" && c.After != nil && holder(c.After) != "" {
+		if request.IsLeaseKind(c.Ref.GroupKind) && c.After != nil && holder(c.After) != "" {
 			leases[c.Revision] = c
 		}
 	}
@@ -89,9 +90,9 @@ func holder(lease state.Object) string {
 	return identity
 }
 
-// leaseOf is the Lease that a request took or renewed for its sender.
+// leaseOf returns the Lease that a request took or renewed for its sender.
 func leaseOf(e *trace.Entry, leases map[int64]state.Change) (state.Ref, bool) {
-	if e.Call == nil || e.Instance == "" || e.Call.Target.Resource != "leases" || !fault.IsWrite(e.Call) || !succeeded(e) {
+	if e.Call == nil || e.Instance == "" || !request.IsLease(e.Call.Target) || !request.IsWrite(e.Call) || !succeeded(e) {
 		return state.Ref{}, false
 	}
 	revision, err := strconv.ParseInt(e.Call.ResourceVersion, 10, 64)

@@ -1,7 +1,7 @@
 package judge
 
-// LedgerRight says whether what there is outside the cluster is what the step
-// leads to, in so far as that can be compared.
+// LedgerRight reports whether the external resources are the ones that the step leads
+// to, as far as they can be compared.
 func (r *Reference) LedgerRight(step string, lines []string) bool {
 	s := r.find(step)
 	if s == nil || s.NoLedger {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// fewestWrites is how many equal writes at rest are a loop, and fewestAfterFault
-	// how many if the controller may have events to catch up with.
+	// fewestWrites is the number of equal writes at rest that make a loop, and
+	// fewestAfterFault the number if the controller may have events to catch up with.
 	fewestWrites, fewestAfterFault = 3, 8
-	// A heartbeat is slower than this, in writes per second; and one that changes
-	// nothing, such as an apply at each resync, may be as fast as the second.
+	// A heartbeat is slower than the first of these, in writes per second; writes that
+	// change nothing, such as an apply at each resync, may be as fast as the second.
 	heartbeat, resync = 1.0, 2.0
-	// restlessRate is how fast the same object is written, per second, by who will
-	// never stop.
+	// restlessRate is the rate, in writes per second to the same object, of a controller
+	// that will never stop.
 	restlessRate = 5.0
 )
 
@@ -33,12 +33,12 @@ type loop struct {
 
 func (l loop) rate() float64 { return float64(len(l.writes)) / l.within.Seconds() }
 
-// grouped are writes by what they write, the most frequent first.
+// grouped groups writes by what they write, the most frequent first.
 func grouped(m *state.Mask, entries []trace.Entry) []loop {
 	by := map[string]*loop{}
 	for i := range entries {
 		e := &entries[i]
-		if !isWrite(e) || !succeeded(e) {
+		if !isWork(e) || !succeeded(e) {
 			continue
 		}
 		what := describe(m, e.Call)
@@ -58,8 +58,8 @@ func grouped(m *state.Mask, entries []trace.Entry) []loop {
 	return loops
 }
 
-// idleLoops are the writes that go on although all is at rest: the same one, again
-// and again, until the end of the time that was watched.
+// idleLoops returns the writes that are repeated at rest, until the end of the time that
+// was watched.
 func idleLoops(m *state.Mask, run *evidence.Run, s evidence.Step) []loop {
 	if s.Watched <= 0 || s.Restless {
 		return nil
@@ -83,7 +83,7 @@ func idleLoops(m *state.Mask, run *evidence.Run, s evidence.Step) []loop {
 	return loops
 }
 
-// effective says that most of the writes were committed.
+// effective reports whether most of the writes were committed.
 func effective(writes []trace.Entry, committed map[int64]*trace.Entry) bool {
 	n := 0
 	for _, e := range writes {
@@ -96,8 +96,8 @@ func effective(writes []trace.Entry, committed map[int64]*trace.Entry) bool {
 	return 2*n > len(writes)
 }
 
-// steady says that the writes go on in the last third of the time: who only had to
-// catch up, or backs off, has stopped by then.
+// steady reports whether the writes continue into the last third of the time: a
+// controller that only had to catch up, or backs off, has stopped by then.
 func steady(writes []trace.Entry, s evidence.Step) bool {
 	from := writes[0].At
 	if s.RestedAt > 0 && s.RestedAt < from {
@@ -106,7 +106,7 @@ func steady(writes []trace.Entry, s evidence.Step) bool {
 	return writes[len(writes)-1].At >= from+s.Watched*2/3
 }
 
-// idle finds loops at rest that are not there without the fault.
+// idle finds loops at rest that do not happen without the fault.
 func idle(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held {
@@ -135,7 +135,7 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// requests are the first requests of a loop, one in a line.
+// requests lists the first requests of a loop, one per line.
 func requests(writes []trace.Entry) string {
 	text := ""
 	for i, e := range writes {
@@ -148,7 +148,7 @@ func requests(writes []trace.Entry) string {
 }
 
 // restless finds loops in a step that never came to rest: the same few objects are
-// written again and again, and what they hold is nothing new.
+// written again and again, with nothing new.
 func restless(in *input) []Finding {
 	for _, s := range in.steps {
 		if !s.Restless || s.held {
@@ -161,8 +161,8 @@ func restless(in *input) []Finding {
 	return nil
 }
 
-// restlessLoop looks at the second half of the step, when all that has an end
-// should have ended.
+// restlessLoop examines the second half of the step, when everything that ends should
+// have ended.
 func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evidence.Step) (loop, bool) {
 	from, to := s.BeganAt+(s.RestedAt-s.BeganAt)/2, s.RestedAt
 	if to <= from {
@@ -186,8 +186,8 @@ func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evid
 	return loop{}, false
 }
 
-// recurs says that the states which the writes of a loop left are nothing new:
-// they differ only in what is masked, or in order, or come again.
+// recurs reports whether the states that the writes of a loop left are nothing new: they
+// differ only in masked fields or in order, or come back.
 func recurs(m *state.Mask, labels *state.Labels, run *evidence.Run, l loop) bool {
 	written := map[int64]bool{}
 	for revision, e := range authors(run) {

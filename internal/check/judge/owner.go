@@ -24,17 +24,17 @@ func owners(in *input) []Finding {
 		[]state.Difference{{Object: key, Path: "metadata.ownerReferences"}})}
 }
 
-// badOwner is an object with an owner that is in another namespace, or of which
-// nobody ever heard.
+// badOwner returns an object with an owner that is in another namespace, or that never
+// existed.
 func (in *input) badOwner(revision int64) (key, why string) {
 	living := in.run.History.Living(revision)
 	ever := map[string]state.Ref{}
 	for ref, object := range in.run.History.Baseline {
-		ever[state.Metadata(object, "uid")] = ref
+		ever[object.Metadata("uid")] = ref
 	}
 	for _, c := range in.run.History.Changes {
 		if c.After != nil {
-			ever[state.Metadata(c.After, "uid")] = c.Ref
+			ever[c.After.Metadata("uid")] = c.Ref
 		}
 	}
 	for _, c := range in.run.History.Changes {
@@ -42,14 +42,14 @@ func (in *input) badOwner(revision int64) (key, why string) {
 			continue
 		}
 		object := living[c.Ref]
-		if object == nil || state.Metadata(object, "deletionTimestamp") != "" || !in.ref.Mask.Counts(c, in.labels.Of(c.Ref)) {
+		if object == nil || object.Deleting() || !in.ref.Mask.Counts(c, in.labels.Of(c.Ref)) {
 			continue
 		}
-		for _, owner := range state.Owners(object) {
+		for _, owner := range object.Owners() {
 			ref, known := ever[owner.UID]
 			switch {
 			case !known:
-				return in.labels.Of(c.Ref), "has an owner that never was, " + owner.Kind + " " + owner.Name
+				return in.labels.Of(c.Ref), "has an owner that never existed, " + owner.Kind + " " + owner.Name
 			case ref.Namespace != "" && ref.Namespace != c.Ref.Namespace:
 				return in.labels.Of(c.Ref), "has an owner in another namespace, " + in.labels.Of(ref)
 			}

@@ -10,16 +10,17 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// refusal is what the API server says if RBAC grants too little. Quotas, admission
-// and a namespace that ends answer 403 too, with other words.
+// refusal matches the API server's messages when RBAC grants too little. Quotas,
+// admission and a terminating namespace answer 403 too, with other messages.
 var refusal = regexp.MustCompile(`User ".*" cannot |attempting to grant RBAC permissions|cannot set blockOwnerDeletion`)
 
-// Permissions compares what the controller asked for with what its service account
-// may do: what it was refused, and which rules it never used, as remarks. Without
-// a service account there is nothing to say.
+// Permissions compares the controller's requests with the permissions of its service
+// account. It returns what was refused and, as remarks, the rules that were never used;
+// nothing without a service account.
 func Permissions(s *subject.Subject, runs []*evidence.Run) (missing []Finding, unused []string) {
 	if s == nil || s.Identity == (subject.ServiceAccount{}) {
 		return nil, nil
@@ -44,7 +45,7 @@ func (p permission) String() string {
 	return p.verb + " " + name
 }
 
-// asked is one request of a controller, with the run it was in.
+// asked is one request of a controller, with its run.
 type asked struct {
 	permission
 	call *trace.Call
@@ -52,13 +53,13 @@ type asked struct {
 	run  *evidence.Run
 }
 
-// creates says that the API server asked for the permission to create, too: it
-// does of an apply, and of an update that may create, if the object was not there.
+// creates reports whether the API server also required the permission to create: it does
+// for an apply, and for an update that may create, if the object did not exist.
 func (a asked) creates() bool {
 	return (a.verb == "patch" || a.verb == "update") && a.call.Code == http.StatusCreated
 }
 
-// allRequests goes through all requests of the controller in all runs.
+// allRequests returns all requests of the controller in all runs.
 func allRequests(runs []*evidence.Run) []asked {
 	var all []asked
 	for _, run := range runs {
@@ -82,7 +83,7 @@ func allRequests(runs []*evidence.Run) []asked {
 	return all
 }
 
-// refused403 is one finding for each verb and resource that was refused.
+// refused403 makes one finding for each verb and resource that was refused.
 func refused403(runs []*evidence.Run) []Finding {
 	times := map[permission]int{}
 	first := map[permission]asked{}
@@ -99,10 +100,10 @@ func refused403(runs []*evidence.Run) []Finding {
 		a := first[p]
 		f := Finding{
 			Verdict: RBACMissing, Scenario: a.run.Scenario, Step: a.step, Seed: a.run.Seed,
-			Sentence:   shorten(fmt.Sprintf("its service account may not %s, and it tried %s", p, count(n)), longestSentence),
+			Sentence:   shorten(fmt.Sprintf("its service account may not %s, but it tried %s", p, count(n)), longestSentence),
 			LastAction: p.String(), Detail: a.call.Message, Reproduced: 1, Attempts: 1,
 		}
-		// The same permission is the same finding, wherever it was missed first.
+		// The same permission is the same finding, wherever it was first missing.
 		f.ID = Finding{Verdict: RBACMissing}.identity(p.String())
 		findings = append(findings, f)
 	}
@@ -122,8 +123,8 @@ type rule struct {
 	verbs, groups, resources, names []string
 }
 
-// unusedRules are the permissions that no run used, one line for each rule's
-// resource.
+// unusedRules returns the permissions that no run used, one line for each resource of a
+// rule.
 func unusedRules(s *subject.Subject, runs []*evidence.Run) []string {
 	all := allRequests(runs)
 	if len(all) == 0 {
@@ -163,15 +164,23 @@ func unusedLine(role subject.Role, group, resource string, verbs []string) strin
 	return fmt.Sprintf("%s: %s on %s was never used", where, strings.Join(verbs, ", "), resource)
 }
 
-// notSeen are resources that are used in ways no run shows: by admission, by
+// notSeen reports whether a resource is used in ways that no run shows: by admission, by
 // leader election and by metrics, which are off.
-func notSeen(resource string) bool {
-	_, sub, _ := strings.Cut(resource, "/")
-	return sub == "finalizers" || slices.Contains([]string{"events", "leases", "tokenreviews", "subjectaccessreviews"}, resource)
+func notSeen(group, resource string) bool {
+	if _, sub, found := strings.Cut(resource, "/"); found {
+		return sub == "finalizers"
+	}
+	groups := []string{group}
+	if group == "*" {
+		groups = []string{"", "events.k8s.io", "coordination.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
+	}
+	return slices.ContainsFunc(groups, func(group string) bool {
+		return request.IsBookkeepingTarget(trace.Target{Group: group, Resource: resource})
+	})
 }
 
 func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []string {
-	if notSeen(resource) {
+	if notSeen(group, resource) {
 		return nil
 	}
 	var unused []string
@@ -186,8 +195,8 @@ func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []stri
 		}
 	}
 	if slices.Contains(r.verbs, "watch") && !slices.Contains(unused, "watch") {
-		// Who may watch sees all that he may get and list; and clients list where a
-		// server does not stream lists.
+		// Watching reveals everything that getting and listing would, and clients list
+		// where a server does not stream lists.
 		unused = slices.DeleteFunc(unused, func(verb string) bool { return verb == "get" || verb == "list" })
 	}
 	return unused

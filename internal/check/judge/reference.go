@@ -13,42 +13,41 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// fewest is how many runs without a fault are needed: with two, what differs by
-// chance only now and then is not seen.
+// fewest is the number of runs without a fault that are needed: two would miss what
+// differs only now and then.
 const fewest = 3
 
-// Reference is what a scenario leads to if nothing goes wrong. It can be written
-// as JSON and read again.
+// Reference holds what a scenario leads to if nothing goes wrong. It survives JSON.
 type Reference struct {
 	Scenario *scenario.Scenario `json:"scenario"`
 	Mask     *state.Mask        `json:"mask"`
 	Steps    []StepReference    `json:"steps"`
-	// Exits says that the controller ended by itself also without a fault.
+	// Exits reports whether the controller exited even without a fault.
 	Exits bool `json:"exits,omitempty"`
 }
 
-// StepReference is what one step leads to.
+// StepReference holds what one step leads to.
 type StepReference struct {
 	Name  string      `json:"name"`
 	World state.World `json:"world"`
-	// Creates and Deletes are how often, at most, an object was committed to be
-	// there or gone during the step, by canonical name.
+	// Creates and Deletes are the most creations and deletions of an object during the
+	// step in any run, by canonical name.
 	Creates map[string]int `json:"creates,omitempty"`
 	Deletes map[string]int `json:"deletes,omitempty"`
-	// Ledger is canonical. Counted says that only the number of its lines is the
-	// same in all runs; NoLedger that there is nothing to compare.
+	// Ledger is canonical. Counted reports whether only the number of its lines is the
+	// same in all runs; NoLedger whether there is nothing to compare.
 	Ledger   []string `json:"ledger,omitempty"`
 	Counted  bool     `json:"counted,omitempty"`
 	NoLedger bool     `json:"noLedger,omitempty"`
-	// Loops are the writes that go on at rest also without a fault: verb,
-	// resource and object.
+	// Loops lists the writes that continue at rest even without a fault: verb, resource
+	// and object.
 	Loops []string `json:"loops,omitempty"`
-	// Fresh are the random values that change in this step also without a fault.
+	// Fresh lists the random values that change in this step even without a fault.
 	Fresh []string `json:"fresh,omitempty"`
 }
 
-// NewReference learns from runs without a fault what a scenario leads to. It
-// fails if they are too few, or differ in what no mask can hide.
+// NewReference learns from runs without a fault what a scenario leads to. It fails if
+// there are too few, or if they differ in ways that no mask can hide.
 func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, error) {
 	if err := usable(runs); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.Name, err)
@@ -66,7 +65,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; name it in the scenario's ignore", sc.Name, step, left[0].Object, left[0].Path)
 	}
 	if object := r.unsteady(); object != "" {
-		return nil, fmt.Errorf("scenario %s: %s is there at rest in some runs without a fault only; have the scenario wait for it", sc.Name, object)
+		return nil, fmt.Errorf("scenario %s: only some runs without a fault have %s at rest; make the scenario wait for it", sc.Name, object)
 	}
 	for i := range runs[0].Steps {
 		r.Steps = append(r.Steps, r.step(i, runs, snapshots))
@@ -77,32 +76,32 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	return r, nil
 }
 
-// usable says why the runs cannot be compared.
+// usable returns an error if the runs cannot be compared.
 func usable(runs []*evidence.Run) error {
 	if len(runs) < fewest {
-		return fmt.Errorf("%d runs without a fault are too few to learn from; do %d", len(runs), fewest)
+		return fmt.Errorf("%d runs without a fault are too few to learn from; %d are needed", len(runs), fewest)
 	}
 	if len(runs[0].Steps) == 0 {
-		return errors.New("a run without a fault has no steps; see whether the controller starts")
+		return errors.New("a run without a fault has no steps; check whether the controller starts")
 	}
 	for i, run := range runs {
 		if run.Inconclusive != "" {
-			return fmt.Errorf("run %d without a fault says nothing: %s", i+1, run.Inconclusive)
+			return fmt.Errorf("run %d without a fault is inconclusive: %s", i+1, run.Inconclusive)
 		}
 		if !slices.EqualFunc(runs[0].Steps, run.Steps, func(a, b evidence.Step) bool { return a.Name == b.Name }) {
-			return fmt.Errorf("run %d without a fault came through other steps than the first one; see whether the controller comes to rest", i+1)
+			return fmt.Errorf("run %d without a fault went through other steps than the first one; check whether the controller comes to rest", i+1)
 		}
 		for _, step := range run.Steps {
 			if step.Restless {
-				return fmt.Errorf("step %s, run %d without a fault: it does not come to rest; raise rest.timeout or mend the controller", step.Name, i+1)
+				return fmt.Errorf("step %s, run %d without a fault: the controller does not come to rest; raise rest.timeout or fix the controller", step.Name, i+1)
 			}
 		}
 	}
 	return nil
 }
 
-// unsteady is an object that the scenario itself names, and that some runs only
-// have at rest. To ignore it would be to check nothing.
+// unsteady returns an object that the scenario itself names and that only some runs have
+// at rest. Ignoring it would mean checking nothing.
 func (r *Reference) unsteady() string {
 	for _, step := range r.Scenario.Steps {
 		for _, m := range step.Apply {
@@ -117,8 +116,8 @@ func (r *Reference) unsteady() string {
 	return ""
 }
 
-// objectName is the canonical name of a manifest's object.
-func objectName(object map[string]any) string {
+// objectName returns the canonical name of a manifest's object.
+func objectName(object state.Object) string {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
 	if kind == "" {
@@ -127,14 +126,14 @@ func objectName(object map[string]any) string {
 	if group, _, found := strings.Cut(version, "/"); found {
 		kind += "." + group
 	}
-	name := state.Metadata(object, "name")
-	if space := state.Metadata(object, "namespace"); space != "" {
+	name := object.Metadata("name")
+	if space := object.Metadata("namespace"); space != "" {
 		name = space + "/" + name
 	}
 	return kind + " " + name
 }
 
-// inDefault is the name of an object whose manifest names no namespace.
+// inDefault returns the name of an object whose manifest names no namespace.
 func inDefault(name string) string { return strings.Replace(name, " ", " default/", 1) }
 
 func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]state.Snapshot) StepReference {
@@ -168,7 +167,7 @@ func most(into, from map[string]int) {
 	}
 }
 
-// end is the revision up to which everything belongs to a step.
+// end returns the last revision that belongs to a step.
 func end(run *evidence.Run, i int) int64 {
 	if i+1 < len(run.Steps) {
 		return run.Steps[i+1].Began
@@ -181,7 +180,7 @@ var (
 	ledgerTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
 )
 
-// canonicalLedger is a ledger without what is never the same twice.
+// canonicalLedger returns a ledger without what differs each time.
 func canonicalLedger(lines []string) []string {
 	if lines == nil {
 		return nil
@@ -194,7 +193,7 @@ func canonicalLedger(lines []string) []string {
 	return out
 }
 
-// learnLedger says what of the ledger can be compared.
+// learnLedger determines how the ledger can be compared.
 func (s *StepReference) learnLedger(ledgers [][]string) {
 	s.Ledger = ledgers[0]
 	s.NoLedger = ledgers[0] == nil
@@ -208,7 +207,7 @@ func (s *StepReference) learnLedger(ledgers [][]string) {
 	}
 }
 
-// World is what a step leads to; an empty world if there is no such step.
+// World returns what a step leads to; an empty world if there is no such step.
 func (r *Reference) World(step string) state.World {
 	s := r.find(step)
 	if s == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// regenerated finds random values that were made anew where nothing asked for it:
-// a password that changes with a restart locks out whoever holds the old one.
+// regenerated finds random values that were generated again for no reason: a password
+// that changes with a restart locks out the clients that hold the old one.
 func regenerated(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.index == 0 || s.held {
@@ -20,7 +20,7 @@ func regenerated(in *input) []Finding {
 				continue
 			}
 			object, path, _ := strings.Cut(place, "\n")
-			f := in.finding(DestructiveBlip, s.Name, path+" of "+object+" is made anew: who holds the old value is locked out",
+			f := in.finding(DestructiveBlip, s.Name, path+" of "+object+" is generated again: clients with the old value are locked out",
 				[]state.Difference{{Object: object, Path: path, Want: `"as before"`, Got: `"a new random value"`}})
 			return []Finding{f}
 		}
@@ -28,7 +28,7 @@ func regenerated(in *input) []Finding {
 	return nil
 }
 
-// aboutTarget says that the fault itself was done to the object.
+// aboutTarget reports whether the object is the fault's target.
 func (in *input) aboutTarget(place string) bool {
 	if in.run.Fault == nil || in.run.Fault.Target == "" {
 		return false
@@ -38,9 +38,9 @@ func (in *input) aboutTarget(place string) bool {
 	return object == kind+" "+strings.TrimPrefix(name, "/")
 }
 
-// renewed are the random values of Secrets that a step changed, of objects that
-// lived before and after. Other random values, such as hashes of templates, are
-// meant to change with what they are made of.
+// renewed returns the random values of Secrets that a step changed in objects that
+// existed before and after it. Other random values, such as hashes of templates, are
+// meant to change with their source.
 func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) []string {
 	var places []string
 	before, after := run.History.At(run.Steps[step-1].Rested), run.History.At(run.Steps[step].Rested)
@@ -51,7 +51,7 @@ func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) [
 		}
 		key := labels.Of(ref)
 		if strings.Contains(key, "*") {
-			continue // another object with the same canonical name
+			continue // it may be another object with the same canonical name
 		}
 		for field := range m.Learnt["Secret"] {
 			entry, ok := strings.CutPrefix(field, "data.")

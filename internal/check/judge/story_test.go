@@ -23,7 +23,7 @@ const (
 	two    = "controller-2"
 )
 
-// story tells a run, write by write; each takes 10 ms.
+// story builds a run, write by write; each takes 10 ms.
 type story struct {
 	t       *testing.T
 	run     *evidence.Run
@@ -108,7 +108,7 @@ func (s *story) puts(who, text string) *story {
 	s.rev++
 	metadata := content["metadata"].(map[string]any)
 	before := s.now[ref]
-	if uid := state.Metadata(before, "uid"); uid != "" {
+	if uid := before.Metadata("uid"); uid != "" {
 		metadata["uid"] = uid
 	} else {
 		s.uids++
@@ -133,7 +133,7 @@ func (s *story) owner(text string) string {
 	}
 	end := i + 1 + strings.Index(text[i+1:], `"`)
 	ref, _ := object(s.t, text[i+7:end])
-	owner := fmt.Sprintf(`"ownerReferences":[{"apiVersion":"x/v1","kind":%q,"name":%q,"uid":%q,"controller":true}]`, ref.Kind, ref.Name, state.Metadata(s.now[ref], "uid"))
+	owner := fmt.Sprintf(`"ownerReferences":[{"apiVersion":"x/v1","kind":%q,"name":%q,"uid":%q,"controller":true}]`, ref.Kind, ref.Name, s.now[ref].Metadata("uid"))
 	return text[:i] + owner + text[end+1:]
 }
 

@@ -10,14 +10,15 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // longestSentence is three lines of a terminal.
 const longestSentence = 236
 
-// finding puts one together. Outcome is what came of the fault: a sentence
-// without its end.
+// finding makes a finding. Outcome describes the effect of the fault, as a sentence
+// without its full stop.
 func (in *input) finding(v Verdict, step, outcome string, differences []state.Difference) Finding {
 	f := Finding{
 		Verdict: v, Scenario: in.ref.Scenario.Name, Step: step, Fault: in.run.Fault,
@@ -43,8 +44,8 @@ func shorten(text string, most int) string {
 	return text
 }
 
-// what are the objects that differ. Their fields are left out: which of them had
-// been written when the run was stopped may be chance.
+// what lists the objects that differ. It omits their fields: which of them had been
+// written when the run was stopped may be chance.
 func what(differences []state.Difference) string {
 	var objects []string
 	for _, d := range differences {
@@ -54,7 +55,7 @@ func what(differences []state.Difference) string {
 	return strings.Join(slices.Compact(objects), "\n")
 }
 
-// identity is the same for the same finding in another run.
+// identity returns the same string for the same finding in another run.
 func (f Finding) identity(what string) string {
 	point, err := json.Marshal(f.Fault)
 	if err != nil {
@@ -64,16 +65,16 @@ func (f Finding) identity(what string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Same says that a run shows what another showed: the same verdict, at the same
-// step, after the same fault. The fields that differ may be others.
+// Same reports whether two runs of the same fault show the same: the same verdict at
+// the same step. Other fields may differ.
 func (f Finding) Same(other Finding) bool {
 	return f.Verdict == other.Verdict && f.Scenario == other.Scenario && f.Step == other.Step
 }
 
-// outcome says of differences what a person would: of the one that tells most.
+// outcome describes differences to a person, by the most telling one.
 func outcome(differences []state.Difference, deleting bool) string {
 	if len(differences) == 0 {
-		return "the world is not as without it"
+		return "the end state differs from the one without a fault"
 	}
 	first := mostTelling(differences)
 	text := ""
@@ -83,7 +84,7 @@ func outcome(differences []state.Difference, deleting bool) string {
 	case first.Path == "" && deleting:
 		text = first.Object + " is left over"
 	case first.Path == "":
-		text = first.Object + " is there once too often"
+		text = first.Object + " exists one time too many"
 	case first.Got == "":
 		text = fmt.Sprintf("%s has no %s", first.Object, first.Path)
 	case first.Want == "":
@@ -99,8 +100,7 @@ func outcome(differences []state.Difference, deleting bool) string {
 	return text
 }
 
-// mostTelling is a missing object, else one too much, else a field of a spec,
-// else any.
+// mostTelling prefers a missing object, then one too many, then a field of a spec.
 func mostTelling(differences []state.Difference) state.Difference {
 	rank := func(d state.Difference) int {
 		switch {
@@ -116,8 +116,8 @@ func mostTelling(differences []state.Difference) state.Difference {
 	return slices.MinFunc(differences, func(a, b state.Difference) int { return rank(a) - rank(b) })
 }
 
-// lastAction is the last write of the controller that changed something, up to
-// the end of a step.
+// lastAction describes the controller's last write that changed something, up to the
+// end of a step.
 func (in *input) lastAction(name string) string {
 	until := in.run.Took
 	for i, s := range in.run.Steps {
@@ -128,7 +128,7 @@ func (in *input) lastAction(name string) string {
 	last := ""
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
-		if !isWrite(e) || !succeeded(e) || until > 0 && e.At > until {
+		if !isWork(e) || !succeeded(e) || until > 0 && e.At > until {
 			continue
 		}
 		if in.changed(e) {
@@ -141,8 +141,8 @@ func (in *input) lastAction(name string) string {
 	return last
 }
 
-// changed says that a write of the controller was committed. A deletion's answer
-// tells no version.
+// changed reports whether a write of the controller was committed. A deletion's answer
+// has no version.
 func (in *input) changed(e *trace.Entry) bool {
 	if strings.HasPrefix(e.Call.Verb, "delete") {
 		return true
@@ -155,18 +155,13 @@ func (in *input) changed(e *trace.Entry) bool {
 	return false
 }
 
-// request is "PATCH deployments.apps default/web" with the canonical name.
+// request describes a request with canonical names: "PATCH deployments.apps
+// default/web".
 func (in *input) request(c *trace.Call) string {
 	return describe(in.ref.Mask, c)
 }
 
 func describe(m *state.Mask, c *trace.Call) string {
 	point := fault.PointOf(c, "", m.Name, nil)
-	method := map[string]string{"create": "POST", "update": "PUT", "deletecollection": "DELETE all"}[c.Verb]
-	if method == "" {
-		method = strings.ToUpper(c.Verb)
-	}
-	return strings.TrimSpace(method + " " + point.Resource + " " + point.Object)
+	return strings.TrimSpace(request.Method(c.Verb) + " " + point.Resource + " " + point.Object)
 }
-
-func dryRun(c *trace.Call) bool { return strings.Contains(c.Path, "dryRun=") }

@@ -2,8 +2,8 @@ package lab
 
 import "testing"
 
-func TestTwoChecksOnOneMachineHaveAddressesOfTheirOwn(t *testing.T) {
-	first, taken := claim(mostLabs)
+func TestTwoChecksOnOneMachineHaveDifferentAddresses(t *testing.T) {
+	first, taken := claim(maxLabs)
 	defer func() { _ = taken.Close() }()
 	second, also := claim(first)
 	if also == nil {
@@ -18,7 +18,7 @@ func TestTwoChecksOnOneMachineHaveAddressesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAddressesAreFreeAgainWhenALabHasEnded(t *testing.T) {
+func TestAddressesAreFreeAfterALabEnds(t *testing.T) {
 	first, taken := claim(1)
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
@@ -26,6 +26,6 @@ func TestAddressesAreFreeAgainWhenALabHasEnded(t *testing.T) {
 	second, again := claim(first)
 	defer func() { _ = again.Close() }()
 	if first != second {
-		t.Errorf("number %d was given up, and %d came instead", first, second)
+		t.Errorf("number %d was released, but the next lab got %d", first, second)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// await waits for what the step waits for. That may need what the fault holds
-// back until the rest of this step: then it is given up when all else is at rest,
-// and what comes of it is compared after the rest.
+// await waits for the conditions of a step. They may depend on something that the
+// fault holds back until the step is at rest: then it gives up as soon as
+// everything else is at rest, and the state is compared after the release.
 func (r *run) await(ctx context.Context, step *scenario.Step) error {
 	if r.lesson == nil || r.knock == nil {
 		return step.Await(ctx, r.cluster())
@@ -32,14 +32,14 @@ func (r *run) await(ctx context.Context, step *scenario.Step) error {
 		case rested:
 			giveUp()
 			return nil
-		case err != nil: // the rest after this says so, too
+		case err != nil: // the next wait for rest reports it as well
 			giveUp()
 			return <-done
 		}
 	}
 }
 
-// keeping says whether something is held back now.
+// keeping reports whether the fault is holding something back.
 func (k *knock) keeping() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

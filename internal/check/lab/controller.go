@@ -10,40 +10,40 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// slots is how many instances of a controller may run at once.
+// slots is the number of instances of a controller that may run at once.
 const slots = 2
 
 const (
-	// mostExits is how often a controller may end by itself before nobody starts
-	// it any more, and exitPause how long after an exit it is started again.
-	mostExits = 6
+	// maxExits is the number of exits after which a controller is no longer restarted,
+	// and exitPause the pause before each restart.
+	maxExits  = 6
 	exitPause = 50 * time.Millisecond
-	// logTail is how much of a controller's output is kept, in bytes.
+	// logTail is the size of the kept end of a controller's output, in bytes.
 	logTail = 64 << 10
 )
 
-// controller is the subject in one run: the instances that are up, one after the
-// other, seldom side by side. It starts one that ended by itself again, as a
-// kubelet does.
+// controller manages the subject in one run: its instances, usually one at a time.
+// Like a kubelet, it restarts an instance that exits on its own.
 //
 //	start ──▶ up ──kill──▶ gone
 //	           │
-//	           └─exits──▶ pause ──▶ start (six times)
+//	           └─exits──▶ pause ──▶ start (up to maxExits)
 type controller struct {
 	lab     *Lab
 	ctx     context.Context
 	log     *trace.Log
 	decider apiproxy.Decider
 	env     []string
-	args    []string // after the subject's own
+	args    []string // appended to the subject's
 	output  *output.Tail
-	touched broadcast
+	touched broadcast.Signal
 	work    sync.WaitGroup
 
 	mu       sync.Mutex
@@ -57,7 +57,7 @@ type controller struct {
 	ready    func(*apiproxy.Proxy)
 }
 
-// instance is one process with its way to the cluster.
+// instance is one process with its own proxy to the cluster.
 type instance struct {
 	name   string
 	slot   int
@@ -67,7 +67,7 @@ type instance struct {
 	killed bool
 }
 
-// start runs an instance and returns without waiting for what it does.
+// start starts an instance and returns once it runs.
 func (c *controller) start(slot int) error {
 	c.mu.Lock()
 	if c.closed {
@@ -86,12 +86,12 @@ func (c *controller) start(slot int) error {
 	c.starting--
 	if err != nil {
 		c.failure = fmt.Errorf("starting the controller: %w", err)
-		c.touched.wake()
+		c.touched.Fire()
 		return c.failure
 	}
 	c.up = append(c.up, i)
 	c.work.Go(func() { c.follow(i) })
-	c.touched.wake()
+	c.touched.Fire()
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 	}
 	kubeconfig, err := i.proxy.Kubeconfig()
 	if err == nil {
-		// JSON is YAML, and every language can read it.
+		// JSON is valid YAML, and every language can read it.
 		kubeconfig, err = yaml.YAMLToJSON(kubeconfig)
 	}
 	if err == nil {
@@ -140,13 +140,12 @@ func (c *controller) record(i *instance, p trace.Process) {
 	c.log.Record(trace.Entry{Instance: i.name, Process: &p})
 }
 
-// follow wakes those who wait when the instance has done something, and starts
-// another when it ends by itself.
+// follow signals the instance's activity, and restarts it if it exits on its own.
 func (c *controller) follow(i *instance) {
 	for {
 		select {
 		case <-i.proxy.Changed():
-			c.touched.wake()
+			c.touched.Fire()
 			continue
 		case <-i.proc.Exited():
 		}
@@ -159,16 +158,16 @@ func (c *controller) follow(i *instance) {
 	if again {
 		code, printed := i.proc.Exit()
 		c.record(i, trace.Process{What: "exited", PID: i.proc.PID(), ExitCode: code, Output: printed})
-		if c.exits++; c.exits >= mostExits {
+		if c.exits++; c.exits >= maxExits {
 			c.failure = &GoneError{Times: c.exits, Code: code, Said: output.LastLine(printed)}
 			again = false
 		}
 	}
 	if again {
-		c.starting++ // from here on the world is not at rest
+		c.starting++ // the world is not at rest until it is up again
 	}
 	c.mu.Unlock()
-	c.touched.wake()
+	c.touched.Fire()
 	if !again {
 		return
 	}
@@ -187,11 +186,11 @@ func (c *controller) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure = err
-	c.touched.wake()
+	c.touched.Fire()
 }
 
-// kill ends all instances at once. It returns when they are gone. It may be called
-// while a request of theirs is being answered.
+// kill ends all instances at once and returns when they are gone. It may be called
+// while one of their requests is being answered.
 func (c *controller) kill() {
 	c.mu.Lock()
 	victims := slices.Clone(c.up)
@@ -205,8 +204,8 @@ func (c *controller) kill() {
 	}
 }
 
-// killAndStart does both; the start goes on beside the caller, and until it is
-// done the world is not at rest.
+// killAndStart kills all instances and starts a new one in the background. Until
+// that is done, the world is not at rest.
 func (c *controller) killAndStart() {
 	c.mu.Lock()
 	c.starting++
@@ -217,11 +216,11 @@ func (c *controller) killAndStart() {
 		c.mu.Lock()
 		c.starting--
 		c.mu.Unlock()
-		c.touched.wake()
+		c.touched.Fire()
 	})
 }
 
-// close ends everything.
+// close kills all instances and waits for all background work.
 func (c *controller) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -230,8 +229,8 @@ func (c *controller) close() {
 	c.work.Wait()
 }
 
-// prepare has something done to the proxy of each instance before it starts; nil
-// ends that.
+// prepare registers a function to be called with each instance's proxy before the
+// instance starts; nil removes it.
 func (c *controller) prepare(do func(*apiproxy.Proxy)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,19 +243,19 @@ func (c *controller) instances() []*instance {
 	return slices.Clone(c.up)
 }
 
-// activity is what all instances do together.
+// activity summarises what all instances are doing.
 type activity struct {
 	instances   int
-	unheard     int // of them have not asked for anything yet
+	unheard     int // instances that have made no request yet
 	starting    bool
-	electing    bool // one of them has asked for a Lease
+	electing    bool // an instance has asked for a Lease
 	inFlight    int
 	lastRequest time.Time
 	askedAgain  time.Time
 	writes      int64
-	streams     int // of the instance that has the fewest
-	// begun is when the last one was started, or when it first asked: how long an
-	// interpreter takes to load is nothing that the world shows.
+	streams     int // the fewest of any instance
+	// begun is the time of the last start, or of that instance's first request: how
+	// long an interpreter takes to load cannot be seen in the cluster.
 	begun time.Time
 }
 
@@ -288,7 +287,7 @@ func (c *controller) activity() (activity, error) {
 	return a, c.failure
 }
 
-// proxies does something to the proxy of each instance.
+// proxies calls do with the proxy of each instance.
 func (c *controller) proxies(do func(*apiproxy.Proxy)) {
 	for _, i := range c.instances() {
 		do(i.proxy)

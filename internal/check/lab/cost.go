@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Cost is what a lab needs of the machine.
+// Cost is a lab's use of the machine.
 type Cost struct {
-	// Busy is how much of one processor the last run without a fault kept busy, the
-	// plane and the controller together, from 0 up.
+	// Busy is the number of processors that the plane and the controller together
+	// kept busy in the last run without a fault; it may exceed 1.
 	Busy float64 `json:"busy"`
-	// Memory is the most that the lab has held so far, the controller not counted,
-	// in bytes.
+	// Memory is the peak memory of the lab in bytes, without the controller.
 	Memory int64 `json:"memory"`
 }
 
-// meter measures what a run costs.
+// meter measures the cost of a run.
 type meter struct {
 	began time.Time
 	spent time.Duration
@@ -27,8 +26,7 @@ func (m meter) cost() Cost {
 	return Cost{Busy: float64(spent()-m.spent) / float64(time.Since(m.began)), Memory: resident()}
 }
 
-// spent is the time that this process and the children that have ended kept
-// processors busy.
+// spent returns the processor time of this process and of its children that ended.
 func spent() (total time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

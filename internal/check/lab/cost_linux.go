@@ -2,7 +2,7 @@ package lab
 
 import "syscall"
 
-// resident is the most memory that this process has held, in bytes.
+// resident returns the peak memory of this process, in bytes.
 func resident() int64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// protobufHead begins every value that Kubernetes stores as protobuf.
+// protobufHead is the prefix of values that Kubernetes stores as protobuf.
 var protobufHead = []byte("k8s\x00")
 
-// A decoder reads objects as the store has them: protobuf of upstream's kinds,
-// JSON of custom resources. The values of Secrets become hashes here, so that
-// nothing behind it can give them away.
+// A decoder reads objects in the form of the store: protobuf for upstream's kinds,
+// JSON for custom resources. It replaces the values of Secrets by hashes, so that
+// nothing downstream can leak them.
 type decoder struct {
 	upstream runtime.Decoder
 	hide     func(value string) string
@@ -35,8 +35,7 @@ func newDecoder(hide func(string) string) decoder {
 	return decoder{upstream: serializer.NewCodecFactory(scheme).UniversalDeserializer(), hide: hide}
 }
 
-// object decodes a value. An object whose kind nobody here knows is reduced to
-// its metadata.
+// object decodes a value. An object of an unknown kind is reduced to its metadata.
 func (d decoder) object(value []byte) (state.Object, error) {
 	if !bytes.HasPrefix(value, protobufHead) {
 		var object state.Object
@@ -68,7 +67,7 @@ func unstructuredOf(object runtime.Object) (state.Object, error) {
 	return out, nil
 }
 
-// secret hides the values, and where an applier has noted them.
+// secret hashes the values, also in the annotation that kubectl apply leaves.
 func (d decoder) secret(secret *corev1.Secret) (state.Object, error) {
 	values := map[string]any{}
 	for key, value := range secret.Data {
@@ -90,7 +89,7 @@ func metadataOf(value []byte) (state.Object, error) {
 	var object metav1.PartialObjectMetadata
 	err := envelope.Unmarshal(value[len(protobufHead):])
 	if err == nil {
-		// Every kind has its metadata in the first field, where this one has it.
+		// Every kind has its metadata in the first field, like this one.
 		err = object.Unmarshal(envelope.Raw)
 	}
 	if err != nil {

@@ -10,19 +10,20 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Verdict is what a run with a fault came to.
+// Verdict is a run that was compared with the reference.
 type Verdict struct {
 	Run      *evidence.Run
 	Findings []judge.Finding
-	// Pruned says that the fault led to a state that had been explored from there.
+	// Pruned reports whether the run was cut short, because the fault led to a state
+	// from which an earlier run had recovered.
 	Pruned bool
 }
 
-// needsWebhooks is why nothing can be changed while a controller with webhooks is
-// down.
-const needsWebhooks = "the API server asks its webhooks, and refuses what they cannot answer while it is down"
+// needsWebhooks is the reason why nothing can be changed while a controller with
+// webhooks is down.
+const needsWebhooks = "the API server calls the controller's webhooks, and refuses every change while they are down"
 
-// Knock runs a scenario with one fault and judges what comes of it.
+// Knock runs a scenario with one fault and judges the result.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64) (*Verdict, error) {
 	if f.Kind == fault.DownDuring && len(l.config.Subject.Webhooks) > 0 {
 		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
@@ -40,7 +41,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 		return nil, err
 	}
 	if !out.Applied && out.NotApplied == "" && out.Inconclusive == "" {
-		out.NotApplied = r.knock.reached()
+		out.NotApplied = r.knock.whyNotApplied()
 	}
 	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load()}
 	if v.Pruned {
@@ -55,8 +56,8 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	return v, nil
 }
 
-// Control runs a scenario without a fault once more, as slowly as the slowest that
-// it was learnt from, and judges that: what shows then too is not a fault's doing.
+// Control runs a scenario without a fault, as slowly as the slowest reference run,
+// and judges the result: what it shows is not caused by a fault.
 func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
@@ -73,12 +74,12 @@ func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdic
 	return v, nil
 }
 
-// canonical names an object as in every other run.
+// canonical returns the name of an object that is the same in every run.
 func (l *Lesson) canonical(namespace, name, resource string) string {
 	return l.Reference.Mask.Name(namespace, name, resource)
 }
 
-// change is what a write says, without what is different in every run.
+// change returns the content of a write, without what differs in every run.
 func (l *Lesson) change(call *trace.Call) string {
 	object, err := call.RequestObject()
 	if err != nil || call.Endpoint != "" {

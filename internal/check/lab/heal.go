@@ -10,15 +10,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A stage is what is tried until the world is as it should be.
+// A stage is one attempt to help the world reach the state of the reference.
 type stage struct {
 	name   evidence.Stage
 	do     func(*run, context.Context) error
-	halves time.Duration // of the patience that it takes
+	halves time.Duration // halves of the patience that it may take
 }
 
-// stages go from the mildest to the strongest; a slow controller gets more time.
-// Whoever needs more than time has not got up by himself.
+// stages are ordered from the mildest to the strongest, so that a slow controller
+// gets more time. A controller that needs more than time did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
@@ -27,7 +27,8 @@ var stages = []stage{
 	{evidence.Poke, (*run).poke, 1},
 }
 
-// heal says what was needed until the world was that of the reference.
+// heal tries the stages in order and notes the first after which the world matches
+// the reference.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
 		if s.name != evidence.AtOnce {
@@ -38,13 +39,13 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 				return err
 			}
 		}
-		right := r.right
+		matches := r.matches
 		if s.name != evidence.AtOnce {
-			right = func(ctx context.Context, name string, step *scenario.Step) (bool, error) {
-				return r.becomes(ctx, name, step, s.halves*r.lesson.Patience/2)
+			matches = func(ctx context.Context, name string, step *scenario.Step) (bool, error) {
+				return r.reaches(ctx, name, step, s.halves*r.lesson.Patience/2)
 			}
 		}
-		ok, err := right(ctx, m.Name, step)
+		ok, err := matches(ctx, m.Name, step)
 		if err != nil {
 			return err
 		}
@@ -55,10 +56,10 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		if s.name != evidence.Wait {
 			continue
 		}
-		// What is compared is the state before anybody helped.
+		// The state to compare is the one before any help.
 		m.Rested, _ = r.lab.store.seen()
 		if !r.knock.applied() {
-			return r.differs(m)
+			return r.inconclusiveStep(m)
 		}
 	}
 	m.Healed = evidence.Never

@@ -22,10 +22,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// installTimeout bounds what the API server may take until it serves a new kind.
+// installTimeout limits how long the API server may take to serve a new kind.
 const installTimeout = 20 * time.Second
 
-// install puts into the cluster what the subject needs.
+// install creates the subject's objects in the cluster.
 func (l *Lab) install(ctx context.Context) error {
 	objects := l.config.Subject.Install
 	if l.config.Subject.Webhook.Port > 0 {
@@ -46,13 +46,13 @@ func (l *Lab) install(ctx context.Context) error {
 	return nil
 }
 
-// certDir is where the controller looks for its certificate: below l.certs, if no
-// flag of it names a folder.
+// certDir returns the folder in which the controller expects its certificate: one
+// below l.certs, unless a flag of the controller names a folder.
 func (l *Lab) certDir() string {
 	return cmp.Or(l.config.Subject.Expand(map[string]string{subject.Certs: l.certs}).Webhook.CertDir, l.certs)
 }
 
-// create makes an object, and waits until the kind that it defines is served.
+// create creates an object. For a CRD, it waits until the new kind is served.
 func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) error {
 	name := fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 	resource, err := l.resource(object)
@@ -106,7 +106,7 @@ func condition(object *unstructured.Unstructured, wanted string) (message, statu
 	return message, status
 }
 
-// resource is where an object is written.
+// resource returns the client for an object's resource.
 func (l *Lab) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	return l.resourceOf(object.GroupVersionKind(), object.GetNamespace())
 }
@@ -125,13 +125,13 @@ func (l *Lab) resourceOf(kind schema.GroupVersionKind, namespace string) (dynami
 	return l.client.Resource(mapping.Resource), nil
 }
 
-// identify makes the credentials by which the subject acts: a token of its
-// service account, or an administrator's.
+// identify obtains the subject's credentials: a token of its service account, or an
+// administrator's.
 func (l *Lab) identify(ctx context.Context) error {
 	account := l.config.Subject.Identity
 	if account.Name == "" {
 		l.identity = rest.CopyConfig(l.admin)
-		return l.shorten()
+		return l.connectInProcess()
 	}
 	client, err := kubernetes.NewForConfig(l.admin)
 	if err != nil {
@@ -146,17 +146,17 @@ func (l *Lab) identify(ctx context.Context) error {
 	l.identity = rest.AnonymousClientConfig(l.admin)
 	l.identity.BearerToken = token.Status.Token
 	l.identity.QPS = -1
-	return l.shorten()
+	return l.connectInProcess()
 }
 
-// shorten spares the requests of the subject the second connection: between the
-// proxy and the server, which are one process.
-func (l *Lab) shorten() (err error) {
+// connectInProcess sends the subject's requests from the proxy to the server without
+// a connection, since both are in this process.
+func (l *Lab) connectInProcess() (err error) {
 	l.identity.Transport, err = l.plane.InProcess(l.identity)
 	return err
 }
 
-// addresses are all that controllers of this lab may serve webhooks on.
+// addresses lists all addresses on which controllers of this lab may serve webhooks.
 func (l *Lab) addresses() (all []net.IP) {
 	for slot := range slots {
 		all = append(all, l.address(slot).AsSlice())

@@ -10,16 +10,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Delays of a request that a busy network or a busy server makes.
+// Delays of a request on a busy network or at a busy server.
 const (
-	leastDelay = 5 * time.Millisecond // of each request of a slow run
-	mostDelay  = 12 * time.Millisecond
+	minDelay = 5 * time.Millisecond // of each request in a slow run
+	maxDelay = 12 * time.Millisecond
 )
 
-// jitter delays requests, those at endpoints too, so that what depends on timing
-// differs between reference runs and is learnt to be harmless: in one run one
-// request in three, and in a slow one each, so that no measured time is the same
-// in all of them.
+// jitter delays requests, including those to endpoints, so that whatever depends on
+// timing differs between reference runs and is learnt to be harmless. It delays every
+// third request on average, or in a slow run every request, so that no measured time
+// is the same in all runs.
 type jitter struct {
 	slow bool
 
@@ -31,7 +31,7 @@ func newJitter(seed uint64, n int) *jitter {
 	return &jitter{slow: n == references-1, random: rand.New(rand.NewPCG(seed, uint64(n)))}
 }
 
-// Decide delays a request, or does nothing.
+// Decide delays the request or leaves it alone.
 func (j *jitter) Decide(*trace.Call) apiproxy.Action {
 	delay := j.delay()
 	if delay == 0 {
@@ -51,9 +51,9 @@ func (j *jitter) delay() time.Duration {
 	defer j.mu.Unlock()
 	switch {
 	case j.slow:
-		return leastDelay + time.Duration(j.random.Int64N(int64(mostDelay-leastDelay)))
+		return minDelay + time.Duration(j.random.Int64N(int64(maxDelay-minDelay)))
 	case j.random.IntN(3) == 0:
-		return 1 + time.Duration(j.random.Int64N(int64(mostDelay)))
+		return 1 + time.Duration(j.random.Int64N(int64(maxDelay)))
 	}
 	return 0
 }

@@ -1,6 +1,6 @@
-// Package lab runs a controller in a world of its own: a plane that is brought
-// back to its baseline for each run, a proxy between the two, and whoever does
-// the steps of a scenario and the fault.
+// Package lab runs a controller in an isolated world: a plane that is reset to its
+// baseline for each run, a proxy between the two, and the code that performs the
+// steps of a scenario and the fault.
 //
 //	            ┌────────── plane (Reset before each run) ◀── steps, foreign writes
 //	store ◀─────┘              ▲
@@ -38,21 +38,20 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Config is what a lab is made of.
+// Config describes a lab.
 type Config struct {
 	Subject subject.Subject `json:"subject"`
-	// Profile names the plane's controllers, as koboshi up has them.
+	// Profile names the plane's controllers, as for koboshi up.
 	Profile string `json:"profile"`
 	// OldServer makes the API server refuse streaming lists, as servers before
 	// 1.32 do; then clients list with resourceVersion=0 when they start.
 	OldServer bool `json:"oldServer,omitempty"`
-	// Key makes hashes of secret values; it has to be the same in all labs of a
-	// check.
+	// Key is for hashing secret values; all labs of a check need the same.
 	Key []byte `json:"key"`
-	// Number tells labs of one machine apart, from 1 to 200: each has loopback
+	// Number identifies the lab on its machine, from 1 to 200: each lab has loopback
 	// addresses of its own.
 	Number int `json:"number"`
-	// Dir is a folder of the lab's own.
+	// Dir is a folder for this lab only.
 	Dir string `json:"dir"`
 }
 
@@ -65,20 +64,22 @@ type Lab struct {
 	client   dynamic.Interface
 	mapper   meta.ResettableRESTMapper
 	identity *rest.Config
-	certs    string // folder of the webhooks' certificate
-	explored map[string]bool
-	number   int       // of the loopback addresses, see claim
-	claimed  io.Closer // nil where there are none
+	certs    string          // folder of the webhooks' certificate
+	explored map[string]bool // states after a kill from which a run recovered
+	number   int             // determines the loopback addresses, see claim
+	claimed  io.Closer       // nil if the system has no such addresses
 }
 
-// A SetupError is something about the subject that makes a check impossible.
+// A SetupError is a problem with the subject or a scenario that makes a check
+// impossible.
 type SetupError struct{ Err error }
 
 func (e *SetupError) Error() string { return e.Err.Error() }
 
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// New starts a plane and installs the subject. After an error nothing is left.
+// New starts a plane and installs the subject. After an error nothing is left
+// running.
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
@@ -93,13 +94,13 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	return l, nil
 }
 
-// Stop ends the plane.
+// Stop stops the plane.
 func (l *Lab) Stop() error {
 	defer l.unclaim()
 	return l.plane.Stop()
 }
 
-// Failed is closed when the plane has failed by itself.
+// Failed is closed when the plane fails.
 func (l *Lab) Failed() <-chan struct{} { return l.plane.Failed() }
 
 func (l *Lab) startPlane(ctx context.Context) (err error) {
@@ -125,7 +126,7 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 	return nil
 }
 
-// furnish installs what the subject needs, before there are controllers.
+// furnish installs the subject before the plane's controllers start.
 func (l *Lab) furnish(ctx context.Context, admin *rest.Config) error {
 	if err := l.connect(admin); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (l *Lab) furnish(ctx context.Context, admin *rest.Config) error {
 	return nil
 }
 
-// connect makes the clients of an administrator.
+// connect creates the administrator's clients.
 func (l *Lab) connect(admin *rest.Config) (err error) {
 	l.admin = admin
 	l.admin.QPS = -1
@@ -152,7 +153,7 @@ func (l *Lab) connect(admin *rest.Config) (err error) {
 	return nil
 }
 
-// ready becomes the administrator that everybody can be, and takes the baseline.
+// ready connects as the plane's public administrator and takes the baseline.
 func (l *Lab) ready(ctx context.Context) error {
 	admin, err := clientcmd.BuildConfigFromFlags("", l.plane.Kubeconfig())
 	if err != nil {
@@ -172,14 +173,14 @@ func (l *Lab) ready(ctx context.Context) error {
 	return l.caughtUp(ctx)
 }
 
-// caughtUp waits until the store's follower has seen everything there is now.
+// caughtUp waits until the store's follower has seen the current revision.
 func (l *Lab) caughtUp(ctx context.Context) error {
 	revision, err := l.plane.Revision(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		next := l.store.touched.next()
+		next := l.store.touched.Next()
 		if seen, _ := l.store.seen(); seen >= revision {
 			return nil
 		}
@@ -193,16 +194,16 @@ func (l *Lab) caughtUp(ctx context.Context) error {
 	}
 }
 
-var errPlane = errors.New("the plane ended by itself; its log says why")
+var errPlane = errors.New("the plane failed; see its log for the reason")
 
-// cluster is how a scenario's steps reach the plane.
+// cluster returns the access to the plane for a scenario's steps.
 func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) scenario.Cluster {
 	return scenario.Cluster{
 		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Endpoints: endpoints, Dir: dir,
 	}
 }
 
-// file writes something that only the user may read into the lab's folder.
+// file writes a file into the lab's folder that only this user may read.
 func (l *Lab) file(name string, data []byte) (string, error) {
 	path := filepath.Join(l.config.Dir, name)
 	return path, os.WriteFile(path, data, 0o600)
@@ -211,11 +212,11 @@ func (l *Lab) file(name string, data []byte) (string, error) {
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 const (
-	// patience is how long a stage of healing may take, at least. A client waits up
-	// to a second where it is told to, and back-off after a few failures is shorter.
+	// patience is the least time for a stage of healing. A client waits up to a second
+	// after a Retry-After, and its back-off after a few failures is shorter.
 	patience = 4 * time.Second
-	// tries is how often a controller has to try if a request fails three times, and
-	// mostPatience what a stage may take at most.
-	tries        = 4
-	mostPatience = 20 * time.Second
+	// tries is the number of attempts that a controller needs if a request fails three
+	// times, and maxPatience the longest time for a stage.
+	tries       = 4
+	maxPatience = 20 * time.Second
 )

@@ -13,68 +13,67 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// references is how many runs without a fault there are; all but the first have
-// jitter.
+// references is the number of runs without a fault; all but the first have jitter.
 const references = 3
 
-// carefully is how many windows long nothing may be written in them, mostCareful how
-// long it is at most if one window is not longer.
+// carefully is the factor by which the runs with jitter extend the window, up to
+// maxCareful or to one window, whichever is longer.
 const (
-	carefully   = 3
-	mostCareful = time.Second
+	carefully  = 3
+	maxCareful = time.Second
 )
 
-// Lesson is what is known of a scenario after its runs without a fault. It goes
-// from one lab to the others as JSON.
+// Lesson is the result of a scenario's runs without a fault. It goes from one lab
+// to the others as JSON.
 type Lesson struct {
 	Scenario  *scenario.Scenario `json:"scenario"`
 	Reference *judge.Reference   `json:"reference,omitempty"`
 	Plan      plan.Plan          `json:"plan"`
-	// Findings are what is wrong without any fault.
+	// Findings are the findings that need no fault.
 	Findings []judge.Finding `json:"findings,omitempty"`
-	// Unused are permissions that the controller has and no run of this scenario
-	// needed.
+	// Unused lists permissions that the controller has but did not need in this
+	// scenario.
 	Unused []string `json:"unused,omitempty"`
-	// Window is how long nothing may be written for the world to be at rest, and
-	// Streams how many watches a controller at rest has at least.
+	// Window is the time without a change after which the world is at rest, and
+	// Streams the least number of watches of a controller at rest.
 	Window  time.Duration `json:"window"`
 	Streams int           `json:"streams"`
-	// Patience is how long a stage of healing may take.
+	// Patience is the time for a stage of healing.
 	Patience time.Duration `json:"patience"`
-	// Writes is how many effective writes the controller did, Took how long one
-	// run takes, without the time that the world is watched at rest.
+	// Writes is the number of the controller's effective writes, Took the duration of
+	// one run.
 	Writes int           `json:"writes"`
 	Took   time.Duration `json:"took"`
 	Runs   int           `json:"runs"`
 	Cost   Cost          `json:"cost"`
-	// Lease is how long a process that was killed goes on holding a Lease; 0 if the
-	// controller elects no leader.
+	// Lease is the duration of the controller's Lease; 0 if it elects no leader.
 	Lease time.Duration `json:"lease,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
-	// Dropped are generated steps that the cluster refuses, with why.
+	// Dropped lists generated steps that the cluster refused, with the reason.
 	Dropped []string `json:"dropped,omitempty"`
-	// Trace is that of the first run with a finding.
+	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
 }
 
-// A RestlessError is a controller that never comes to rest, and not by a loop that
-// could be named: nothing can be compared.
+// A RestlessError reports a controller that never comes to rest, although no loop
+// could be identified: nothing can be compared.
 type RestlessError struct {
 	Scenario, Step string
-	Last           string // what it does
+	Last           string // its last write
 }
 
 func (e *RestlessError) Error() string {
-	return fmt.Sprintf("scenario %s, step %s: it never comes to rest without any fault: %s; name what changes in the scenario's ignore, or give it more time with rest.timeout",
+	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault: %s; list the changing fields in the scenario's ignore, or allow more time with rest.timeout",
 		e.Scenario, e.Step, e.Last)
 }
 
-// Learn runs a scenario without a fault until it is known what has to come of it.
-// Steps that were generated and that the cluster refuses are left out.
+// Learn runs a scenario without faults until the expected result is known.
+// Generated steps that the cluster refuses are left out.
 func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
 	lesson := &Lesson{Scenario: sc, Window: firstWindow}
 	var runs []*evidence.Run
@@ -106,13 +105,13 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	}
 	lesson.Runs, lesson.Patience = len(runs), patienceFor(runs)
 	for _, out := range runs {
-		// What one run had to wait for the machine is no pause of the controller's.
+		// A run that had to wait for the machine must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
 	}
 	return lesson, l.conclude(lesson, runs, seed)
 }
 
-// conclude makes of the runs what faults are judged by, and which are worth a run.
+// conclude derives the reference for judging faults, and the faults worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
@@ -141,24 +140,24 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	return nil
 }
 
-// reference is one run without a fault.
+// reference does one run without a fault.
 func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64) (*evidence.Run, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, window: lesson.Window, streams: max(lesson.Streams, 1),
 		idle: idle, out: &evidence.Run{Seed: seed + uint64(n)},
 	}
 	if n > 0 {
-		// A moment that is taken for rest too early would teach that what comes later
-		// may be missing.
-		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, mostCareful))
+		// If rest were assumed too early, the lesson would be that later changes may be
+		// missing.
+		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
 	}
 	return r.do(ctx)
 }
 
-// window learns how long a pause within an activity may be: twice the longest
-// that was seen, but for those that rest waits for anyway.
+// window returns twice the longest pause within an activity, apart from pauses that
+// rest waits for anyway.
 func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if quiet := time.Duration(sc.Rest.Quiet); quiet > 0 {
 		return quiet
@@ -167,7 +166,7 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	for _, step := range out.Steps {
 		last, waits := step.BeganAt, map[state.Ref]bool{}
 		for _, change := range out.History.Changes {
-			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(change.Ref) || follows(change.Ref) {
+			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(&change) {
 				continue
 			}
 			if step.Name != Started && len(waits) == 0 {
@@ -180,33 +179,34 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		}
 	}
 	if streamsOf(out) == 0 {
-		// Its pauses are those between two rounds of asking, which rest waits for.
+		// The pauses of a controller that polls lie between two rounds, and rest waits
+		// for those.
 		longest = min(longest, firstWindow/2)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
 
-// patienceFor is long enough for a slow controller to try as often as the longest
-// fault has it fail, and once more.
+// patienceFor returns enough time for a slow controller to fail as often as the
+// longest fault makes it, and then to succeed.
 func patienceFor(runs []*evidence.Run) time.Duration {
 	longest := time.Duration(0)
 	for _, out := range runs {
 		for _, step := range out.Steps[min(1, len(out.Steps)):] { // the first is the start of a process
 			for _, change := range out.History.Changes {
-				if change.Revision > step.Began && change.Revision <= step.Rested && counts(change.Ref) && !follows(change.Ref) {
+				if change.Revision > step.Began && change.Revision <= step.Rested && counts(&change) {
 					longest = max(longest, change.At-step.BeganAt)
 				}
 			}
 		}
 	}
-	return min(max(patience, tries*longest), mostPatience)
+	return min(max(patience, tries*longest), maxPatience)
 }
 
-// follows says that upstream's own controllers write the object, at their leisure,
-// after others have come to rest.
-func follows(ref state.Ref) bool { return ref.Kind == "Endpoints" || ref.Kind == "EndpointSlice" }
+// counts reports whether a change is part of the activity that the window is learnt
+// from: upstream's own controllers write derived objects after others have settled.
+func counts(c *state.Change) bool { return delaysRest(c) && !request.IsDerived(c.Ref.GroupKind) }
 
-// streamsOf is how many watches there were at the first rest.
+// streamsOf returns the number of open watches at the first rest.
 func streamsOf(out *evidence.Run) (n int) {
 	for _, e := range out.Entries {
 		switch {
@@ -225,13 +225,14 @@ func restless(out *evidence.Run) bool {
 	return len(out.Steps) > 0 && out.Steps[len(out.Steps)-1].Restless
 }
 
+// effectiveWrites counts the controller's writes that changed something.
 func effectiveWrites(out *evidence.Run) (n int) {
 	revisions := map[string]bool{}
 	for _, c := range out.History.Changes {
 		revisions[formatRevision(c.Revision)] = true
 	}
 	for _, e := range out.Entries {
-		if e.Call != nil && e.Call.Endpoint == "" && writes(e.Call.Verb) && counted(e.Call.Target) && e.Call.Code < 300 &&
+		if e.Call != nil && request.IsWork(e.Call) && e.Call.Code < 300 &&
 			(e.Call.Verb == "delete" || revisions[e.Call.ResourceVersion]) {
 			n++
 		}
@@ -239,14 +240,15 @@ func effectiveWrites(out *evidence.Run) (n int) {
 	return n
 }
 
+// lastWrite describes the last write of a controller that never comes to rest.
 func lastWrite(out *evidence.Run) string {
 	for i := len(out.Entries) - 1; i >= 0; i-- {
-		if c := out.Entries[i].Call; c != nil && writes(c.Verb) && counted(c.Target) {
-			return fmt.Sprintf("%s %s %s/%s again and again", c.Verb, c.Target.Resource, c.Target.Namespace, c.Target.Name)
+		if c := out.Entries[i].Call; c != nil && request.IsWork(c) {
+			return fmt.Sprintf("it keeps sending %s %s %s/%s", request.Method(c.Verb), c.Target.Resource, c.Target.Namespace, c.Target.Name)
 		}
 	}
 	if !slices.ContainsFunc(out.Entries, func(e trace.Entry) bool { return e.Call != nil }) {
-		return "the controller made no request; see whether it reads KUBECONFIG"
+		return "it made no request; check whether it reads KUBECONFIG"
 	}
-	return "somebody writes again and again"
+	return "another client keeps writing"
 }

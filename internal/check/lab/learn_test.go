@@ -14,14 +14,14 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// paused is a run whose only step has changes at these moments.
+// paused returns a run whose only step has changes at these moments.
 func paused(moments ...time.Duration) *evidence.Run {
 	const began = 2 * time.Second
 	out := &evidence.Run{Steps: []evidence.Step{
 		{Name: Started, Rested: 10},
 		{Name: "create", Began: 10, Rested: 100, BeganAt: began},
 	}, Entries: []trace.Entry{{Call: &trace.Call{Verb: "watch", Code: 200}}}}
-	// Whatever was before the first step is about the start of a process.
+	// Changes before the first step belong to the start of the process.
 	out.History.Changes = append(out.History.Changes, state.Change{Revision: 5, At: time.Minute})
 	for i, at := range moments {
 		out.History.Changes = append(out.History.Changes, state.Change{Revision: int64(11 + i), At: began + at})
@@ -48,7 +48,7 @@ func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
 	}
 }
 
-func TestOfAControllerThatWatchesNothingItsRoundsAreNoPauses(t *testing.T) {
+func TestRoundsOfAPollingControllerAreNoPauses(t *testing.T) {
 	out := paused(900*time.Millisecond, 1900*time.Millisecond)
 	out.Entries = nil
 	if got := window(out, &scenario.Scenario{}); got != firstWindow {
@@ -56,7 +56,7 @@ func TestOfAControllerThatWatchesNothingItsRoundsAreNoPauses(t *testing.T) {
 	}
 }
 
-func TestAJobIsUnfinishedUntilUpstreamHasSaidSo(t *testing.T) {
+func TestJobIsUnfinishedUntilUpstreamRecordsItsResult(t *testing.T) {
 	job := state.Ref{GroupKind: schema.GroupKind{Group: "batch", Kind: "Job"}, Namespace: "default", Name: "j"}
 	pod := state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "p"}
 	for _, c := range []struct {
@@ -83,17 +83,17 @@ func TestAJobIsUnfinishedUntilUpstreamHasSaidSo(t *testing.T) {
 	}
 }
 
-func TestPatienceIsThatOfAControllerThatHasToTryFourTimes(t *testing.T) {
+func TestPatienceSufficesForFourAttempts(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		time.Millisecond: patience, time.Second: 4 * time.Second, 3 * time.Second: 12 * time.Second, time.Minute: mostPatience,
+		time.Millisecond: patience, time.Second: 4 * time.Second, 3 * time.Second: 12 * time.Second, time.Minute: maxPatience,
 	} {
 		if got := patienceFor([]*evidence.Run{paused(time.Millisecond), paused(took)}); got != want {
-			t.Errorf("of one that takes %v: %v, want %v", took, got, want)
+			t.Errorf("for a controller that takes %v: %v, want %v", took, got, want)
 		}
 	}
 }
 
-func TestWindowIsWhatTheScenarioSays(t *testing.T) {
+func TestScenarioSetsTheWindow(t *testing.T) {
 	sc := &scenario.Scenario{Rest: scenario.Rest{Quiet: scenario.Duration(5 * time.Second)}}
 	if got := window(paused(time.Millisecond), sc); got != 5*time.Second {
 		t.Errorf("%v", got)
@@ -103,14 +103,22 @@ func TestWindowIsWhatTheScenarioSays(t *testing.T) {
 func TestHeartbeatsAreNoPause(t *testing.T) {
 	out := paused(time.Millisecond)
 	lease := state.Change{Revision: 12, At: 4 * time.Second}
-	lease.Ref.Kind = "Lease"
+	lease.Ref.GroupKind = schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}
 	out.History.Changes = append(out.History.Changes, lease)
 	if got := window(out, &scenario.Scenario{}); got != shortestWindow {
 		t.Errorf("%v", got)
 	}
 }
 
-func TestStreamsAreTheWatchesThatAreOpenAtTheFirstRest(t *testing.T) {
+func TestPauseBeforeACustomNodeIsAPause(t *testing.T) {
+	out := paused(time.Millisecond, 401*time.Millisecond)
+	out.History.Changes[2].Ref.GroupKind = schema.GroupKind{Group: "longhorn.io", Kind: "Node"}
+	if got := window(out, &scenario.Scenario{}); got != 800*time.Millisecond {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestStreamsAreTheWatchesOpenAtTheFirstRest(t *testing.T) {
 	watch := trace.Entry{Call: &trace.Call{Verb: "watch", Code: 200}}
 	rest := trace.Entry{Step: &trace.Step{Name: Started, What: "settled"}}
 	out := &evidence.Run{Entries: []trace.Entry{
@@ -122,27 +130,33 @@ func TestStreamsAreTheWatchesThatAreOpenAtTheFirstRest(t *testing.T) {
 	}
 }
 
-func TestEffectiveWritesAreThoseThatMadeARevision(t *testing.T) {
+func TestEffectiveWritesAreThoseWithARevision(t *testing.T) {
 	call := func(verb, resource, version string, code int) trace.Entry {
-		return trace.Entry{Call: &trace.Call{Verb: verb, Target: trace.Target{Resource: resource}, ResourceVersion: version, Code: code}}
+		resource, group, _ := strings.Cut(resource, ".")
+		return trace.Entry{Call: &trace.Call{Verb: verb, Target: trace.Target{Group: group, Resource: resource}, ResourceVersion: version, Code: code}}
 	}
+	dry := call("create", "configmaps", "11", 201)
+	dry.Call.Path = "/api/v1/namespaces/default/configmaps?dryRun=All"
 	out := &evidence.Run{Entries: []trace.Entry{
 		call("create", "configmaps", "11", 201),
 		call("update", "configmaps", "11", 200), // changed something
 		call("update", "configmaps", "7", 200),  // changed nothing
 		call("update", "configmaps", "12", 409),
 		call("delete", "configmaps", "", 200),
-		call("update", "leases", "12", 200),
+		call("update", "leases.coordination.k8s.io", "12", 200),
+		call("update", "leases.example.com", "12", 200), // a custom resource of that name
+		call("patch", "leases.example.com", "12", 200),
+		dry,
 		call("get", "configmaps", "11", 200),
 		{Call: &trace.Call{Verb: "create", Endpoint: "store", ResourceVersion: "11", Code: 200}},
 	}}
 	out.History.Changes = []state.Change{{Revision: 11}, {Revision: 12}}
-	if got := effectiveWrites(out); got != 3 {
-		t.Errorf("%d, want 3", got)
+	if got := effectiveWrites(out); got != 5 {
+		t.Errorf("%d, want 5", got)
 	}
 }
 
-func TestRestlessRunSaysWhatIsWrittenLast(t *testing.T) {
+func TestRestlessRunNamesItsLastWrite(t *testing.T) {
 	out := &evidence.Run{Steps: []evidence.Step{{Name: "create", Restless: true}}, Entries: []trace.Entry{
 		{Call: &trace.Call{Verb: "patch", Target: trace.Target{Resource: "widgets", Namespace: "default", Name: "demo"}}},
 		{Call: &trace.Call{Verb: "create", Target: trace.Target{Resource: "events", Namespace: "default"}}},
@@ -151,19 +165,19 @@ func TestRestlessRunSaysWhatIsWrittenLast(t *testing.T) {
 	if !restless(out) {
 		t.Error("it is at rest")
 	}
-	if got := lastWrite(out); got != "patch widgets default/demo again and again" {
+	if got := lastWrite(out); got != "it keeps sending PATCH widgets default/demo" {
 		t.Errorf("%q", got)
 	}
 	out.Entries = out.Entries[1:]
-	if got := lastWrite(out); got != "somebody writes again and again" {
+	if got := lastWrite(out); got != "another client keeps writing" {
 		t.Errorf("of others: %q", got)
 	}
 	if got := lastWrite(&evidence.Run{}); !strings.Contains(got, "made no request") {
-		t.Errorf("of one that asks nobody: %q", got)
+		t.Errorf("without any request: %q", got)
 	}
 }
 
-func TestAControllerThatEndsWithoutAWordIsSaidToHavePrintedNothing(t *testing.T) {
+func TestExitWithoutOutputIsReportedAsSuch(t *testing.T) {
 	for said, want := range map[string]string{"": "with code 1: it printed nothing; start", "no such flag": "with code 1: no such flag; start"} {
 		if got := (&GoneError{Times: 6, Code: 1, Said: said}).Error(); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)

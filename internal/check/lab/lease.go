@@ -8,24 +8,26 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// leaseTimeout is how long another instance may take to become the leader: the
-// default of a lease is 15 s.
+// leaseTimeout limits how long another instance may take to become the leader. The
+// default duration of a Lease is 15 s.
 const leaseTimeout = 25 * time.Second
 
-// deaf is the decider of an instance that cannot renew its Lease: whatever it
-// asks about leases is answered as by an API server that has no etcd.
+// deaf is the decider of an instance that cannot renew its Lease: while on, it
+// answers every request about Leases like an API server that has lost etcd.
 type deaf struct {
 	next apiproxy.Decider
 	on   atomic.Bool
 }
 
 func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
-	if d.on.Load() && call.Target.Resource == "leases" {
-		return answerFor("error-500")
+	if d.on.Load() && request.IsLease(call.Target) {
+		return answerFor(fault.Error500)
 	}
 	if d.next == nil {
 		return apiproxy.Action{}
@@ -33,13 +35,13 @@ func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
 	return d.next.Decide(call)
 }
 
-// loseLease keeps the leader from renewing its Lease while all else works, until
-// a second instance leads; then it touches what both reconcile.
+// loseLease prevents the leader from renewing its Lease, while everything else works,
+// until a second instance leads. Then it touches the objects that both reconcile.
 func loseLease(ctx context.Context, k *knock) error {
 	c := k.run.controller
 	leader := c.instances()
 	if len(leader) != 1 {
-		return errors.New("the controller is not up")
+		return errors.New("the controller is not running")
 	}
 	before := k.run.holders()
 	if len(before) == 0 {
@@ -54,21 +56,21 @@ func loseLease(ctx context.Context, k *knock) error {
 	leader[0].deaf.on.Store(true)
 	deadline := time.After(leaseTimeout)
 	for {
-		next := k.run.lab.store.touched.next()
-		if passed(before, k.run.holders()) {
+		next := k.run.lab.store.touched.Next()
+		if takenOver(before, k.run.holders()) {
 			return k.run.poke(ctx)
 		}
 		select {
 		case <-next:
 		case <-deadline:
-			return errors.New("no other instance took the Lease over in time")
+			return errors.New("no other instance took over the Lease in time")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// holders are the Leases of this run with who holds them.
+// holders returns the holder of each Lease of this run.
 func (r *run) holders() map[state.Ref]string {
 	holders := map[state.Ref]string{}
 	for ref, lease := range r.leases() {
@@ -77,13 +79,13 @@ func (r *run) holders() map[state.Ref]string {
 	return holders
 }
 
-// leases are those of this run that somebody holds.
+// leases returns the Leases of this run that are held.
 func (r *run) leases() map[state.Ref]lease {
 	held := map[state.Ref]lease{}
 	baseline := r.lab.store.history().Baseline
-	for ref, object := range r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return ref.Kind == "Lease" }) {
+	for ref, object := range r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return request.IsLeaseKind(ref.GroupKind) }) {
 		if _, old := baseline[ref]; old {
-			continue // the plane's own
+			continue // belongs to the plane
 		}
 		if l := readLease(object); l.holder != "" {
 			held[ref] = l
@@ -92,7 +94,7 @@ func (r *run) leases() map[state.Ref]lease {
 	return held
 }
 
-// lease is what a Lease says.
+// lease is the content of a Lease.
 type lease struct {
 	holder            string
 	acquired, renewed time.Time
@@ -100,10 +102,10 @@ type lease struct {
 }
 
 const (
-	// usualDuration is client-go's of a Lease, for one that says none.
-	usualDuration = 15 * time.Second
-	// longestTerm is how long a Lease is waited for at most: more than the 137 s that
-	// OpenShift's operators take, less than those that elect nobody may say.
+	// defaultDuration is client-go's default, for a Lease without a duration.
+	defaultDuration = 15 * time.Second
+	// longestTerm limits the wait for a Lease: it is longer than the 137 s of
+	// OpenShift's operators, and shorter than a Lease used for other purposes may last.
 	longestTerm = 4 * time.Minute
 )
 
@@ -111,24 +113,22 @@ func readLease(object state.Object) lease {
 	spec, _ := object["spec"].(map[string]any)
 	text := func(field string) string { s, _ := spec[field].(string); return s }
 	at := func(field string) time.Time { t, _ := time.Parse(time.RFC3339Nano, text(field)); return t }
-	l := lease{holder: text("holderIdentity"), acquired: at("acquireTime"), renewed: at("renewTime"), duration: usualDuration}
+	l := lease{holder: text("holderIdentity"), acquired: at("acquireTime"), renewed: at("renewTime"), duration: defaultDuration}
 	if seconds, ok := spec["leaseDurationSeconds"].(int64); ok {
 		l.duration = time.Duration(seconds) * time.Second
 	}
 	return l
 }
 
-// term is how long the Lease may be held by who is gone. client-go takes it when it
-// has seen it unchanged for as long as it says, and asks now and then only: half as
-// long again is enough for that.
+// term returns how long a dead holder may keep the Lease. client-go takes a Lease
+// that it has seen unchanged for the Lease's duration, and looks only now and then:
+// half as long again is enough for that.
 func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
 
-// succession is how long the controller may still have to wait until it leads: one
-// that is started anew finds the Lease of the one that was killed, and client-go
-// takes it when it has seen it unchanged for as long as it says. It asks now and
-// then only; half as long again is enough for that.
+// succession returns how long the controller may still have to wait until it leads,
+// after a restart that left the previous holder's Lease behind.
 //
-// What leads since then has begun then: a is told so.
+// If the controller has become the leader since then, it moves a.begun to that moment.
 func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 	started := a.begun
 	for _, l := range r.leases() {
@@ -143,7 +143,7 @@ func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 	return left
 }
 
-// handover is how long a step may take the longer as Leases have to run out in it.
+// handover is the extra time a step gets for Leases to expire.
 func (r *run) handover() (longest time.Duration) {
 	for _, l := range r.leases() {
 		longest = max(longest, l.term())
@@ -151,10 +151,10 @@ func (r *run) handover() (longest time.Duration) {
 	return longest
 }
 
-// longestLease is of those that were held in a run.
+// longestLease returns the longest duration of a Lease that was held in a run.
 func longestLease(out *evidence.Run) (longest time.Duration) {
 	for _, c := range out.History.Changes {
-		if _, old := out.History.Baseline[c.Ref]; old || c.Ref.Kind != "Lease" || c.After == nil {
+		if _, old := out.History.Baseline[c.Ref]; old || !request.IsLeaseKind(c.Ref.GroupKind) || c.After == nil {
 			continue
 		}
 		if l := readLease(c.After); l.holder != "" {
@@ -164,7 +164,8 @@ func longestLease(out *evidence.Run) (longest time.Duration) {
 	return longest
 }
 
-func passed(before, now map[state.Ref]string) bool {
+// takenOver reports whether a Lease has a new holder.
+func takenOver(before, now map[state.Ref]string) bool {
 	for ref, holder := range before {
 		if now[ref] != "" && now[ref] != holder {
 			return true

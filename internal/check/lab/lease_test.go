@@ -7,10 +7,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// leased is a run in whose store there is a Lease, as the API server keeps it.
+// leased returns a run whose store has a Lease, as the API server keeps it.
 func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	t.Helper()
 	s := newStore(nil)
@@ -22,7 +24,7 @@ func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	return &run{lab: &Lab{store: s}}
 }
 
-// spec is what a Lease says that was acquired and renewed so long before now.
+// spec returns the spec of a Lease that was acquired and renewed so long before now.
 func spec(now time.Time, holder string, acquired, renewed time.Duration) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{
 		HolderIdentity: new(holder), LeaseDurationSeconds: new(int32(15)),
@@ -30,7 +32,7 @@ func spec(now time.Time, holder string, acquired, renewed time.Duration) coordin
 	}
 }
 
-func TestWhoIsStartedAnewIsWaitedForUntilTheLeaseHasRunOut(t *testing.T) {
+func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 	now := time.Now()
 	const term = 15*time.Second*3/2 + upTimeout // of a Lease of 15 s
 	for name, test := range map[string]struct {
@@ -38,14 +40,14 @@ func TestWhoIsStartedAnewIsWaitedForUntilTheLeaseHasRunOut(t *testing.T) {
 		a    activity
 		want time.Duration
 	}{
-		"it asks for the Lease of one that is gone": {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, term - 5*time.Second},
-		"it may still ask for it":                   {spec(now, "gone", time.Minute, 2*time.Second), activity{instances: 1, begun: now.Add(-time.Second)}, term - time.Second},
-		"it never asked":                            {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, begun: now.Add(-5 * time.Second)}, 0},
-		"it has taken it":                           {spec(now, "next", time.Second, time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"nobody holds it":                           {spec(now, "", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"it has run out long ago":                   {spec(now, "gone", time.Hour, time.Minute), activity{instances: 1, electing: true, begun: now.Add(-term)}, 0},
-		"another one leads":                         {spec(now, "first", time.Minute, 6*time.Second), activity{instances: 2, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"nobody is up":                              {spec(now, "gone", time.Minute, 6*time.Second), activity{begun: now.Add(-5 * time.Second)}, 0},
+		"it asks for a dead holder's Lease": {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, term - 5*time.Second},
+		"it may still ask for it":           {spec(now, "gone", time.Minute, 2*time.Second), activity{instances: 1, begun: now.Add(-time.Second)}, term - time.Second},
+		"it never asked":                    {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, begun: now.Add(-5 * time.Second)}, 0},
+		"it has taken it":                   {spec(now, "next", time.Second, time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
+		"it has no holder":                  {spec(now, "", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
+		"it expired long ago":               {spec(now, "gone", time.Hour, time.Minute), activity{instances: 1, electing: true, begun: now.Add(-term)}, 0},
+		"another instance leads":            {spec(now, "first", time.Minute, 6*time.Second), activity{instances: 2, electing: true, begun: now.Add(-5 * time.Second)}, 0},
+		"no instance is up":                 {spec(now, "gone", time.Minute, 6*time.Second), activity{begun: now.Add(-5 * time.Second)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := leased(t, test.spec).succession(&test.a, now)
@@ -56,16 +58,16 @@ func TestWhoIsStartedAnewIsWaitedForUntilTheLeaseHasRunOut(t *testing.T) {
 	}
 }
 
-func TestWhoHasTakenALeaseHasBegunThen(t *testing.T) {
+func TestNewLeaderBeginsWhenItTakesTheLease(t *testing.T) {
 	now := time.Now()
 	a := activity{instances: 1, electing: true, begun: now.Add(-20 * time.Second)}
 	leased(t, spec(now, "next", 2*time.Second, time.Second)).succession(&a, now)
 	if since := now.Sub(a.begun); since < 1900*time.Millisecond || since > 2100*time.Millisecond {
-		t.Errorf("it has begun %v ago, not the 2 s for which it leads", since)
+		t.Errorf("it began %v ago, although it has led for 2 s", since)
 	}
 }
 
-func TestALeaseForADayIsNotWaitedForThatLong(t *testing.T) {
+func TestLeaseForADayIsNotWaitedFor(t *testing.T) {
 	now := time.Now()
 	held := spec(now, "gone", time.Hour, time.Minute)
 	held.LeaseDurationSeconds = new(int32(86400))
@@ -75,13 +77,38 @@ func TestALeaseForADayIsNotWaitedForThatLong(t *testing.T) {
 	}
 }
 
-func TestALeaseWithoutATermIsOfTheUsualOne(t *testing.T) {
+func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 	r := leased(t, coordinationv1.LeaseSpec{HolderIdentity: new("a")})
-	if got, want := r.handover(), usualDuration*3/2+upTimeout; got != want {
+	if got, want := r.handover(), defaultDuration*3/2+upTimeout; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
-	r.lab.store.begin() // what there is then is the plane's own
+	r.lab.store.begin() // Leases before this belong to the plane
 	if got := r.handover(); got != 0 {
-		t.Errorf("%v for a Lease of the plane's own", got)
+		t.Errorf("%v for a Lease of the plane", got)
+	}
+}
+
+func TestCustomLeaseIsNoElection(t *testing.T) {
+	s := newStore(nil)
+	s.begin()
+	object := []byte(`{"apiVersion":"example.com/v1","kind":"Lease","metadata":{"namespace":"default","name":"car"},"spec":{"holderIdentity":"a"}}`)
+	s.take(7, []storage.Commit{{Key: "/registry/example.com/leases/default/car", Value: object, Revision: 7}})
+	r := &run{lab: &Lab{store: s}}
+	if held, extra := r.leases(), r.handover(); len(held) != 0 || extra != 0 {
+		t.Errorf("it is taken for an election: %v, %v", held, extra)
+	}
+	if got := longestLease(&evidence.Run{History: s.history()}); got != 0 {
+		t.Errorf("the longest Lease of the run is %v", got)
+	}
+}
+
+func TestOnlyRequestsAboutLeasesFailWithoutALease(t *testing.T) {
+	d := &deaf{}
+	d.on.Store(true)
+	for group, fails := range map[string]bool{"coordination.k8s.io": true, "example.com": false} {
+		a := d.Decide(&trace.Call{Verb: "update", Target: trace.Target{Group: group, Resource: "leases"}})
+		if (a.Answer != nil) != fails {
+			t.Errorf("a request about leases.%s is answered %+v", group, a.Answer)
+		}
 	}
 }

@@ -23,24 +23,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Marks that somebody else leaves. They are harmless, and not compared.
+// Marks left by another client. They are harmless and not compared.
 const (
 	touchedMark   = "check.koboshi.dev/touched"
 	holdFinalizer = "check.koboshi.dev/hold"
 )
 
-// momentary are the faults that happen when all is at rest.
-var momentary = map[fault.Kind]func(context.Context, *knock) error{
-	fault.Restart:      func(_ context.Context, k *knock) error { k.run.controller.killAndStart(); return nil },
-	fault.DeleteChild:  deleteChild,
-	fault.EditChild:    editChild,
-	fault.AddFinalizer: addFinalizer,
-	fault.StaleRestart: staleRestart,
-	fault.LoseLease:    loseLease,
-}
+// otherClient is the field manager of foreign writes.
+const otherClient = "somebody"
 
-// touch has somebody else write the object: its version rises, and a write that
-// rests on the old one meets a genuine conflict.
+// touch writes the object as another client: its version rises, and a write based on
+// the old version meets a genuine conflict.
 func (r *run) touch(ctx context.Context, t trace.Target) error {
 	var resource dynamic.ResourceInterface = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
 	if t.Namespace != "" {
@@ -49,10 +42,10 @@ func (r *run) touch(ctx context.Context, t trace.Target) error {
 	return annotate(ctx, resource, t.Name)
 }
 
-// annotate is a write that changes the object but nothing that anybody reads.
+// annotate changes an object without changing anything that a controller reads.
 func annotate(ctx context.Context, resource dynamic.ResourceInterface, name string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, touchedMark, time.Now().Format(time.RFC3339Nano))
-	_, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"})
+	_, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: otherClient})
 	return err
 }
 
@@ -75,8 +68,7 @@ func (r *run) poke(ctx context.Context) error {
 	return nil
 }
 
-// target finds the object that a fault names, by the name that it has in every
-// run.
+// target finds the object that a fault names by its canonical name.
 func (k *knock) target() (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
 	all := k.run.lab.store.find(func(state.Ref, state.Object) bool { return true })
 	found := k.run.lesson.Reference.Mask.Find(all, k.fault.Target)
@@ -100,7 +92,7 @@ func deleteChild(ctx context.Context, k *knock) error {
 	})
 }
 
-// editChild changes one field, to another value that the API server accepts.
+// editChild changes one field to another value that the API server accepts.
 func editChild(ctx context.Context, k *knock) error {
 	object, resource, err := k.target()
 	if err != nil {
@@ -113,7 +105,7 @@ func editChild(ctx context.Context, k *knock) error {
 	}
 	err = errNoOther
 	others := otherValues(value)
-	for _, other := range others[:min(len(others), mostTries)] {
+	for _, other := range others[:min(len(others), maxTries)] {
 		if err = edit(ctx, resource, object.GetName(), path, other); !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			return err
 		}
@@ -130,17 +122,17 @@ func edit(ctx context.Context, resource dynamic.ResourceInterface, name string, 
 	if err != nil {
 		return err
 	}
-	_, err = resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "somebody"})
+	_, err = resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: otherClient})
 	return err
 }
 
-// mostTries is how many other values of a field are tried.
-const mostTries = 8
+// maxTries limits how many other values of a field are tried.
+const maxTries = 8
 
-var errNoOther = errors.New("nobody knows another value for it")
+var errNoOther = errors.New("no other valid value was found")
 
-// otherValues are values of the same type, some of which may be legal: a number
-// may be at its limit, and of a text with a unit only the beginning can be changed.
+// otherValues returns values of the same type that may be valid: a number may be at
+// its limit, and of a quantity with a unit only the beginning can be changed.
 func otherValues(value any) (others []any) {
 	switch v := value.(type) {
 	case bool:
@@ -164,8 +156,7 @@ func otherValues(value any) (others []any) {
 	return others
 }
 
-// addFinalizer has somebody else hold an object until the step after this one has
-// come to rest.
+// addFinalizer holds an object with a finalizer until the next step is at rest.
 func addFinalizer(ctx context.Context, k *knock) error {
 	object, resource, err := k.target()
 	if err != nil {
@@ -176,12 +167,12 @@ func addFinalizer(ctx context.Context, k *knock) error {
 		return err
 	}
 	k.keep(k.run.stepAfter(k.fault.Point.Step), func() {
-		_ = setFinalizer(ctx, resource, name, false) // it may be gone
+		_ = setFinalizer(ctx, resource, name, false) // the object may be gone
 	})
 	return nil
 }
 
-// setFinalizer adds or removes it, as somebody does who means no other.
+// setFinalizer adds or removes the finalizer and keeps all others.
 func setFinalizer(ctx context.Context, resource dynamic.ResourceInterface, name string, add bool) error {
 	for range 5 {
 		object, err := resource.Get(ctx, name, metav1.GetOptions{})
@@ -193,16 +184,15 @@ func setFinalizer(ctx context.Context, resource dynamic.ResourceInterface, name 
 			finalizers = append(finalizers, holdFinalizer)
 		}
 		object.SetFinalizers(finalizers)
-		if _, err = resource.Update(ctx, object, metav1.UpdateOptions{FieldManager: "somebody"}); !apierrors.IsConflict(err) {
+		if _, err = resource.Update(ctx, object, metav1.UpdateOptions{FieldManager: otherClient}); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
-	return errors.New("the object changes all the time")
+	return errors.New("the object never stops changing")
 }
 
-// staleRestart restarts the controller on an API server that lags: what it lists
-// with resourceVersion=0 is of an earlier moment, and the watch from there comes
-// later.
+// staleRestart restarts the controller on an API server that lags: a list with
+// resourceVersion=0 returns an earlier state, and the watch from there is late.
 func staleRestart(_ context.Context, k *knock) error {
 	target, _ := fault.ParseResource(k.fault.Point.Resource)
 	kind, err := k.run.lab.mapper.KindFor(schema.GroupVersionResource{Group: target.Group, Resource: target.Resource})
@@ -229,7 +219,8 @@ func staleRestart(_ context.Context, k *knock) error {
 	return nil
 }
 
-// earlier is the type as it was after the change that the fault names.
+// earlier returns the objects of a kind as they were after the change that the fault
+// names.
 func (k *knock) earlier(kind schema.GroupKind) (items []json.RawMessage, version string, err error) {
 	history := k.run.lab.store.history()
 	now := state.Snapshot{}
@@ -253,7 +244,7 @@ func (k *knock) earlier(kind schema.GroupKind) (items []json.RawMessage, version
 		}
 	}
 	if version == "" {
-		return nil, "", fmt.Errorf("there were %d changes of %s in this run, and not %d", n, kind, k.fault.Revision+1)
+		return nil, "", fmt.Errorf("there were %d changes of %s in this run, but the fault needs %d", n, kind, k.fault.Revision+1)
 	}
 	for _, object := range now {
 		data, err := json.Marshal(object)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -30,7 +29,7 @@ func TestOtherValuesAreOfTheSameType(t *testing.T) {
 	}
 }
 
-func TestNobodyKnowsAnotherValueOfWhatIsHidden(t *testing.T) {
+func TestHiddenValuesHaveNoOtherValue(t *testing.T) {
 	for _, value := range []any{nil, "hmac:00112233", []any{"a"}, map[string]any{}, map[string]any{"token": "hmac:00112233"}} {
 		if got := otherValues(value); len(got) > 0 {
 			t.Errorf("%v: %v", value, got)
@@ -38,7 +37,7 @@ func TestNobodyKnowsAnotherValueOfWhatIsHidden(t *testing.T) {
 	}
 }
 
-func TestReasonIsCutToWhatAPersonReads(t *testing.T) {
+func TestLongReasonIsCut(t *testing.T) {
 	if got := short("is not found"); got != "is not found" {
 		t.Errorf("%q", got)
 	}
@@ -47,35 +46,13 @@ func TestReasonIsCutToWhatAPersonReads(t *testing.T) {
 	}
 }
 
-func TestEachKindThatHappensAtRestCanBeDone(t *testing.T) {
-	for _, kind := range []fault.Kind{fault.Restart, fault.DeleteChild, fault.EditChild, fault.AddFinalizer, fault.StaleRestart, fault.LoseLease} {
-		if momentary[kind] == nil {
-			t.Errorf("nobody knows how to do %s", kind)
-		}
-	}
-}
-
-func TestEachErrorHasAnAnswerOfTheAPI(t *testing.T) {
-	for kind, code := range map[fault.Kind]int32{
-		fault.Error500: 500, fault.ErrorBurst: 500, fault.Error503: 503, fault.TooMany429: 429, fault.Timeout504: 504,
-	} {
-		a := answerFor(kind)
-		if a.Answer == nil || a.Answer.Code != code || a.Answer.Kind != "Status" || a.Answer.Reason == "" {
-			t.Errorf("%s is answered %+v", kind, a.Answer)
-		}
-		if retry := kind == fault.Error503 || kind == fault.TooMany429; retry != (a.RetryAfter > 0) {
-			t.Errorf("%s says to retry after %d s", kind, a.RetryAfter)
-		}
-	}
-}
-
-func TestAllWatchesOfATypeAreMeantAndNoOthers(t *testing.T) {
+func TestOfTypeMatchesAllWatchesOfOneType(t *testing.T) {
 	match := ofType(trace.Target{Group: "apps", Version: "v1", Resource: "deployments", Namespace: "default", Name: "a"})
 	if !match(trace.Target{Group: "apps", Version: "v1", Resource: "deployments"}) {
-		t.Error("a watch of all namespaces is not meant")
+		t.Error("a watch of all namespaces does not match")
 	}
 	if match(trace.Target{Version: "v1", Resource: "deployments"}) || match(trace.Target{Group: "apps", Resource: "deployments/status"}) {
-		t.Error("another type is meant")
+		t.Error("another type matches")
 	}
 }
 

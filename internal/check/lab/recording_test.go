@@ -29,12 +29,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// BenchmarkReconciles is what recording costs a controller: one with a watch and a
-// queue, each of whose reconciles is a get, an update and an update of the status,
-// straight at a plane and through a recording proxy, by turns. One operation is a
-// reconcile on each way. As in a check the plane and the proxy are one process and
-// the controller is another. Bodies are JSON, as those of custom resources always
-// are.
+// BenchmarkReconciles measures the cost of recording. A controller with a watch and a
+// queue, whose reconcile is a get, an update and a status update, talks to a plane
+// directly and through a recording proxy, in turns. One operation is one reconcile on
+// each path. As in a check, plane and proxy are one process and the controller is
+// another. Bodies are JSON, as for custom resources.
 func BenchmarkReconciles(b *testing.B) {
 	if os.Getenv(benchmarkedWays) != "" {
 		asController(b)
@@ -76,16 +75,16 @@ func BenchmarkReconciles(b *testing.B) {
 }
 
 const (
-	// benchmarkedWays names the kubeconfigs of both, with a comma, to the process
-	// that is the controller.
+	// benchmarkedWays is the variable that gives the controller process both
+	// kubeconfigs, separated by a comma.
 	benchmarkedWays = "KOBOSHI_BENCHMARKED_WAYS"
-	// ingresses is how many objects there are: enough that no worker waits.
+	// ingresses is the number of objects: enough that no worker waits.
 	ingresses = 20
-	// reconcileTurn is how many reconciles one way has before it is the other one's turn.
+	// reconcileTurn is the number of reconciles on one path before the other's turn.
 	reconcileTurn = 200
 )
 
-// reconciles lets a process of its own be the controller, and reports what it says.
+// reconciles runs the controller in a process of its own and reports its metrics.
 func reconciles(b *testing.B, workers int, ways ...string) {
 	program, err := os.Executable()
 	if err != nil {
@@ -114,10 +113,10 @@ func reconciles(b *testing.B, workers int, ways ...string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchmarkedWorkers says how many workers the controller has.
+// benchmarkedWorkers is the variable with the controller's number of workers.
 const benchmarkedWorkers = "KOBOSHI_BENCHMARKED_WORKERS"
 
-// asController is the process that is the controller, on both ways by turns.
+// asController runs the controller on both paths in turns.
 func asController(b *testing.B) {
 	workers, err := strconv.Atoi(os.Getenv(benchmarkedWorkers))
 	if err != nil {
@@ -127,7 +126,7 @@ func asController(b *testing.B) {
 	for _, way := range strings.Split(os.Getenv(benchmarkedWays), ",") {
 		loops = append(loops, newLoop(b, way, workers))
 	}
-	// No kubelet and no controller looks at an Ingress, which has a status.
+	// An Ingress has a status, and no other component touches it.
 	makeIngresses(b, loops[0].client)
 	for _, l := range loops {
 		l.run(b, 2*ingresses)
@@ -136,7 +135,7 @@ func asController(b *testing.B) {
 	b.ResetTimer()
 	for done := 0; done < b.N; done += reconcileTurn {
 		for i := range loops {
-			l := loops[(i+done/reconcileTurn)%2] // who is first has the warmer caches
+			l := loops[(i+done/reconcileTurn)%2] // the first has the warmer caches
 			l.run(b, min(reconcileTurn, b.N-done))
 		}
 	}
@@ -165,7 +164,7 @@ func makeIngresses(b *testing.B, client *kubernetes.Clientset) {
 	}
 }
 
-// loop is a controller that is never done: what it writes wakes it again.
+// loop is a controller that never finishes: its own writes wake it again.
 type loop struct {
 	client  *kubernetes.Clientset
 	workers int
@@ -191,8 +190,7 @@ func newLoop(b *testing.B, kubeconfig string, workers int) *loop {
 	return &loop{client: client, workers: workers}
 }
 
-// run is as many reconciles by a controller that is started for them. Its start is
-// not counted.
+// run starts a controller for the given number of reconciles. The start is not timed.
 func (l *loop) run(b *testing.B, count int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
@@ -228,7 +226,7 @@ func (l *loop) work(ctx context.Context, b *testing.B, queue workqueue.TypedInte
 		if down {
 			return
 		}
-		// Not ctx: the last request is let go on to its end.
+		// Not ctx, so that the last request can finish.
 		if err := l.reconcile(b.Context(), name); err != nil {
 			b.Error(err)
 			l.enough()
@@ -237,8 +235,8 @@ func (l *loop) work(ctx context.Context, b *testing.B, queue workqueue.TypedInte
 	}
 }
 
-// reconcile writes something new each time. It asks the server and not its cache,
-// so that it never meets a conflict.
+// reconcile writes something new each time. It reads from the server instead of the
+// cache, so that it never meets a conflict.
 func (l *loop) reconcile(ctx context.Context, name string) error {
 	ingresses := l.client.NetworkingV1().Ingresses("default")
 	times := []time.Time{time.Now()}
@@ -261,7 +259,7 @@ func (l *loop) reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// count notes how long each request took, and ends the run when it was the last.
+// count records the duration of each request, and ends the run after the last.
 func (l *loop) count(times []time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,7 +276,7 @@ func (l *loop) count(times []time.Time) {
 
 func (l *loop) rate() float64 { return float64(l.done) / l.took.Seconds() }
 
-// p99 is in milliseconds.
+// p99 returns milliseconds.
 func (l *loop) p99() float64 {
 	slices.Sort(l.requests)
 	return l.requests[len(l.requests)*99/100].Seconds() * 1000

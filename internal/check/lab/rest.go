@@ -11,41 +11,41 @@ import (
 )
 
 const (
-	// shortestWindow is the least time without a change after which a world is
-	// taken to be at rest, longestWindow the most that is learnt.
+	// shortestWindow is the least time without a change after which the world counts as
+	// at rest, longestWindow the longest such time that is learnt.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is that of the first run, from which the window is learnt.
+	// firstWindow is the window of the first run, from which the window is learnt.
 	firstWindow = 700 * time.Millisecond
-	// silence is how long a controller may not ask for anything either; who asks
-	// all the time is not waited for longer than this many windows, or until it has
-	// been up for upTimeout.
-	silence    = 40 * time.Millisecond
-	mostAsking = 6
-	// upTimeout is how long a controller may take until it watches something. One
-	// that only asks from time to time never does.
+	// silence is the time without a request that rest requires as well. A controller
+	// that never stops asking is given at most maxAsking windows, or until it has been
+	// up for upTimeout.
+	silence   = 40 * time.Millisecond
+	maxAsking = 6
+	// upTimeout limits how long a controller may take to open its watches. One that
+	// only polls never does.
 	upTimeout = 3 * time.Second
-	// longestRound is how long a controller that watches nothing may take until it
-	// asks again. One that does so more rarely is not waited for.
+	// longestRound is the longest pause between two rounds of a controller that polls.
+	// Rest does not wait for one that polls less often.
 	longestRound = 10 * time.Second
-	// lingering is how long the first run waits for a controller that has not written
-	// anything in a step yet: what it has still to do, no pause before has told.
+	// lingering is the first run's wait for a controller that has not written anything
+	// in a step yet: no earlier pause tells how much work is left.
 	lingering = 4 * time.Second
-	// waking is how long after its last request, a watch most often, one that was
-	// started anew may take until it writes: client-go asks every 100 ms only whether
-	// its caches are full, one after the other.
+	// waking is the longest time between a restarted controller's last request, usually
+	// a watch, and its first write: client-go checks only every 100 ms whether its caches
+	// are full, one by one.
 	waking = 300 * time.Millisecond
 )
 
-// rest waits until all has come to rest, and says whether it did. Nothing is
-// polled: whoever changes something wakes it.
+// rest waits until the world is at rest, and reports whether it came to rest before
+// the timeout. It does not poll: every change wakes it.
 func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	began := time.Now()
 	deadline := began.Add(timeout)
 	for {
-		store, api := r.lab.store.touched.next(), r.controller.touched.next()
+		store, api := r.lab.store.touched.Next(), r.controller.touched.Next()
 		left, excused, err := r.unrest(began)
-		if excused > 0 { // the time is for who leads, and for who has loaded
+		if excused > 0 { // the timeout starts once the controller leads and has loaded
 			r.excused = time.Now()
 			deadline = r.excused.Add(excused + timeout)
 		}
@@ -81,9 +81,9 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	}
 }
 
-// unrest is how long nothing may happen any more for the world to be at rest; 0
-// means that it is. Nothing that happened before began counts. excused is how much of
-// it is not the controller's: it may wait for a Lease, or is being loaded.
+// unrest returns how long nothing may happen for the world to be at rest; 0 means
+// that it is. Events before began do not count. excused is the part of that time for
+// which the controller is not responsible: waiting for a Lease, or loading.
 func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	a, err := r.controller.activity()
 	if err != nil {
@@ -110,15 +110,15 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	}
 	still := now.Sub(moved)
 	left = r.window - still
-	// Neither may take all the time that there is to come to rest.
+	// Neither may use up the whole rest timeout.
 	half := r.timeout() / 2
-	if round := min(longestRound, half) - still; round > left && !r.down && r.asksOnly(&a) && !a.askedAgain.After(moved) {
+	if round := min(longestRound, half) - still; round > left && !r.down && r.onlyPolls(&a) && !a.askedAgain.After(moved) {
 		left = round
 	}
-	if linger := min(lingering, half) - still; linger > left && r.learnsPauses() && a.writes == r.written {
+	if linger := min(lingering, half) - still; linger > left && r.learningPauses() && a.writes == r.written {
 		left = linger
 	}
-	if asking := silence - now.Sub(a.lastRequest); asking > left && (still < mostAsking*r.window || now.Sub(a.begun) < upTimeout) {
+	if asking := silence - now.Sub(a.lastRequest); asking > left && (still < maxAsking*r.window || now.Sub(a.begun) < upTimeout) {
 		left = asking
 	}
 	if asleep := waking - min(now.Sub(a.lastRequest), now.Sub(a.begun)); asleep > left && a.writes == 0 && r.knock.applied() && now.Sub(a.begun) < upTimeout {
@@ -127,20 +127,20 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	return max(left, 0), 0, nil
 }
 
-// learnsPauses says that this is a step of the first run of a scenario.
-func (r *run) learnsPauses() bool {
+// learningPauses reports whether this is a step of a scenario's first run.
+func (r *run) learningPauses() bool {
 	return r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down
 }
 
-// loading says that a process was started and has not asked for anything yet. How
-// long an interpreter takes for that depends on the machine's other work most of all,
-// and nobody has told it of the world yet.
+// loading reports whether a process was started but has made no request yet. How
+// long an interpreter takes for that depends mostly on the load of the machine, and
+// the process knows nothing of the world yet.
 func (r *run) loading(a *activity, now time.Time) bool {
 	return a.unheard > 0 && now.Sub(a.begun) < max(r.timeout(), stepTimeout)
 }
 
-// unfinished are Jobs, and Pods of them, of which upstream's controller still has
-// to say what became of them: it looks once a second.
+// unfinished reports whether the object is a Job, or a Pod of one, whose result
+// upstream's controller has not recorded yet: it checks once a second.
 func unfinished(ref state.Ref, object state.Object) bool {
 	status, _ := object["status"].(map[string]any)
 	if ref.Kind == "Pod" && ref.Group == "" && (status["phase"] == "Succeeded" || status["phase"] == "Failed") {
@@ -163,27 +163,27 @@ func unfinished(ref state.Ref, object state.Object) bool {
 	return len(counting) > 0 || decided && !reached["Complete"] && !reached["Failed"]
 }
 
-// asksOnly says that the controller watches nothing. It is at rest when it has
-// asked the same twice since the last change, and so has done nothing in between.
-func (r *run) asksOnly(a *activity) bool {
+// onlyPolls reports whether the controller opens no watches. It is at rest when it
+// has asked the same twice since the last change, and so did nothing in between.
+func (r *run) onlyPolls(a *activity) bool {
 	if r.lesson != nil {
 		return r.lesson.Streams == 0
 	}
 	return r.polls || r.jitter == nil && a.streams == 0
 }
 
-// becomes waits until the world at rest is as in the reference, and says whether
-// it came to that within the time.
-func (r *run) becomes(ctx context.Context, name string, step *scenario.Step, within time.Duration) (bool, error) {
+// reaches waits until the world at rest matches the reference, and reports whether
+// it did within the time.
+func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, within time.Duration) (bool, error) {
 	deadline := time.Now().Add(within)
 	for {
-		store := r.lab.store.touched.next()
+		store := r.lab.store.touched.Next()
 		// The request at which the fault is applied may come only now.
 		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
 			return false, err
 		}
-		if right, err := r.right(ctx, name, step); right || err != nil {
-			return right, err
+		if ok, err := r.matches(ctx, name, step); ok || err != nil {
+			return ok, err
 		}
 		if late := r.excused.Add(within); late.After(deadline) {
 			deadline = late
@@ -193,7 +193,7 @@ func (r *run) becomes(ctx context.Context, name string, step *scenario.Step, wit
 			return false, nil
 		}
 		if len(r.scenario.Ledger) > 0 {
-			left = min(left, r.window) // nobody tells when something changes outside
+			left = min(left, r.window) // changes outside the cluster wake nothing
 		}
 		timer := time.NewTimer(left)
 		select {
@@ -208,9 +208,9 @@ func (r *run) becomes(ctx context.Context, name string, step *scenario.Step, wit
 	}
 }
 
-// right says whether the world is as in the reference after that step, in the
-// cluster and outside, and as the scenario expects.
-func (r *run) right(ctx context.Context, name string, step *scenario.Step) (bool, error) {
+// matches reports whether the world after that step is as in the reference, in the
+// cluster and in external resources, and as the scenario expects.
+func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bool, error) {
 	want := r.lesson.Reference.World(name)
 	if len(want.Diff(r.world())) > 0 || len(r.unmet(ctx, step)) > 0 {
 		return false, nil
@@ -222,7 +222,7 @@ func (r *run) right(ctx context.Context, name string, step *scenario.Step) (bool
 	return r.lesson.Reference.LedgerRight(name, lines), err
 }
 
-// world is the canonical state of now.
+// world returns the current canonical state.
 func (r *run) world() state.World {
 	history := r.lab.store.history()
 	revision, _ := r.lab.store.seen()

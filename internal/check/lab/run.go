@@ -15,46 +15,47 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Started is the name of what comes before the first step: the controller has
-// been started in a world that holds what is given.
+// Started names what happens before the first step: the controller is started in a
+// world that holds the scenario's given objects.
 const Started = "(start)"
 
 const (
-	// stepTimeout is how long a step may take if the scenario does not say.
+	// stepTimeout limits a step, unless the scenario sets rest.timeout.
 	stepTimeout = 20 * time.Second
-	// faultyTimeout is how long all may take to come to rest in a run with a fault,
-	// before the stages of healing begin: at least, as a slow controller has longer.
+	// faultyTimeout is the least time to come to rest in a run with a fault, before the
+	// stages of healing begin. A slow controller has longer.
 	faultyTimeout = 8 * time.Second
-	// idle is how long a world at rest is watched after a step, and catchingUp how
-	// long before that a controller may still read what it has written.
+	// idle is the time for which the world at rest is watched after a step, and
+	// catchingUp the time before that in which a controller may still read its own writes.
 	idle       = 150 * time.Millisecond
 	catchingUp = 150 * time.Millisecond
 )
 
-// run is one scenario, done once.
+// run is one run of a scenario.
 type run struct {
 	lab      *Lab
 	scenario *scenario.Scenario
 	lesson   *Lesson // nil while learning
 	fault    *fault.Fault
-	jitter   *jitter // nil without
+	jitter   *jitter // nil for no jitter
 
 	window  time.Duration
 	streams int
-	polls   bool  // while learning: it was seen to watch nothing
-	written int64 // how many writes there were when the step began
+	polls   bool  // while learning: the controller opened no watch in the first run
+	written int64 // the number of writes when the step began
 	idle    time.Duration
-	excused time.Time // when the controller last waited for the Lease of one that is gone, or was being loaded
+	excused time.Time // when the controller last waited for a dead holder's Lease, or was loading
 
 	began      time.Time
 	log        *trace.Log
 	controller *controller
 	servers    *servers
 	knock      *knock
-	step       current
+	current    stepName
 	down       bool
 	out        *evidence.Run
 }
@@ -62,8 +63,8 @@ type run struct {
 // errStop ends a run early because nothing more can be learnt from it.
 var errStop = errors.New("nothing more to learn")
 
-// do runs the scenario from a world as it was, and returns what that showed. An
-// error is one of the plane or of the setup, not of the controller.
+// do runs the scenario from the baseline and returns the evidence. An error concerns
+// the plane or the setup, not the controller.
 func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.plane.Reset(ctx); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
-		err = nil // it is judged by what it did
+		err = nil // the controller is judged by what it did
 	}
 	return r.out, err
 }
@@ -100,14 +101,14 @@ func (r *run) play(ctx context.Context) error {
 		return err
 	}
 	for i := range r.scenario.Steps {
-		if err := r.do1(ctx, &r.scenario.Steps[i]); err != nil {
+		if err := r.step(ctx, &r.scenario.Steps[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// prepare makes what the scenario gives, and what the controller needs outside.
+// prepare starts the external endpoints and creates the scenario's given objects.
 func (r *run) prepare(ctx context.Context) (err error) {
 	if r.servers, err = startServers(ctx, r); err != nil {
 		return &SetupError{err}
@@ -119,7 +120,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 }
 
 func (r *run) cluster() scenario.Cluster {
-	return r.lab.cluster(r.scenario.Dir, r.servers.proxied(), r.servers.environment(true))
+	return r.lab.cluster(r.scenario.Dir, r.servers.urls(), r.servers.environment(true))
 }
 
 // begin starts the controller and waits until it is up and at rest.
@@ -144,8 +145,8 @@ func (r *run) begin(ctx context.Context) error {
 	}, nil)
 }
 
-// callWebhooks has the API server call the controller's webhooks from now on.
-// Before, they would refuse what is given, as nobody answers.
+// callWebhooks makes the API server call the controller's webhooks from now on.
+// Earlier, it would refuse the given objects, because no webhook answers yet.
 func (r *run) callWebhooks(ctx context.Context) error {
 	for i := range r.lab.config.Subject.Webhooks {
 		if err := r.lab.create(ctx, r.lab.config.Subject.Webhooks[i].DeepCopy()); err != nil {
@@ -155,8 +156,8 @@ func (r *run) callWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// do1 does one step.
-func (r *run) do1(ctx context.Context, step *scenario.Step) error {
+// step performs one step.
+func (r *run) step(ctx context.Context, step *scenario.Step) error {
 	return r.milestone(ctx, step.Name, func(ctx context.Context) error {
 		away := step.WhileDown || r.knock.downDuring(step.Name)
 		if away {
@@ -171,14 +172,14 @@ func (r *run) do1(ctx context.Context, step *scenario.Step) error {
 			}
 		}
 		if err != nil {
-			return r.undoable(step, err)
+			return r.stepFailed(step, err)
 		}
 		if r.knock.holding() {
-			return nil // what is waited for may need what is held back
+			return nil // the conditions may depend on what is held back
 		}
 		if err := r.await(ctx, step); err != nil {
 			if _, gone := r.controller.activity(); gone != nil {
-				return gone // that is why
+				return gone // the reason for err
 			}
 			if r.lesson == nil {
 				return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err, late: true}
@@ -189,17 +190,17 @@ func (r *run) do1(ctx context.Context, step *scenario.Step) error {
 	}, step)
 }
 
-// undoable is what it means that a step could not be done: while learning that
-// the scenario is wrong, and with a fault that nothing can be said.
-func (r *run) undoable(step *scenario.Step, err error) error {
+// stepFailed classifies a step that could not be performed: while learning, the
+// scenario is wrong; with a fault, the run is inconclusive.
+func (r *run) stepFailed(step *scenario.Step, err error) error {
 	if r.lesson == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
 	}
-	r.out.Inconclusive = fmt.Sprintf("step %s could not be done: %v", step.Name, err)
+	r.out.Inconclusive = fmt.Sprintf("step %s could not be performed: %v", step.Name, err)
 	return errStop
 }
 
-// A GoneError is a controller that ends by itself again and again.
+// A GoneError reports a controller that keeps exiting on its own.
 type GoneError struct {
 	Times, Code int
 	Said        string // its last line
@@ -210,16 +211,16 @@ func (e *GoneError) Error() string {
 	if said == "" {
 		said = "it printed nothing"
 	}
-	return fmt.Sprintf("the controller ended by itself %d times, the last time with code %d: %s; start it by hand with the same arguments to see why",
+	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why",
 		e.Times, e.Code, said)
 }
 
-// A StepError is a step that the cluster refuses also without a fault.
+// A StepError reports a step that fails even without a fault.
 type StepError struct {
 	Scenario, Step string
 	Err            error
 
-	late bool // it was done, and what it waits for has not come
+	late bool // the step was performed, but its conditions were not met in time
 }
 
 func (e *StepError) Error() string {
@@ -228,14 +229,14 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// milestone does something, waits until all has come to rest, lets the fault of
-// that moment happen, and compares.
+// milestone performs an action, waits for rest, applies a fault that is due then, and
+// compares the result.
 func (r *run) milestone(ctx context.Context, name string, do func(context.Context) error, step *scenario.Step) error {
 	revision, _ := r.lab.store.seen()
 	at := evidence.Step{Name: name, Began: revision, BeganAt: r.since()}
 	r.out.Steps = append(r.out.Steps, at)
 	m := &r.out.Steps[len(r.out.Steps)-1]
-	r.step.enter(name)
+	r.current.enter(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
 	r.knock.stepBegins(name)
 	if now, err := r.controller.activity(); err == nil {
@@ -251,7 +252,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	// Of a controller that never comes to rest that is the thing to say.
+	// A controller that never comes to rest is reported as such.
 	loops := m.Restless && r.lesson == nil
 	if late != nil && !loops {
 		return late
@@ -272,10 +273,10 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.watchIdle(ctx, m); err != nil {
 		return err
 	}
-	return r.enough(m)
+	return r.stopEarly(m)
 }
 
-// settle waits until all is calm, and heals what is not as it should be.
+// settle waits for rest, and heals the world if it does not match the reference.
 func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	timeout := r.timeout()
 	if r.lesson != nil {
@@ -285,7 +286,7 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	if err != nil {
 		return err
 	}
-	if r.knock.awaits(m.Name) {
+	if r.knock.dueAt(m.Name) {
 		if rested, err = r.strike(ctx, m, step); err != nil {
 			return err
 		}
@@ -298,15 +299,14 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	return err
 }
 
-// strike applies a fault that belongs to a moment of rest, once the world is as it
-// should be then.
+// strike applies a fault at a moment of rest, once the world matches the reference.
 func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step) (rested bool, err error) {
-	right, err := r.becomes(ctx, m.Name, step, r.lesson.Patience)
+	reached, err := r.reaches(ctx, m.Name, step, r.lesson.Patience)
 	if err != nil {
 		return false, err
 	}
-	if !right {
-		return false, r.differs(m)
+	if !reached {
+		return false, r.inconclusiveStep(m)
 	}
 	if err := r.knock.strike(ctx); err != nil {
 		return false, err
@@ -314,9 +314,9 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	return r.calm(ctx, m.Name, r.faultyTimeout())
 }
 
-// differs ends a run that is not as the others although nothing was done to it:
-// nothing can be said of it.
-func (r *run) differs(m *evidence.Step) error {
+// inconclusiveStep ends a run that differs from the others although no fault was
+// applied.
+func (r *run) inconclusiveStep(m *evidence.Step) error {
 	r.out.Inconclusive = "step " + m.Name + " ended differently"
 	if r.fault != nil {
 		r.out.Inconclusive += " before the fault was applied"
@@ -324,7 +324,7 @@ func (r *run) differs(m *evidence.Step) error {
 	return errStop
 }
 
-// calm waits for rest, lets go what was held back until then, and waits again.
+// calm waits for rest, releases what was held back until then, and waits again.
 func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (rested bool, err error) {
 	for {
 		if rested, err = r.rest(ctx, timeout); err != nil || !r.knock.letGo(step) {
@@ -333,12 +333,12 @@ func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (res
 	}
 }
 
-// expectations notes what does not hold. Without a fault that is no finding: the
-// scenario expects what does not come.
+// expectations notes the expectations that do not hold. Without a fault that is an
+// error in the scenario, not a finding.
 func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	deadline := time.Now().Add(patience)
 	for {
-		store := r.lab.store.touched.next()
+		store := r.lab.store.touched.Next()
 		failed := r.unmet(ctx, step)
 		switch {
 		case len(failed) == 0:
@@ -347,7 +347,7 @@ func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario
 			m.Failed = append(m.Failed, failed...)
 			return nil
 		case time.Now().After(deadline):
-			return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: fmt.Errorf("without any fault, what is expected does not hold: %s", failed[0])}
+			return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: fmt.Errorf("an expectation does not hold even without a fault: %s", failed[0])}
 		}
 		select {
 		case <-store:
@@ -358,7 +358,7 @@ func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario
 	}
 }
 
-// unmet are the expectations of a step that do not hold now.
+// unmet returns the expectations of a step that do not hold now.
 func (r *run) unmet(ctx context.Context, step *scenario.Step) []string {
 	if step == nil || len(step.Expect) == 0 {
 		return nil
@@ -377,8 +377,8 @@ func (r *run) readLedger(ctx context.Context, m *evidence.Step) (err error) {
 	return nil
 }
 
-// watchIdle looks at what the controller writes although there is nothing to do:
-// in a run without a fault also while rest was waited for, once it had caught up.
+// watchIdle collects what the controller writes although there is nothing to do. In a
+// run without a fault that includes the wait for rest, after catchingUp.
 func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	if r.lesson != nil && !m.Faulty {
 		return nil
@@ -394,28 +394,24 @@ func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	}
 	from := time.Since(r.began) - m.Watched
 	for _, e := range r.log.Entries() {
-		if e.At >= from && e.Call != nil && e.Call.Endpoint == "" && writes(e.Call.Verb) && counted(e.Call.Target) {
+		if e.At >= from && e.Call != nil && request.IsWork(e.Call) {
 			m.Idle = append(m.Idle, e)
 		}
 	}
 	return nil
 }
 
-// enough ends a run that nothing more can be learnt from: the controller was
-// killed, a new one has brought all to the state that it should be in, and so what
-// follows would be what follows a restart at rest, which is a fault of its own.
-func (r *run) enough(m *evidence.Step) error {
+// stopEarly ends a run that can show nothing more. After a kill from which the
+// controller recovered, the rest would be the same as after a restart at rest, which
+// is a fault of its own.
+func (r *run) stopEarly(m *evidence.Step) error {
 	switch {
 	case m.Restless, m.Healed == evidence.Never:
 		return errStop
-	case m.Faulty && r.fault != nil && kills(r.fault.Kind) && m.Healed != evidence.Poke && len(r.scenario.Endpoints) == 0:
+	case m.Faulty && r.fault != nil && r.fault.Kind.Kills() && m.Healed != evidence.Poke && len(r.scenario.Endpoints) == 0:
 		return errStop
 	}
 	return nil
-}
-
-func kills(k fault.Kind) bool {
-	return slices.Contains([]fault.Kind{fault.KillBefore, fault.KillLost, fault.KillAfter, fault.Restart}, k)
 }
 
 func (r *run) timeout() time.Duration {
@@ -427,14 +423,14 @@ func (r *run) timeout() time.Duration {
 
 func (r *run) faultyTimeout() time.Duration {
 	if r.lesson.Streams == 0 {
-		return max(faultyTimeout, 2*longestRound) // it has to ask twice
+		return max(faultyTimeout, 2*longestRound) // it has to poll twice
 	}
 	return max(faultyTimeout, tries*r.window)
 }
 
 func (r *run) since() time.Duration { return time.Since(r.lab.store.since()) }
 
-// decider is what the proxies ask: the fault, jitter, or nobody.
+// decider returns what the proxies ask: the fault, the jitter, or nil.
 func (r *run) decider() apiproxy.Decider {
 	switch {
 	case r.knock.decides():
@@ -445,25 +441,7 @@ func (r *run) decider() apiproxy.Decider {
 	return nil
 }
 
-func writes(verb string) bool {
-	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-		return true
-	}
-	return false
-}
-
-// counted says whether a write to it is part of what a controller does for its
-// objects, and not a heartbeat, a note or a question.
-func counted(t trace.Target) bool {
-	switch t.Resource {
-	case "events", "leases", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews":
-		return false
-	}
-	return true
-}
-
-// environ makes assignments of a map, in order.
+// environ returns the assignments of a map, in order.
 func environ(values map[string]string) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		out = append(out, name+"="+values[name])
@@ -471,7 +449,7 @@ func environ(values map[string]string) (out []string) {
 	return out
 }
 
-// nameOf is namespace/name, for people.
+// nameOf returns namespace/name.
 func nameOf(object *unstructured.Unstructured) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()

@@ -9,28 +9,28 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// servers are the endpoints outside the cluster, each with a proxy before it. The
-// controller knows the proxies, and the one who tests the servers.
+// servers manages the external endpoints, each with a proxy in front. The controller
+// gets the address of the proxy, and the scenario's commands that of the server.
 type servers struct {
-	running *scenario.Servers
-	proxies map[string]*apiproxy.Endpoint
-	of      []scenario.Endpoint
+	running   *scenario.Servers
+	proxies   map[string]*apiproxy.Endpoint
+	endpoints []scenario.Endpoint
 }
 
 func startServers(ctx context.Context, r *run) (*servers, error) {
-	s := &servers{proxies: map[string]*apiproxy.Endpoint{}, of: r.scenario.Endpoints}
-	if len(s.of) == 0 {
+	s := &servers{proxies: map[string]*apiproxy.Endpoint{}, endpoints: r.scenario.Endpoints}
+	if len(s.endpoints) == 0 {
 		return s, nil
 	}
 	var err error
-	if s.running, err = scenario.StartEndpoints(ctx, s.of); err != nil {
+	if s.running, err = scenario.StartEndpoints(ctx, s.endpoints); err != nil {
 		return s, err
 	}
 	for name, address := range s.running.URLs() {
 		target, err := url.Parse(address)
 		if err == nil {
 			s.proxies[name], err = apiproxy.StartEndpoint(ctx, apiproxy.EndpointConfig{
-				Name: name, Target: target, Instance: "controller", Log: r.log, Decider: deciderLater{r},
+				Name: name, Target: target, Instance: "controller", Log: r.log, Decider: lateDecider{r},
 			})
 		}
 		if err != nil {
@@ -41,10 +41,10 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 	return s, nil
 }
 
-// deciderLater asks whoever decides by the time of a request.
-type deciderLater struct{ run *run }
+// lateDecider asks the run for its decider at each request.
+type lateDecider struct{ run *run }
 
-func (d deciderLater) Decide(call *trace.Call) apiproxy.Action {
+func (d lateDecider) Decide(call *trace.Call) apiproxy.Action {
 	if decider := d.run.decider(); decider != nil {
 		return decider.Decide(call)
 	}
@@ -65,9 +65,8 @@ func (s *servers) stop() {
 	}
 }
 
-// proxied is where the controller is told that the endpoints are; manifests say
-// the same.
-func (s *servers) proxied() map[string]string {
+// urls returns the addresses of the proxies, for the controller and for manifests.
+func (s *servers) urls() map[string]string {
 	urls := map[string]string{}
 	for name, p := range s.proxies {
 		urls[name] = p.URL().String()
@@ -75,15 +74,15 @@ func (s *servers) proxied() map[string]string {
 	return urls
 }
 
-// environment is that of the controller, which goes through the proxies, or of
-// commands, which do not.
+// environment returns the variables with the endpoints' addresses: the proxies for
+// the controller, or the servers themselves if direct, for commands.
 func (s *servers) environment(direct bool) []string {
-	urls := s.proxied()
+	urls := s.urls()
 	if direct && s.running != nil {
 		urls = s.running.URLs()
 	}
 	values := map[string]string{}
-	for _, e := range s.of {
+	for _, e := range s.endpoints {
 		if e.Env != "" {
 			values[e.Env] = urls[e.Name]
 		}

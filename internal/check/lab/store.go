@@ -10,24 +10,26 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// store is the cluster's content as it changes, from the only watch that sees
+// store holds the cluster's content as it changes, from the only watch that sees
 // everything.
 type store struct {
 	decoder decoder
-	touched broadcast
+	touched broadcast.Signal
 
 	mu       sync.Mutex
-	refs     map[string]state.Ref // by key: a deletion has no value
+	refs     map[string]state.Ref // by key, because a deletion has no value
 	now      state.Snapshot
-	revision int64 // all writes up to here are in now and changes
+	revision int64 // now and changes include all writes up to here
 	baseline state.Snapshot
 	changes  []state.Change
 	began    time.Time
-	moved    time.Time // when something last changed that counts
+	moved    time.Time // the last change that delays rest
 }
 
 func newStore(key []byte) *store {
@@ -39,7 +41,7 @@ func newStore(key []byte) *store {
 	return &store{decoder: newDecoder(hide), refs: map[string]state.Ref{}, now: state.Snapshot{}}
 }
 
-// take is what controlplane.Plane.Follow passes to.
+// take receives commits from controlplane.Plane.Follow.
 func (s *store) take(revision int64, commits []storage.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +49,7 @@ func (s *store) take(revision int64, commits []storage.Commit) {
 		s.commit(commit)
 	}
 	s.revision = revision
-	s.touched.wake()
+	s.touched.Fire()
 }
 
 func (s *store) commit(commit storage.Commit) {
@@ -56,7 +58,7 @@ func (s *store) commit(commit storage.Commit) {
 	if commit.Value != nil {
 		object, err := s.decoder.object(commit.Value)
 		if err != nil {
-			// Keys that hold no object, such as ranges of ports.
+			// The key holds no object, but a range of ports, for example.
 			return
 		}
 		stamp(object, commit.Revision)
@@ -74,12 +76,12 @@ func (s *store) commit(commit storage.Commit) {
 		delete(s.now, ref)
 	}
 	s.changes = append(s.changes, change)
-	if counts(change.Ref) {
+	if delaysRest(&change) {
 		s.moved = time.Now()
 	}
 }
 
-// stamp adds the version, which the store keeps beside the value.
+// stamp adds the resource version, which the store keeps beside the value.
 func stamp(object state.Object, revision int64) {
 	u := unstructured.Unstructured{Object: object}
 	u.SetResourceVersion(formatRevision(revision))
@@ -90,14 +92,14 @@ func refOf(object state.Object) state.Ref {
 	return state.Ref{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// counts says whether a change of this object keeps a world from being at rest.
-// Heartbeats and notes do not.
-func counts(ref state.Ref) bool {
-	switch ref.Kind {
-	case "Event", "Lease", "Node":
-		return false
+// delaysRest reports whether a change keeps the world from being at rest. Changes of
+// bookkeeping objects, such as heartbeats, do not.
+func delaysRest(c *state.Change) bool {
+	object := c.After
+	if object == nil {
+		object = c.Before
 	}
-	return true
+	return !request.IsBookkeepingObject(c.Ref.GroupKind, object)
 }
 
 // begin starts a new history.
@@ -108,29 +110,29 @@ func (s *store) begin() {
 	s.baseline, s.changes = maps.Clone(s.now), nil
 }
 
-// since is when the history began.
+// since returns the time at which the history began.
 func (s *store) since() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.began
 }
 
-// history is what was written since begin.
+// history returns everything written since begin.
 func (s *store) history() state.History {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return state.History{Baseline: s.baseline, Changes: s.changes[:len(s.changes):len(s.changes)]}
 }
 
-// seen is the revision up to which everything is known, and the time of the last
-// change that counts.
+// seen returns the revision up to which everything is known, and the time of the
+// last change that delays rest.
 func (s *store) seen() (revision int64, moved time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision, s.moved
 }
 
-// find returns the objects of now that match.
+// find returns the current objects that match.
 func (s *store) find(match func(state.Ref, state.Object) bool) map[state.Ref]state.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,29 +143,4 @@ func (s *store) find(match func(state.Ref, state.Object) bool) map[state.Ref]sta
 		}
 	}
 	return found
-}
-
-// broadcast wakes all who wait.
-type broadcast struct {
-	mu sync.Mutex
-	c  chan struct{}
-}
-
-// next is closed at the next wake.
-func (b *broadcast) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.c == nil {
-		b.c = make(chan struct{})
-	}
-	return b.c
-}
-
-func (b *broadcast) wake() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.c != nil {
-		close(b.c)
-		b.c = nil
-	}
 }

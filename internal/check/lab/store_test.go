@@ -18,9 +18,10 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// stored is an object of upstream's as the store has it.
+// stored returns an upstream object in the form of the store.
 func stored(t *testing.T, kind schema.GroupVersionKind, object runtime.Object) []byte {
 	t.Helper()
 	object.GetObjectKind().SetGroupVersionKind(kind)
@@ -38,7 +39,7 @@ func configMap(t *testing.T, name, value string) []byte {
 	})
 }
 
-func TestSecretsAreHashedWhenTheyAreRead(t *testing.T) {
+func TestSecretValuesAreHashedOnReading(t *testing.T) {
 	const value, other = "very-secret-4711", "other-secret-0815"
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -64,7 +65,7 @@ func TestSecretsAreHashedWhenTheyAreRead(t *testing.T) {
 	}
 	values := object["data"].(map[string]any)
 	if values["one"] != values["same"] || values["one"] == values["other"] || !strings.HasPrefix(values["one"].(string), "hmac:") {
-		t.Errorf("the values are %v; equal ones are to be seen as equal, and others not", values)
+		t.Errorf("the values are %v; only equal ones may look equal", values)
 	}
 	if annotations := object["metadata"].(map[string]any)["annotations"].(map[string]any); annotations["kept"] != "yes" {
 		t.Errorf("annotations %v", annotations)
@@ -95,9 +96,9 @@ func TestObjectsAreReadInBothForms(t *testing.T) {
 	}
 }
 
-func TestObjectOfAnUnknownKindIsReadToItsMetadata(t *testing.T) {
+func TestObjectOfAnUnknownKindIsReducedToItsMetadata(t *testing.T) {
 	value := configMap(t, "a", "1")
-	// The envelope names the kind: another one of the same length.
+	// The envelope names the kind; replace it by one of the same length.
 	value = bytes.Replace(value, []byte("ConfigMap"), []byte("Somewhat_"), 1)
 	object, err := newStore(nil).decoder.object(value)
 	if err != nil {
@@ -110,7 +111,7 @@ func TestObjectOfAnUnknownKindIsReadToItsMetadata(t *testing.T) {
 
 var a = state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "a"}
 
-func TestStoreKeepsEachChangeWithWhatWasBefore(t *testing.T) {
+func TestStoreKeepsEachChangeWithThePreviousObject(t *testing.T) {
 	s := newStore(nil)
 	s.take(5, []storage.Commit{{Revision: 3, Key: "/a", Value: configMap(t, "a", "0")}, {Revision: 4, Key: "/gone", Value: configMap(t, "gone", "0")}})
 	s.begin()
@@ -154,29 +155,50 @@ func TestStoreKeepsEachChangeWithWhatWasBefore(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsDoNotKeepAWorldFromRest(t *testing.T) {
-	s := newStore(nil)
-	s.begin()
-	_, began := s.seen()
-	s.take(1, []storage.Commit{{Revision: 1, Key: "/e", Value: stored(t, corev1.SchemeGroupVersion.WithKind("Event"), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}})}})
-	if _, moved := s.seen(); !moved.Equal(began) {
-		t.Error("an Event counts")
+func TestOnlyBookkeepingDoesNotDelayRest(t *testing.T) {
+	custom := func(kind string) []byte {
+		return []byte(`{"apiVersion":"example.com/v1","kind":"` + kind + `","metadata":{"name":"a"}}`)
 	}
-	s.take(2, []storage.Commit{{Revision: 2, Key: "/a", Value: configMap(t, "a", "1")}})
-	if _, moved := s.seen(); !moved.After(began) {
-		t.Error("a ConfigMap does not count")
+	election := stored(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "leader", Annotations: map[string]string{request.LeaderAnnotation: "{}"}},
+	})
+	for name, c := range map[string]struct {
+		value  []byte
+		delays bool
+	}{
+		"an Event":           {stored(t, corev1.SchemeGroupVersion.WithKind("Event"), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}}), false},
+		"a Node":             {stored(t, corev1.SchemeGroupVersion.WithKind("Node"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), false},
+		"an election record": {election, false},
+		"a ConfigMap":        {configMap(t, "a", "1"), true},
+		"a custom Node":      {custom("Node"), true},
+		"a custom Event":     {custom("Event"), true},
+		"a custom Lease":     {custom("Lease"), true},
+	} {
+		for _, deleted := range []bool{false, true} {
+			s := newStore(nil)
+			if deleted {
+				s.take(1, []storage.Commit{{Revision: 1, Key: "/a", Value: c.value}})
+				c.value = nil
+			}
+			s.begin()
+			_, began := s.seen()
+			s.take(2, []storage.Commit{{Revision: 2, Key: "/a", Value: c.value}})
+			if _, moved := s.seen(); moved.After(began) != c.delays {
+				t.Errorf("%s (deleted: %t) delays rest: %t", name, deleted, moved.After(began))
+			}
+		}
 	}
 }
 
-func TestWhoWaitsForAChangeIsWoken(t *testing.T) {
+func TestChangeOfTheStoreWakesWaiters(t *testing.T) {
 	s := newStore(nil)
-	one, two := s.touched.next(), s.touched.next()
+	one, two := s.touched.Next(), s.touched.Next()
 	s.take(1, nil)
 	<-one
 	<-two
 	select {
-	case <-s.touched.next():
-		t.Error("who waits for the next change is woken by the last")
+	case <-s.touched.Next():
+		t.Error("a new waiter is woken by the previous change")
 	default:
 	}
 }

@@ -1,4 +1,4 @@
-// Package output keeps the end of what a program prints that may print for ever.
+// Package output keeps the end of the output of programs that may print forever.
 package output
 
 import (
@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// Tail keeps the end of what is written to it. Its methods may be called by anybody
-// at any time; a nil Tail is an empty one.
+// Tail keeps the end of what is written to it. It is safe for concurrent use; a
+// nil Tail is empty.
 type Tail struct {
 	most int
 
 	mu   sync.Mutex
-	data []byte // at most twice as long as what is kept
+	data []byte // up to twice as long as what is kept
 	cut  bool
 }
 
 var _ io.Writer = (*Tail)(nil)
 
-// NewTail keeps at most that many bytes.
+// NewTail returns a Tail that keeps at most that many bytes.
 func NewTail(most int) *Tail { return &Tail{most: most} }
 
-// Write takes all, and never fails.
+// Write never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String begins with a whole line, if there is one.
+// String returns the kept text, from the beginning of a line if there is one.
 func (t *Tail) String() string {
 	if t == nil {
 		return ""
@@ -52,8 +52,16 @@ func (t *Tail) String() string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// LastLine is the last line of a text that says anything, or empty.
+// LastLine returns the last line of a text that is not blank, without the space
+// around it, or "".
 func LastLine(text string) string {
 	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// LastLines returns at most n lines from the end of a text, without blank lines
+// before and after them.
+func LastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -41,10 +41,26 @@ func TestOneLongLineIsKeptFromItsEnd(t *testing.T) {
 	}
 }
 
-func TestLastLineIsTheLastThatSaysAnything(t *testing.T) {
-	for text, want := range map[string]string{"": "", "\n\n": "", "one": "one", "one\ntwo\n\n": "two"} {
+func TestLastLineIsTheLastOneThatIsNotBlank(t *testing.T) {
+	for text, want := range map[string]string{"": "", "\n\n": "", "one": "one", "one\ntwo\n\n": "two", "one\r\n  two\r\n": "two"} {
 		if got := LastLine(text); got != want {
 			t.Errorf("of %q: %q", text, got)
+		}
+	}
+}
+
+func TestLastLinesAreAtMostThatMany(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 3, ""},
+		{"\none\ntwo\n\n", 3, "one\ntwo"},
+		{"one\ntwo\nthree\nfour\n", 2, "three\nfour"},
+	} {
+		if got := LastLines(test.text, test.n); got != test.want {
+			t.Errorf("the last %d lines of %q: %q, want %q", test.n, test.text, got, test.want)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// children finds the objects that the controller has made: those whose creation is
-// the effect of one of its requests, and those that a primary resource controls.
-// What somebody else made is not the controller's to repair.
+// children finds the objects that the controller has made: those created by one of its
+// requests, and those that a primary resource controls. A controller need not repair
+// what another client made.
 func (r *reading) children(in Input) {
 	changes := r.run.History.Changes
 	for _, q := range r.requests {
@@ -40,8 +40,8 @@ func (r *reading) children(in Input) {
 	}
 }
 
-// managerOf is the field manager of a write: what it says, or the first part of
-// the user agent, as the API server has it.
+// managerOf returns the field manager of a write: the one it names, or the first part
+// of the user agent, as in the API server.
 func managerOf(call *trace.Call) string {
 	_, query, _ := strings.Cut(call.Path, "?")
 	if values, err := url.ParseQuery(query); err == nil && values.Has("fieldManager") {
@@ -51,34 +51,23 @@ func managerOf(call *trace.Call) string {
 	return name
 }
 
-// controllerOf is the kind of the owner that controls an object, "Kind.group".
+// controllerOf returns the kind of the owner that controls an object, "Kind.group".
 func controllerOf(o state.Object) string {
-	metadata, _ := o["metadata"].(map[string]any)
-	owners, _ := metadata["ownerReferences"].([]any)
-	for _, v := range owners {
-		owner, _ := v.(map[string]any)
-		if owner["controller"] != true {
-			continue
+	for _, owner := range o.Owners() {
+		if owner.Controller {
+			return schema.GroupKind{Group: owner.Group(), Kind: owner.Kind}.String()
 		}
-		kind, _ := owner["kind"].(string)
-		version, _ := owner["apiVersion"].(string)
-		return kindName(schema.FromAPIVersionAndKind(version, kind).GroupKind())
 	}
 	return ""
 }
 
-// kindName is "Kind.group", or "Kind" of the core group.
-func kindName(gk schema.GroupKind) string {
-	return strings.TrimSuffix(gk.Kind+"."+gk.Group, ".")
-}
-
-// standing are the controller's objects that are there at a step's rest, and are
-// not about to go, by kind.
+// standing returns, by kind, the controller's objects that exist at a step's rest and
+// are not being deleted.
 func (r *reading) standing(s step) map[schema.GroupKind][]state.Ref {
 	alive := map[state.Ref]bool{}
 	for _, c := range r.run.History.Changes[:s.to] {
 		if _, ok := r.made[c.Ref]; ok {
-			alive[c.Ref] = c.Op != state.Deleted && !terminating(c.After)
+			alive[c.Ref] = c.Op != state.Deleted && !c.After.Deleting()
 		}
 	}
 	byKind := map[schema.GroupKind][]state.Ref{}
@@ -95,7 +84,7 @@ func (r *reading) standing(s step) map[schema.GroupKind][]state.Ref {
 	return byKind
 }
 
-// at is an object as it was at a step's rest.
+// at returns an object as it was at a step's rest.
 func (r *reading) at(ref state.Ref, s step) state.Object {
 	for i := s.to - 1; i >= 0; i-- {
 		if c := r.run.History.Changes[i]; c.Ref == ref {
@@ -105,14 +94,14 @@ func (r *reading) at(ref state.Ref, s step) state.Object {
 	return nil
 }
 
-// sortedKinds are the kinds in the order of their names.
+// sortedKinds returns the kinds in the order of their names.
 func sortedKinds(byKind map[schema.GroupKind][]state.Ref) []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(byKind), func(a, b schema.GroupKind) int {
-		return strings.Compare(kindName(a), kindName(b))
+		return strings.Compare(a.String(), b.String())
 	})
 }
 
-// targetOf is Fault.Target for an object.
+// targetOf returns Fault.Target for an object.
 func (m *maker) targetOf(ref state.Ref) string {
 	name := ref.Name
 	if m.in.Canonical != nil {
@@ -121,14 +110,14 @@ func (m *maker) targetOf(ref state.Ref) string {
 		name = ref.Namespace + "/" + name
 	}
 	if !strings.Contains(name, "/") {
-		name = "/" + name // of the cluster
+		name = "/" + name // cluster-scoped
 	}
-	return kindName(ref.GroupKind) + "/" + name
+	return ref.GroupKind.String() + "/" + name
 }
 
-// ownedFields are the fields that the controller set: of spec, or of the whole
-// object if it has none. Who set what says the server; without that, the body of
-// the creation does.
+// ownedFields returns the fields that the controller set: those of spec, or of the
+// whole object if it has none. The server's managed fields decide; without them, the
+// body of the creation does.
 func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 	fields := map[string]bool{}
 	metadata, _ := o["metadata"].(map[string]any)
@@ -157,9 +146,9 @@ func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// saidFields are the fields of an object on which the controller has said
-// something itself: the server counts a default as set by whoever left it out of a
-// creation, and nobody promises to keep those.
+// saidFields returns the fields of an object to which the controller itself gave a
+// value. The server attributes a default to the client that omitted it from a creation,
+// but no controller promises to maintain that.
 func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	fields := map[string]bool{}
 	for _, q := range r.requests {
@@ -174,7 +163,7 @@ func (r *reading) saidFields(ref state.Ref) map[string]bool {
 			for _, f := range topFields(body, "") {
 				fields[f] = fields[f] || saysSomething(valueAt(body, f))
 			}
-		default: // what it sends holds also what it has read
+		default: // an update also sends what it has only read
 			for _, f := range topFields(c.After, "") {
 				fields[f] = fields[f] || !reflect.DeepEqual(valueAt(c.Before, f), valueAt(c.After, f))
 			}
@@ -183,8 +172,8 @@ func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	return fields
 }
 
-// said is what the controller said of a field when it made the object, or patched
-// it; nil if it is not known.
+// said returns the value that the controller gave a field when it created the object or
+// patched it; nil if that is unknown.
 func (r *reading) said(ref state.Ref, field string) (said any) {
 	for _, q := range r.requests {
 		if !q.write || q.change < 0 || q.call.Target.Subresource != "" {
@@ -201,8 +190,8 @@ func (r *reading) said(ref state.Ref, field string) (said any) {
 	return said
 }
 
-// changeableBelow is the path below a field to what can be changed, if anything can:
-// something that the controller has said, where that is known.
+// changeableBelow returns the path below a field to a value that can be changed, if
+// there is one: a value that the controller gave, where that is known.
 func (r *reading) changeableBelow(ref state.Ref, object state.Object, field string) (path []string, ok bool) {
 	if said := r.said(ref, field); said != nil {
 		return within(said, valueAt(object, field))
@@ -210,9 +199,9 @@ func (r *reading) changeableBelow(ref state.Ref, object state.Object, field stri
 	return nil, changeable(valueAt(object, field))
 }
 
-// within ends where the controller has said all that is there, as in the data of a
-// ConfigMap: any of it will do. The labels of what it describes come last, since
-// most are fixed by a selector.
+// within descends until the controller gave all values that exist, as in the data of a
+// ConfigMap: then any of them will do. The labels of a template come last, since a
+// selector fixes most of them.
 func within(said, has any) (path []string, ok bool) {
 	say, isMap := said.(map[string]any)
 	have, _ := has.(map[string]any)
@@ -224,7 +213,7 @@ func within(said, has any) (path []string, ok bool) {
 		keys = append(slices.Delete(keys, i, i+1), "metadata")
 	}
 	for _, key := range keys {
-		if strings.Contains(key, ".") { // no path can say it
+		if strings.Contains(key, ".") { // no path can express it
 			continue
 		}
 		if below, ok := within(say[key], have[key]); ok {
@@ -234,7 +223,7 @@ func within(said, has any) (path []string, ok bool) {
 	return nil, false
 }
 
-// flat says that there are no maps in a map.
+// flat reports whether a map holds no maps.
 func flat(m map[string]any) bool {
 	for _, v := range m {
 		if _, deeper := v.(map[string]any); deeper {
@@ -244,7 +233,8 @@ func flat(m map[string]any) bool {
 	return true
 }
 
-// saysSomething says that a value is more than what an encoder writes of nothing.
+// saysSomething reports whether a value is more than an encoder's output for an unset
+// field.
 func saysSomething(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -259,8 +249,8 @@ func saysSomething(v any) bool {
 	return true
 }
 
-// topFields are the fields right below spec, or else the top ones that say
-// something of their own. Prefix is how field sets mark fields.
+// topFields returns the fields right below spec or, without a spec, the top-level
+// fields with content. Field sets mark a field by the prefix.
 func topFields(o map[string]any, prefix string) []string {
 	var fields []string
 	if spec, ok := o[prefix+"spec"].(map[string]any); ok {
@@ -284,7 +274,7 @@ func topFields(o map[string]any, prefix string) []string {
 	return fields
 }
 
-// fixed are fields that the API server refuses to change: nobody can.
+// fixed lists, by type, the fields that the API server refuses to change.
 var fixed = map[string][]string{
 	"deployments.apps":                       {"spec.selector"},
 	"daemonsets.apps":                        {"spec.selector"},
@@ -299,14 +289,14 @@ var fixed = map[string][]string{
 	"customresourcedefinitions.apiextensions.k8s.io": {"spec.group", "spec.names", "spec.scope"},
 }
 
-// isFixed says that nobody can change a field of a type. Of a pod that is almost
-// everything.
+// isFixed reports whether the API server refuses to change a field of a type. For a Pod
+// that is almost every field.
 func isFixed(typ, field string) bool {
 	return typ == "pods" || slices.Contains(fixed[typ], field)
 }
 
-// noChild are types that a controller writes about itself and others, and does not
-// promise to keep.
+// noChild reports whether a kind is bookkeeping, which a controller does not promise to
+// maintain.
 func (r *reading) noChild(gk schema.GroupKind) bool {
 	typ := r.typeOf(gk)
 	target, _ := fault.ParseResource(typ)

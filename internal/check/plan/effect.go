@@ -3,19 +3,18 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// effects finds out which writes changed something. Only those leave another
-// state behind, and only at those can a fault make a difference.
+// effects determines which writes changed something. Only those leave a different
+// state behind, so only there can a fault make a difference.
 func (r *reading) effects() {
 	e := newEffects(r)
 	for i := range r.requests {
@@ -26,31 +25,21 @@ func (r *reading) effects() {
 	}
 }
 
-// isPoint says that faults may be done to a request: events, leases, reviews and
-// tokens are of the machinery around a controller, and discovery is no object.
+// isPoint reports whether faults may be applied to a request. Bookkeeping belongs to
+// the machinery around a controller, and discovery has no object; reading CRDs is
+// discovery, too.
 func (r *reading) isPoint(call *trace.Call) bool {
 	if call.Endpoint != "" {
 		return true
 	}
-	switch call.Target.Group {
-	case "authentication.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io":
-		return false
-	}
 	t := call.Target
-	switch {
-	case t.Resource == "", t.Group == "" && t.Resource == "events":
-		return false
-	case t.Resource == "serviceaccounts" && t.Subresource == "token":
-		return false
-	case t.Resource == "customresourcedefinitions" && !fault.IsWrite(call):
-		return false // discovery by another name
-	}
-	return true
+	crd := t.Group == "apiextensions.k8s.io" && t.Resource == "customresourcedefinitions"
+	return t.Resource != "" && !request.IsBookkeeping(call) && (!crd || request.IsWrite(call))
 }
 
-// effects attributes commits to writes. Each commit has one write only: the first
-// that arrived of those that were answered with its revision, and that one only
-// if nobody had seen the revision before it arrived.
+// effects attributes commits to writes. Each commit belongs to at most one write: the
+// first to arrive of those that were answered with its revision, provided that no
+// client had seen the revision before.
 type effects struct {
 	r       *reading
 	byRev   map[int64]int
@@ -58,8 +47,8 @@ type effects struct {
 	seen    []sighting
 }
 
-// sighting is the highest revision that had been seen at a time. Revisions are of
-// the whole store: a higher one tells that all lower ones are committed.
+// sighting is the highest revision that had been seen at a time. Revisions count
+// writes to the whole store: a higher one implies that all lower ones are committed.
 type sighting struct {
 	at  time.Duration
 	rev int64
@@ -82,7 +71,7 @@ func newEffects(r *reading) *effects {
 	return e
 }
 
-// revisionIn is the revision that an entry shows to be committed, or 0.
+// revisionIn returns the revision that an entry proves to be committed, or 0.
 func revisionIn(entry trace.Entry) int64 {
 	switch {
 	case entry.Call != nil:
@@ -98,14 +87,14 @@ func revisionIn(entry trace.Entry) int64 {
 func parseRevision(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0 // none, or not a number: then it says nothing
+		return 0 // none, or not a number
 	}
 	return n
 }
 
-// of is the index of the commit that a write made, -1 if it is not known; or why
-// it made none.
-func (e *effects) of(q *request) (change int, idle string) {
+// of returns the index of the commit that a write made, -1 if it is unknown; or why it
+// made none.
+func (e *effects) of(q *asked) (change int, idle string) {
 	call := q.call
 	switch {
 	case call.Code == 0:
@@ -114,7 +103,7 @@ func (e *effects) of(q *request) (change int, idle string) {
 		return -1, fmt.Sprintf("it was refused with %d in the run without a fault", call.Code)
 	case call.Endpoint != "":
 		return -1, ""
-	case dryRun(call):
+	case request.IsDryRun(call):
 		return -1, "it is a dry run"
 	}
 	rev := parseRevision(call.ResourceVersion)
@@ -122,7 +111,7 @@ func (e *effects) of(q *request) (change int, idle string) {
 		return e.deletion(q, rev)
 	}
 	if rev == 0 {
-		return -1, "" // the answer tells nothing, such as that of an eviction
+		return -1, "" // the answer has no version, such as that to an eviction
 	}
 	if i, ok := e.byRev[rev]; ok && !e.claimed[i] && e.before(q.arrived) < rev {
 		e.claimed[i] = true
@@ -134,31 +123,30 @@ func (e *effects) of(q *request) (change int, idle string) {
 	return -1, "it changed nothing (the resourceVersion stayed)"
 }
 
-// lastFinalizer finds the commit of an update that takes off the last finalizer.
-// The object is gone then, and the server answers with the object of the request:
-// its resourceVersion is the old one.
-func (e *effects) lastFinalizer(q *request) (int, bool) {
+// lastFinalizer finds the commit of an update that removes the last finalizer. The
+// object is gone then, and the server answers with the object of the request, which
+// has the old resourceVersion.
+func (e *effects) lastFinalizer(q *asked) (int, bool) {
 	if q.call.Verb == "create" || q.call.Target.Subresource != "" || !released(q.call) {
 		return -1, false
 	}
-	return e.find(q, func(c state.Change) bool { return c.Op == state.Deleted && terminating(c.Before) })
+	return e.find(q, func(c state.Change) bool { return c.Op == state.Deleted && c.Before.Deleting() })
 }
 
-// released says that an answer shows an object that is being deleted and is held
-// by nobody.
+// released reports whether an answer shows an object that is being deleted and has no
+// finalizers.
 func released(call *trace.Call) bool {
 	body, err := call.ResponseObject()
 	if err != nil {
 		return false // no object
 	}
-	metadata, _ := body["metadata"].(map[string]any)
-	held, _ := metadata["finalizers"].([]any)
-	return terminating(body) && len(held) == 0
+	object := state.Object(body)
+	return object.Deleting() && len(object.Finalizers()) == 0
 }
 
-// deletion looks for the commit by the object, because the answer to a deletion
-// is often a bare Status.
-func (e *effects) deletion(q *request, rev int64) (int, string) {
+// deletion finds the commit by its object, because the answer to a deletion is often a
+// bare Status.
+func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	if i, ok := e.byRev[rev]; ok && !e.claimed[i] && deletes(e.r.run.History.Changes[i]) && e.before(q.arrived) < rev {
 		e.claimed[i] = true
 		return i, ""
@@ -166,12 +154,12 @@ func (e *effects) deletion(q *request, rev int64) (int, string) {
 	if i, ok := e.find(q, deletes); ok {
 		return i, ""
 	}
-	return -1, "it changed nothing (the object was being deleted, or gone)"
+	return -1, "it changed nothing (the object was already being deleted, or gone)"
 }
 
-// find looks in the request's step for the first commit to its object that is of
-// the wanted sort and that nobody knew of when the request arrived.
-func (e *effects) find(q *request, wanted func(state.Change) bool) (int, bool) {
+// find returns the first commit to the request's object, in its step, that has the
+// wanted property and that was unknown when the request arrived.
+func (e *effects) find(q *asked, wanted func(state.Change) bool) (int, bool) {
 	from, to := e.span(q.point.Step)
 	known := e.before(q.arrived)
 	for i := from; i < to; i++ {
@@ -184,7 +172,7 @@ func (e *effects) find(q *request, wanted func(state.Change) bool) (int, bool) {
 	return -1, false
 }
 
-// span is which commits are of a step, with those until the next one begins.
+// span returns the range of a step's commits, up to the beginning of the next step.
 func (e *effects) span(name string) (from, to int) {
 	to = len(e.r.run.History.Changes)
 	for i, s := range e.r.steps {
@@ -202,7 +190,7 @@ func (e *effects) span(name string) (from, to int) {
 	return 0, to
 }
 
-// before is the highest revision that was known when a request arrived.
+// before returns the highest revision that was known when a request arrived.
 func (e *effects) before(arrived time.Duration) int64 {
 	n, _ := slices.BinarySearchFunc(e.seen, arrived, func(s sighting, want time.Duration) int {
 		return cmp.Compare(s.at, want)
@@ -213,8 +201,8 @@ func (e *effects) before(arrived time.Duration) int64 {
 	return e.seen[n-1].rev
 }
 
-// about says that a commit is about what a request names; a collection is about
-// all objects of its namespace.
+// about reports whether a commit is to an object that a request names; a request for a
+// collection names all objects of its namespace.
 func (r *reading) about(c state.Change, call *trace.Call) bool {
 	t := call.Target
 	if r.typeOf(c.Ref.GroupKind) != fault.TypeOf(t) {
@@ -226,18 +214,7 @@ func (r *reading) about(c state.Change, call *trace.Call) bool {
 	return t.Namespace == c.Ref.Namespace && t.Name == c.Ref.Name
 }
 
-// deletes says that a commit removes an object, or begins to.
+// deletes reports whether a commit removes an object, or marks it for deletion.
 func deletes(c state.Change) bool {
-	return c.Op == state.Deleted || terminating(c.After) && !terminating(c.Before)
-}
-
-func terminating(o state.Object) bool {
-	metadata, _ := o["metadata"].(map[string]any)
-	return metadata["deletionTimestamp"] != nil
-}
-
-func dryRun(call *trace.Call) bool {
-	_, query, _ := strings.Cut(call.Path, "?")
-	values, _ := url.ParseQuery(query)
-	return values.Has("dryRun")
+	return c.Op == state.Deleted || c.After.Deleting() && !c.Before.Deleting()
 }

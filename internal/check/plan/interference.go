@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// interference plans what other people do to the controller's objects.
+// interference plans what other clients do to the controller's objects.
 func (m *maker) interference() {
 	m.meddle()
 	for i, s := range m.read.steps {
@@ -22,9 +22,8 @@ func (m *maker) interference() {
 	}
 }
 
-// meddle deletes and changes, of each kind, one object that the controller made,
-// at the first rest at which there is one. Others of the kind go through the same
-// code.
+// meddle plans to delete and to change one object of each kind that the controller made,
+// at the first rest at which one exists. The same code handles the others.
 func (m *maker) meddle() {
 	done := map[schema.GroupKind]bool{}
 	for _, s := range m.read.steps {
@@ -42,23 +41,23 @@ func (m *maker) meddle() {
 // meddleWith plans the faults at one object.
 func (m *maker) meddleWith(ref state.Ref, s step) {
 	point, target := fault.Point{Step: s.Name}, m.targetOf(ref)
-	m.propose(fault.Fault{Kind: fault.DeleteChild, Point: point, Target: target}, interference, 0)
+	m.propose(fault.Fault{Kind: fault.DeleteChild, Point: point, Target: target}, 0)
 	object := m.read.at(ref, s)
 	for _, field := range m.read.ownedFields(ref, object) {
 		below, known := m.read.changeableBelow(ref, object, field)
 		f := fault.Fault{Kind: fault.EditChild, Point: point, Target: target, Field: strings.Join(append([]string{field}, below...), ".")}
 		switch {
 		case isFixed(m.read.typeOf(ref.GroupKind), field):
-			m.skip(f, "the API server lets nobody change this field")
+			m.skip(f, "the API server refuses to change this field")
 		case !known:
-			m.skip(f, "nobody knows another value for it: it is a list, empty, or secret")
+			m.skip(f, "no other valid value was found: it is a list, empty, or secret")
 		default:
-			m.propose(f, interference, 2)
+			m.propose(f, 2)
 		}
 	}
 }
 
-// pick chooses by the seed among objects of a kind.
+// pick chooses one object of a kind by the seed.
 func (m *maker) pick(refs []state.Ref) state.Ref {
 	best, least := refs[0], uint64(0)
 	for i, ref := range refs {
@@ -69,7 +68,7 @@ func (m *maker) pick(refs []state.Ref) state.Ref {
 	return best
 }
 
-// mix is a number that looks random and is the same for the same seed and text.
+// mix returns a number that looks random and depends only on the seed and the text.
 func mix(seed uint64, text string) uint64 {
 	h := fnv.New64a()
 	h.Write(binary.LittleEndian.AppendUint64(nil, seed))
@@ -82,9 +81,9 @@ func mix(seed uint64, text string) uint64 {
 	return x ^ x>>33
 }
 
-// valueAt is the field of an object.
+// valueAt returns a field of an object.
 func valueAt(object state.Object, field string) any {
-	var v any = object
+	var v any = map[string]any(object)
 	for _, part := range strings.Split(field, ".") {
 		m, _ := v.(map[string]any)
 		v = m[part]
@@ -92,14 +91,14 @@ func valueAt(object state.Object, field string) any {
 	return v
 }
 
-// changeable says that there is another value of the same type: a number or text
-// more, the other truth, or such a value within.
+// changeable reports whether another value of the same type can be made: the next
+// number, a longer text, the opposite boolean, or a map with such a value.
 func changeable(v any) bool {
 	switch v := v.(type) {
 	case bool, int, int64, float64:
 		return true
 	case string:
-		return !strings.HasPrefix(v, "hmac:") // a hash: the real one is not known
+		return !strings.HasPrefix(v, "hmac:") // a hash: the real value is unknown
 	case map[string]any:
 		for _, inner := range v {
 			if changeable(inner) {
@@ -110,8 +109,8 @@ func changeable(v any) bool {
 	return false
 }
 
-// hold puts a finalizer on what a step deletes, and on one object of each kind
-// that goes with it, at the rest before.
+// hold plans a finalizer on the object that a step deletes, and on one object of each
+// kind that goes with it, at the rest before.
 func (m *maker) hold(i int) {
 	s := m.read.steps[i]
 	d := s.say.Delete
@@ -121,18 +120,18 @@ func (m *maker) hold(i int) {
 		return
 	}
 	point := fault.Point{Step: m.read.steps[i-1].Name}
-	m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(primary)}, interference, 1)
+	m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(primary)}, 1)
 	before, after := m.read.standing(m.read.steps[i-1]), m.read.standing(s)
 	for _, gk := range sortedKinds(before) {
 		going := missing(before[gk], after[gk])
 		if len(going) == 0 || m.read.noChild(gk) {
 			continue
 		}
-		m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(m.pick(going))}, interference, 1)
+		m.propose(fault.Fault{Kind: fault.AddFinalizer, Point: point, Target: m.targetOf(m.pick(going))}, 1)
 	}
 }
 
-// named is the object that a step speaks of. It need not say the namespace.
+// named returns the object that a step names, possibly without its namespace.
 func (r *reading) named(kind schema.GroupKind, namespace, name string) state.Ref {
 	for _, c := range r.run.History.Changes {
 		if c.Ref.GroupKind == kind && c.Ref.Name == name && (namespace == "" || c.Ref.Namespace == namespace) {
@@ -146,7 +145,7 @@ func kindOf(ref scenario.ObjectRef) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// missing are the objects of the first list that are not in the second.
+// missing returns the objects of the first list that are not in the second.
 func missing(from, in []state.Ref) []state.Ref {
 	there := map[state.Ref]bool{}
 	for _, ref := range in {
@@ -161,12 +160,12 @@ func missing(from, in []state.Ref) []state.Ref {
 	return gone
 }
 
-// mostLeases is how many changes of leader there are in a scenario: each has to
-// wait until a Lease has run out.
+// mostLeases bounds the changes of leader in a scenario: each has to wait until a Lease
+// has expired.
 const mostLeases = 2
 
-// leadership lets a second instance take over at a rest after which there is still
-// something to write: two that believe to lead show it by writing.
+// leadership plans a takeover by a second instance at a rest after which there is still
+// something to write: two instances that both believe they lead show it by writing.
 func (m *maker) leadership() {
 	probe := fault.Fault{Kind: fault.LoseLease}
 	if ok, why := fault.Legal(probe, m.read.facts); !ok {
@@ -180,15 +179,15 @@ func (m *maker) leadership() {
 		case i+1 == len(m.read.steps), !m.read.writesIn(m.read.steps[i+1].Name):
 			m.skip(f, "the controller writes nothing in the step after it")
 		case n == mostLeases:
-			m.skip(f, "the lease is lost at two earlier rests already")
+			m.skip(f, "the Lease is already lost at two earlier rests")
 		default:
 			n++
-			m.propose(f, interference, 5)
+			m.propose(f, 5)
 		}
 	}
 }
 
-// writesIn says that the controller changes something in a step.
+// writesIn reports whether the controller changes something in a step.
 func (r *reading) writesIn(name string) bool {
 	for i := range r.requests {
 		if q := &r.requests[i]; q.point.Step == name && r.effective(q) {

@@ -8,12 +8,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// watches plans what is done to watches: late, or with holes.
+// watches plans faults at watches: delays and gaps.
 func (m *maker) watches() {
 	m.delaysAtWrites()
 	for i, s := range m.read.steps {
 		if s.say != nil && s.say.WhileDown {
-			continue // nobody watches
+			continue // there is no watch
 		}
 		for _, typ := range m.read.typesIn(s, s) {
 			m.delayFrom(s, typ)
@@ -23,25 +23,25 @@ func (m *maker) watches() {
 	}
 }
 
-// delaysAtWrites holds back what a controller has written itself: until the watch
-// shows it, its cache is older than what it knows.
+// delaysAtWrites delays the events of the controller's own writes: until a watch shows
+// them, its cache is older than its knowledge.
 func (m *maker) delaysAtWrites() {
 	for i := range m.read.requests {
 		q := &m.read.requests[i]
 		if !m.read.effective(q) || q.call.Endpoint != "" || q.resting || q.point.Occurrence > m.occurrences() {
 			continue
 		}
-		m.propose(fault.Fault{Kind: fault.DelayWatch, Point: q.point}, atWatches, m.rankOf(q))
+		m.propose(fault.Fault{Kind: fault.DelayWatch, Point: q.point}, m.rankOf(q))
 	}
 }
 
-// delayFrom holds back the whole type from the beginning of a step.
+// delayFrom delays the whole type from the beginning of a step.
 func (m *maker) delayFrom(s step, typ string) {
-	m.propose(fault.Fault{Kind: fault.DelayWatch, Point: fault.Point{Step: s.Name, Resource: typ}}, atWatches, 2)
+	m.propose(fault.Fault{Kind: fault.DelayWatch, Point: fault.Point{Step: s.Name, Resource: typ}}, 2)
 }
 
-// typesIn are the types of which something was committed from the beginning of one
-// step to the rest of another, in the order of their first commit.
+// typesIn returns the watched types with a commit between the beginning of one step and
+// the rest of another, in the order of their first commit.
 func (r *reading) typesIn(from, to step) []string {
 	var types []string
 	seen := map[string]bool{}
@@ -55,8 +55,8 @@ func (r *reading) typesIn(from, to step) []string {
 	return types
 }
 
-// loseDeletions lets a client miss that an object was deleted: it learns of it
-// from a list in which the object is missing.
+// loseDeletions plans that a client misses a deletion, and learns of it from a list
+// without the object.
 func (m *maker) loseDeletions(s step, typ string) {
 	f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: s.Name, Resource: typ}, Until: s.Name}
 	gone := false
@@ -69,31 +69,28 @@ func (m *maker) loseDeletions(s step, typ string) {
 		return
 	}
 	if m.read.held(s, typ) {
-		m.skip(f, "the deletion waits for a finalizer: a controller that is told nothing cannot miss it")
+		m.skip(f, "the deletion waits for a finalizer, so the controller cannot miss it")
 		return
 	}
-	m.propose(f, atWatches, 1)
+	m.propose(f, 1)
 }
 
-// held says that in a step an object of the type was deleted that a finalizer
-// held first.
+// held reports whether a finalizer delayed the deletion of an object of the type in a
+// step.
 func (r *reading) held(s step, typ string) bool {
 	for _, c := range r.changes(s) {
-		if r.typeOf(c.Ref.GroupKind) == typ && terminating(c.After) && finalizers(c.After) > 0 {
+		if r.typeOf(c.Ref.GroupKind) == typ && c.After.Deleting() && finalizers(c.After) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// finalizers counts those that a controller of somebody's has to take off;
-// Kubernetes takes off its own.
+// finalizers counts the finalizers that a controller has to remove; Kubernetes removes
+// its own.
 func finalizers(o state.Object) int {
-	metadata, _ := o["metadata"].(map[string]any)
-	list, _ := metadata["finalizers"].([]any)
 	n := 0
-	for _, v := range list {
-		name, _ := v.(string)
+	for _, name := range o.Finalizers() {
 		switch {
 		case name == "foregroundDeletion", name == "orphan", strings.HasPrefix(name, "kubernetes.io/"):
 		default:
@@ -103,9 +100,9 @@ func finalizers(o state.Object) int {
 	return n
 }
 
-// losePairs finds the steps after which all is as before (A→B→A), and objects that
-// come again under the same name. Whoever misses what was between must end as if
-// nothing had been, or as if the object were new.
+// losePairs finds steps that restore an earlier state (A→B→A), and objects that are
+// recreated under the same name. A controller that misses what was in between must end
+// as if nothing had happened, or as if the object were new.
 func (m *maker) losePairs(i int) {
 	first := m.read.steps[i]
 	for j := i + 1; j < len(m.read.steps) && j <= i+2; j++ {
@@ -118,16 +115,16 @@ func (m *maker) losePairs(i int) {
 			}
 			f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: first.Name, Resource: typ}, Until: last.Name}
 			if m.read.heldBetween(i, j, typ) {
-				m.skip(f, "a deletion waits for a finalizer: a controller that is told nothing cannot miss it")
+				m.skip(f, "a deletion waits for a finalizer, so the controller cannot miss it")
 				continue
 			}
-			m.propose(f, atWatches, 1)
+			m.propose(f, 1)
 		}
 	}
 }
 
-// again says that an object of the type was deleted in the first step and created
-// anew in the last.
+// again reports whether an object of the type was deleted in the first step and created
+// again in the last.
 func (r *reading) again(first, last step, typ string) bool {
 	gone := map[state.Ref]bool{}
 	for _, c := range r.changes(first) {
@@ -152,23 +149,23 @@ func (r *reading) heldBetween(i, j int, typ string) bool {
 	return false
 }
 
-// restarts plans a restart at each rest, and each step while it is down.
+// restarts plans a restart at each rest, and each step while the controller is down.
 func (m *maker) restarts() {
 	for _, s := range m.read.steps {
-		m.propose(fault.Fault{Kind: fault.Restart, Point: fault.Point{Step: s.Name}}, atWatches, 1)
+		m.propose(fault.Fault{Kind: fault.Restart, Point: fault.Point{Step: s.Name}}, 1)
 		down := fault.Fault{Kind: fault.DownDuring, Point: fault.Point{Step: s.Name}}
 		switch {
 		case s.say == nil || !acts(s.say):
 			m.skip(down, "the step changes nothing")
 		case s.say.WhileDown:
-			m.skip(down, "the scenario does the step while it is down anyway")
+			m.skip(down, "the scenario performs the step while the controller is down anyway")
 		default:
-			m.propose(down, atWatches, 1)
+			m.propose(down, 1)
 		}
 	}
 }
 
-// acts says that a step does something, and not only waits or expects.
+// acts reports whether a step changes something, rather than only waits or expects.
 func acts(s *scenario.Step) bool {
 	return len(s.Apply) > 0 || s.Patch != nil || s.Delete != nil || s.Scale != nil || len(s.Run) > 0
 }

@@ -20,22 +20,22 @@ import (
 func TestWatchesAreDelayedFromEachOwnWriteAndFromEachStep(t *testing.T) {
 	p := Make(life().input())
 	expect(t, find(p, fault.DelayWatch), []string{
-		"watch of deployments.apps delayed from POST deployments.apps default/a on, in step create",
-		"watch of widgets.example.com delayed from PUT widgets.example.com/status default/a on, in step create",
-		"watch of deployments.apps delayed from PUT deployments.apps default/a on, in step up",
-		"watch of deployments.apps delayed from PUT deployments.apps default/a on, in step back",
-		"watch of deployments.apps delayed from POST deployments.apps default/a on, in step again",
-		"watch of widgets.example.com delayed from PUT widgets.example.com/status default/a on, in step again",
-		"watch of widgets.example.com delayed from the beginning of step create on",
-		"watch of deployments.apps delayed from the beginning of step create on",
-		"watch of widgets.example.com delayed from the beginning of step up on",
-		"watch of deployments.apps delayed from the beginning of step up on",
-		"watch of widgets.example.com delayed from the beginning of step back on",
-		"watch of deployments.apps delayed from the beginning of step back on",
-		"watch of widgets.example.com delayed from the beginning of step delete on",
-		"watch of deployments.apps delayed from the beginning of step delete on",
-		"watch of widgets.example.com delayed from the beginning of step again on",
-		"watch of deployments.apps delayed from the beginning of step again on",
+		"watch of deployments.apps delayed, starting with POST deployments.apps default/a, in step create",
+		"watch of widgets.example.com delayed, starting with PUT widgets.example.com/status default/a, in step create",
+		"watch of deployments.apps delayed, starting with PUT deployments.apps default/a, in step up",
+		"watch of deployments.apps delayed, starting with PUT deployments.apps default/a, in step back",
+		"watch of deployments.apps delayed, starting with POST deployments.apps default/a, in step again",
+		"watch of widgets.example.com delayed, starting with PUT widgets.example.com/status default/a, in step again",
+		"watch of widgets.example.com delayed, starting with step create",
+		"watch of deployments.apps delayed, starting with step create",
+		"watch of widgets.example.com delayed, starting with step up",
+		"watch of deployments.apps delayed, starting with step up",
+		"watch of widgets.example.com delayed, starting with step back",
+		"watch of deployments.apps delayed, starting with step back",
+		"watch of widgets.example.com delayed, starting with step delete",
+		"watch of deployments.apps delayed, starting with step delete",
+		"watch of widgets.example.com delayed, starting with step again",
+		"watch of deployments.apps delayed, starting with step again",
 	})
 	expect(t, why(p, fault.DelayWatch, "configmaps"), []string{
 		"the controller does not watch configmaps", "the controller does not watch configmaps",
@@ -100,12 +100,12 @@ func TestItIsRestartedAtEachRestAndDownInEachStepThatActs(t *testing.T) {
 	expect(t, find(p, fault.Restart), []string{
 		"restarted at rest after step create", "restarted at rest after step look", "restarted at rest after step asleep",
 	})
-	expect(t, find(p, fault.DownDuring), []string{"down while step create was done"})
+	expect(t, find(p, fault.DownDuring), []string{"down during step create"})
 	expect(t, why(p, fault.DownDuring, ""), []string{
-		"the step changes nothing", "the scenario does the step while it is down anyway",
+		"the step changes nothing", "the scenario performs the step while the controller is down anyway",
 	})
 	if got := find(p, fault.DelayWatch); len(got) != 0 {
-		t.Errorf("while nobody watches planned is %v", got)
+		t.Errorf("while there is no watch planned is %v", got)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestOldListsAreShownAtTheirOwnRestAndAtTheNext(t *testing.T) {
 	for _, f := range Make(s.input()).Faults {
 		if f.Fault.Kind == fault.StaleRestart {
 			got = append(got, fmt.Sprintf("%s %d", f.Fault.Point.Step, f.Fault.Revision))
-			if f.Phase != staleLists {
+			if f.Phase != fault.PhaseStale {
 				t.Errorf("%s is in phase %d", f, f.Phase)
 			}
 		}
@@ -161,18 +161,18 @@ func TestAClientThatAsksForTheLatestGetsNoOldLists(t *testing.T) {
 func TestOneObjectOfEachKindIsMeddledWith(t *testing.T) {
 	p := Make(life().input())
 	expect(t, find(p, fault.DeleteChild), []string{
-		"somebody deleted ConfigMap default/a at rest after step create",
-		"somebody deleted Deployment.apps default/a at rest after step create",
+		"another client deleted ConfigMap default/a at rest after step create",
+		"another client deleted Deployment.apps default/a at rest after step create",
 	})
 	expect(t, find(p, fault.EditChild), []string{
-		"somebody changed data of ConfigMap default/a at rest after step create",
-		"somebody changed spec.replicas of Deployment.apps default/a at rest after step create",
+		"another client changed data of ConfigMap default/a at rest after step create",
+		"another client changed spec.replicas of Deployment.apps default/a at rest after step create",
 	})
-	expect(t, why(p, fault.EditChild, "spec.selector"), []string{"the API server lets nobody change this field"})
+	expect(t, why(p, fault.EditChild, "spec.selector"), []string{"the API server refuses to change this field"})
 	expect(t, find(p, fault.AddFinalizer), []string{
-		"somebody put a finalizer on Widget.example.com default/a at rest after step back, and took it off later",
-		"somebody put a finalizer on ConfigMap default/a at rest after step back, and took it off later",
-		"somebody put a finalizer on Deployment.apps default/a at rest after step back, and took it off later",
+		"another client added a finalizer to Widget.example.com default/a at rest after step back, and removed it later",
+		"another client added a finalizer to ConfigMap default/a at rest after step back, and removed it later",
+		"another client added a finalizer to Deployment.apps default/a at rest after step back, and removed it later",
 	})
 }
 
@@ -185,7 +185,7 @@ func TestADeletionThatNamesNoNamespaceIsOfTheObjectOfTheRun(t *testing.T) {
 	s.step(going)
 	s.commit(ref("widgets", "a"), nil)
 	expect(t, find(Make(s.input()), fault.AddFinalizer), []string{
-		"somebody put a finalizer on Widget.example.com default/a at rest after step create, and took it off later",
+		"another client added a finalizer to Widget.example.com default/a at rest after step create, and removed it later",
 	})
 }
 
@@ -200,7 +200,7 @@ func TestWhatOthersMadeIsLeftAloneUnlessThePrimaryControlsIt(t *testing.T) {
 	s.commit(ref("pods", "other"), object("Pod", "other", nil, owner("Gadget")))
 	s.commit(ref("deployments", "mine"), object("Deployment", "mine", nil, owner("Widget")))
 	expect(t, find(Make(s.input()), fault.DeleteChild),
-		[]string{"somebody deleted Deployment.apps default/mine at rest after step create"})
+		[]string{"another client deleted Deployment.apps default/mine at rest after step create"})
 }
 
 func TestWhatIsAboutToGoIsLeftAlone(t *testing.T) {
@@ -231,7 +231,7 @@ func TestFieldsAreThoseThatTheControllerSet(t *testing.T) {
 	}
 	s.writes("create", "deployments", "a", d)
 	expect(t, find(Make(s.input()), fault.EditChild),
-		[]string{"somebody changed spec.replicas of Deployment.apps default/a at rest after step create"})
+		[]string{"another client changed spec.replicas of Deployment.apps default/a at rest after step create"})
 }
 
 func TestADefaultOfTheServerIsNotTheControllersToKeep(t *testing.T) {
@@ -250,8 +250,8 @@ func TestADefaultOfTheServerIsNotTheControllersToKeep(t *testing.T) {
 	spec["paused"] = true
 	s.writes("update", "deployments", "a", object("Deployment", "a", spec, metadata))
 	expect(t, find(Make(s.input()), fault.EditChild), []string{
-		"somebody changed spec.paused of Deployment.apps default/a at rest after step create",
-		"somebody changed spec.replicas of Deployment.apps default/a at rest after step create",
+		"another client changed spec.paused of Deployment.apps default/a at rest after step create",
+		"another client changed spec.replicas of Deployment.apps default/a at rest after step create",
 	})
 }
 
@@ -299,5 +299,5 @@ func TestOddPluralsAreLearntFromDefinitions(t *testing.T) {
 		"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Widget", "plural": "widgetry"}},
 	}}}
 	expect(t, find(Make(in), fault.DelayWatch),
-		[]string{"watch of widgetry.example.com delayed from the beginning of step create on"})
+		[]string{"watch of widgetry.example.com delayed, starting with step create"})
 }

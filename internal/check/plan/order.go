@@ -10,18 +10,18 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 )
 
-// known is added to the rank of a fault that an earlier scenario has in a step of
-// the same name: scenarios begin alike, and what a budget leaves out should be
-// what has been tried before.
+// known is added to the rank of a fault that an earlier scenario has in a step of the
+// same name: scenarios begin alike, so a budget should rather leave out what has been
+// tried before.
 const known = 20
 
-// turn is how many faults of the first phase, which finds most, there are for each
-// one of the others: a budget has to reach them all.
+// turn is the number of faults of the first phase, which finds most, per fault of each
+// other phase: a budget has to reach them all.
 const turn = 3
 
-// Order makes one queue of the plans of all scenarios: the phases by turns; within
-// a phase the likely first, scenario by turns; within a scenario the cheap first.
-// Only what is equal in all that is shuffled, by the seed.
+// Order merges the plans of all scenarios into one queue: the phases in turn; within a
+// phase the likely faults first, the scenarios in turn; within a scenario the cheap
+// faults first. The seed shuffles only what is equal in all of these.
 func Order(plans []Plan, seed uint64) []Planned {
 	groups := map[[2]int]map[string][]Planned{} // by phase and rank, then scenario
 	var turns []string
@@ -50,7 +50,7 @@ func Order(plans []Plan, seed uint64) []Planned {
 	return interleave(phases)
 }
 
-// interleave takes of each phase by turns, and most of the first.
+// interleave takes from each phase in turn, and most from the first.
 func interleave(phases map[int][]Planned) (queue []Planned) {
 	order := slices.Sorted(maps.Keys(phases))
 	for len(phases) > 0 {
@@ -69,7 +69,7 @@ func interleave(phases map[int][]Planned) (queue []Planned) {
 	return queue
 }
 
-// regardless is a fault without its scenario.
+// regardless identifies a fault regardless of its scenario.
 func regardless(f fault.Fault) string {
 	data, err := json.Marshal(f)
 	if err != nil {
@@ -89,7 +89,7 @@ func sortedKeys(groups map[[2]int]map[string][]Planned) [][2]int {
 	return keys
 }
 
-// byTurns takes one fault of each scenario, again and again.
+// byTurns takes one fault of each scenario in turn, until none is left.
 func byTurns(group map[string][]Planned, turns []string, seed uint64) []Planned {
 	longest := 0
 	for _, list := range group {
@@ -109,9 +109,9 @@ func byTurns(group map[string][]Planned, turns []string, seed uint64) []Planned 
 	return queue
 }
 
-// Shard is the i-th of n parts, counted from 1, in the order of p. It goes by the
-// ID alone: machines that have learnt slightly different plans still leave no
-// fault to nobody, and none to two.
+// Shard returns the i-th of n parts, counted from 1, in the order of p. It depends only
+// on the IDs: even if machines have learnt slightly different plans, no fault is left
+// out or done twice.
 func Shard(p []Planned, i, n int) []Planned {
 	if n <= 1 {
 		return p

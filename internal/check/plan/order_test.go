@@ -43,7 +43,7 @@ func randomStory(seed int64) *story {
 	return s
 }
 
-// anything is one thing that somebody does.
+// anything is one action of any client.
 func (s *story) anything(rng *rand.Rand, resource, name string) {
 	object := state.Object{"spec": map[string]any{"x": rng.IntN(5)}, "metadata": map[string]any{"resourceVersion": "1"}}
 	switch rng.IntN(7) {

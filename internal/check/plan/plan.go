@@ -1,10 +1,10 @@
-// Package plan says which faults are worth a run, from what runs without a fault
+// Package plan decides which faults are worth a run, from what runs without a fault
 // showed: one fault at one point each, and why the others are left out.
 //
 //	reference runs ─Make─▶ Plan per scenario ─Order─▶ one queue ─Shard─▶ this machine's part
 //
-// Make looks at no clock and draws no random number that Seed does not give: the
-// same evidence makes the same plan.
+// Make reads no clock and draws random numbers only from Seed: the same evidence makes
+// the same plan.
 package plan
 
 import (
@@ -21,62 +21,61 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Input is what a plan is made of.
+// Input holds what a plan is made from.
 type Input struct {
 	Scenario *scenario.Scenario
-	// Reference is one of the runs without a fault; points are named by it.
+	// Reference is one of the runs without a fault; its requests become the points.
 	Reference *evidence.Run
-	// All are all runs without a fault. A request that is not in all of them
-	// depends on chance and comes late.
+	// All holds all runs without a fault. A request that some of them lack depends on
+	// chance, so it ranks low.
 	All []*evidence.Run
-	// Canonical and Change have to be the ones that the runs are matched by, see
+	// Canonical and Change must be the ones that requests are matched with, see
 	// fault.PointOf. Each may be nil.
 	Canonical func(namespace, name, resource string) string
 	Change    func(*trace.Call) string
 	Subject   *subject.Subject
-	// OldServer says that the API server refuses streaming lists.
+	// OldServer reports whether the API server refuses streaming lists.
 	OldServer bool
-	// Seed chooses among objects that are alike.
+	// Seed chooses among similar objects.
 	Seed uint64
-	// Occurrences is how often a request that repeats itself in a step is a point;
-	// zero means 3.
+	// Occurrences is the number of equal requests in a step that are points; zero means 3.
 	Occurrences int
 }
 
-// Plan is what is to be done to one scenario.
+// Plan lists the faults for one scenario.
 type Plan struct {
 	Faults  []Planned `json:"faults"`
 	Skipped []Skipped `json:"skipped"`
-	// Points is how many places there are, also those at which nothing is done.
+	// Points is the number of points, including those without a planned fault.
 	Points int `json:"points"`
 }
 
-// Planned is one run to be.
+// Planned is a run that is still to be done.
 type Planned struct {
-	// ID is the same for the same fault in the same scenario, always.
+	// ID is always the same for the same fault in the same scenario.
 	ID       string      `json:"id"`
 	Scenario string      `json:"scenario"`
 	Fault    fault.Fault `json:"fault"`
 	// Phase is 1 for faults at writes and reads, 2 for watches and restarts, 3 for
-	// stale lists, 4 for other people, leases and endpoints.
+	// stale lists, 4 for other clients, leases and endpoints.
 	Phase int `json:"phase"`
-	// Rank orders within a phase by how likely a fault finds something: 0 first.
+	// Rank orders a phase by how likely a fault is to find something: 0 first.
 	Rank int `json:"rank"`
-	// Cost is in about tenths of a second more than the shortest of runs.
+	// Cost is the time beyond that of the shortest run, in about tenths of a second.
 	Cost int `json:"cost"`
 }
 
-// Skipped is a fault that needs no run, and why.
+// Skipped is a fault that is not worth a run, and why.
 type Skipped struct {
 	Scenario string `json:"scenario"`
-	// Fault has no Kind if Why is true of every kind at its point.
+	// Fault has no Kind if Why applies to every kind at its point.
 	Fault fault.Fault `json:"fault"`
 	Why   string      `json:"why"`
-	// Times is how often the same was found.
+	// Times counts the equal ones.
 	Times int `json:"times"`
 }
 
-// Make makes the plan of one scenario.
+// Make makes the plan for one scenario.
 func Make(in Input) Plan {
 	m := &maker{in: in, read: read(in), planned: map[string]bool{}, skipped: map[skipKey]int{}}
 	m.requests()     // phase 1, and endpoints of phase 4
@@ -89,7 +88,7 @@ func Make(in Input) Plan {
 	return m.plan
 }
 
-// maker is a plan that is being made.
+// maker builds a plan.
 type maker struct {
 	in      Input
 	read    *reading
@@ -103,9 +102,8 @@ type skipKey struct {
 	why   string
 }
 
-// propose plans a fault if it is legal and new. Rank is what the caller knows of
-// its likelihood.
-func (m *maker) propose(f fault.Fault, phase, rank int) {
+// propose plans a fault if it is legal and new.
+func (m *maker) propose(f fault.Fault, rank int) {
 	if ok, why := fault.Legal(f, m.read.facts); !ok {
 		m.skip(f, why)
 		return
@@ -113,17 +111,21 @@ func (m *maker) propose(f fault.Fault, phase, rank int) {
 	name := m.in.Scenario.Name
 	id := idOf(name, f)
 	if m.planned[id] {
-		m.skip(f, "the same as one that is planned")
+		m.skip(f, "it equals one that is planned")
 		return
 	}
 	m.planned[id] = true
+	phase := f.Kind.Phase()
+	if f.Point.AtEndpoint() {
+		phase = fault.PhaseOthers
+	}
 	m.plan.Faults = append(m.plan.Faults, Planned{
 		ID: id, Scenario: name, Fault: f, Phase: phase, Rank: rank,
-		Cost: cost(f.Kind) + 5*len(m.in.Scenario.Steps),
+		Cost: f.Kind.Cost() + 5*len(m.in.Scenario.Steps),
 	})
 }
 
-// skip notes a fault that is not done. Many of the same are noted once.
+// skip notes a fault that is left out. Equal ones are noted once.
 func (m *maker) skip(f fault.Fault, why string) {
 	key := skipKey{f, why}
 	key.fault.Point.Occurrence = 0
@@ -135,7 +137,7 @@ func (m *maker) skip(f fault.Fault, why string) {
 	m.plan.Skipped = append(m.plan.Skipped, Skipped{Scenario: m.in.Scenario.Name, Fault: f, Why: why, Times: 1})
 }
 
-// points counts the places of the plan.
+// points counts the points of the plan.
 func (m *maker) points() int {
 	places := map[fault.Point]bool{}
 	for _, p := range m.plan.Faults {
@@ -147,8 +149,8 @@ func (m *maker) points() int {
 	return len(places)
 }
 
-// idOf hashes what a fault means. Behind is left out: it is for people, and may
-// differ between two learnings of the same.
+// idOf hashes the meaning of a fault. It omits Behind, which is for people and may
+// differ when the same scenario is learnt again.
 func idOf(scenario string, f fault.Fault) string {
 	f.Behind = 0
 	data, err := json.Marshal(f)
@@ -159,23 +161,23 @@ func idOf(scenario string, f fault.Fault) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// String is one line for people: the phase, the ID, and what is done where.
+// String returns one line for people: the phase, the ID, and what is done where.
 func (p Planned) String() string {
 	return fmt.Sprintf("%d  %s  %s: %s%s", p.Phase, p.ID, p.Scenario, p.Fault, inStep(p.Fault.Point))
 }
 
-// inStep tells the step of a request; of other points the sentence tells it.
+// inStep names the step of a request; for other points, the fault's sentence does.
 func inStep(p fault.Point) string {
 	switch {
 	case p.Verb == "":
 		return ""
 	case p.Step == "":
-		return ", at its start"
+		return ", at startup"
 	}
 	return ", in step " + p.Step
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (s Skipped) String() string {
 	what := s.Fault.String() + inStep(s.Fault.Point)
 	if s.Fault.Kind == "" {
@@ -188,7 +190,7 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%s: %s: %s%s", s.Scenario, what, s.Why, times)
 }
 
-// Write writes the plan as JSON, to be looked at and read again.
+// Write writes the plan as JSON, for people and for Read.
 func (p Plan) Write(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -199,7 +201,7 @@ func (p Plan) Write(w io.Writer) error {
 	return nil
 }
 
-// Read reads what Write wrote.
+// Read reads a plan that Write wrote.
 func Read(r io.Reader) (Plan, error) {
 	var p Plan
 	if err := json.NewDecoder(r).Decode(&p); err != nil {

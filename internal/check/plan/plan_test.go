@@ -48,7 +48,7 @@ func TestAWriteThatChangesNothingIsNoPoint(t *testing.T) {
 func TestAWriteWithTheRevisionOfSomebodyElseChangedNothing(t *testing.T) {
 	s := newStory("s")
 	s.step(apply("create"))
-	s.commit(ref("deployments", "a"), deployment(1)) // by somebody else
+	s.commit(ref("deployments", "a"), deployment(1)) // by another client
 	s.add(trace.Entry{Instance: "controller-1", Watch: &trace.Watch{Type: "ADDED", ResourceVersion: fmt.Sprint(s.rev)}})
 	s.repeats("patch", "deployments", "a")
 	if p := Make(s.input()); len(find(p, fault.KillLost)) != 0 {
@@ -107,7 +107,7 @@ func TestADeletionIsFoundByItsObject(t *testing.T) {
 	expect(t, why(p, "", "DELETE"), []string{
 		"it was refused with 404 in the run without a fault",
 		"it is a dry run",
-		"it changed nothing (the object was being deleted, or gone)",
+		"it changed nothing (the object was already being deleted, or gone)",
 	})
 }
 
@@ -167,8 +167,24 @@ func TestTheMachineryAroundAControllerIsNoPoint(t *testing.T) {
 	s.does("watch", target("pods", ""), nil)
 	in := s.input()
 	for _, f := range Make(in).Faults {
-		if f.Phase == atWrites {
+		if f.Phase == fault.PhaseWrites {
 			t.Errorf("planned %s", f)
+		}
+	}
+}
+
+func TestACustomResourceNamedLikeTheMachineryIsAPoint(t *testing.T) {
+	for _, target := range []trace.Target{
+		{Group: "example.com", Resource: "leases", Namespace: "d", Name: "l"},
+		{Group: "example.com", Resource: "events", Namespace: "d", Name: "e"},
+		{Group: "example.com", Resource: "customresourcedefinitions", Name: "c"},
+		{Resource: "nodes", Name: "n"},
+	} {
+		s := newStory("s")
+		s.step(apply("create"))
+		s.does("get", target, nil)
+		if got := find(Make(s.input()), fault.Error500); len(got) != 1 {
+			t.Errorf("%s.%s: planned %v, want one fault", target.Resource, target.Group, got)
 		}
 	}
 }
@@ -184,7 +200,7 @@ func TestReadsFailOnceEach(t *testing.T) {
 	in.Occurrences = 2
 	p := Make(in)
 	expect(t, find(p, fault.Error500), []string{
-		"500 on LIST pods default/, at its start",
+		"500 on LIST pods default/, at startup",
 		"500 on GET pods default/p, in step create",
 		"500 on the 2nd GET pods default/p, in step create",
 	})
@@ -204,7 +220,7 @@ func TestOfOneRequestOnlyTheFirstOccurrencesAreDone(t *testing.T) {
 	if got := find(p, fault.LoseResponse); len(got) != 3 || !strings.Contains(got[2], "the 3rd PUT") {
 		t.Errorf("planned %v, want the first three", got)
 	}
-	expect(t, why(p, "", "PUT"), []string{"it is the same as 3 before it in this step"})
+	expect(t, why(p, "", "PUT"), []string{"it is the same as 3 earlier ones in this step"})
 }
 
 func TestWritesAtRestAreNoPoints(t *testing.T) {
@@ -239,7 +255,7 @@ func TestTheLastKillBeforeRestIsARestart(t *testing.T) {
 		"killed after POST configmaps default/a, in step again",
 		"killed after POST deployments.apps default/a, in step again",
 	})
-	expect(t, why(p, fault.KillAfter, "PUT"), slices.Repeat([]string{"nothing is written after it in the step: the same as a restart at rest"}, 4))
+	expect(t, why(p, fault.KillAfter, "PUT"), slices.Repeat([]string{"nothing is written after it in the step, so it equals a restart at rest"}, 4))
 	in := life().input()
 	in.Scenario.Endpoints = []scenario.Endpoint{{Name: "s3"}}
 	if got := len(find(Make(in), fault.KillAfter)); got != 8 {
@@ -259,9 +275,9 @@ func TestAKillBeforeAWriteIsOnlyForWhatTheClusterDoesNotKnow(t *testing.T) {
 	p := Make(s.input())
 	expect(t, find(p, fault.KillBefore), []string{"killed before POST configmaps default/c, in step create"})
 	expect(t, why(p, fault.KillBefore, ""), []string{
-		"nothing is written before it in the step: the same as being down while the step is done",
-		"the same as kill-lost at the write before it",
-		"the same as kill-lost at the write before it",
+		"nothing is written before it in the step, so it equals being down during the step",
+		"it equals kill-lost at the previous write",
+		"it equals kill-lost at the previous write",
 	})
 }
 
@@ -275,7 +291,7 @@ func TestEndpointsFailLikeTheCluster(t *testing.T) {
 	for _, f := range Make(s.input()).Faults {
 		if f.Fault.Point.AtEndpoint() {
 			kinds = append(kinds, f.Fault.Point.Verb+" "+string(f.Fault.Kind))
-			if f.Phase != interference {
+			if f.Phase != fault.PhaseOthers {
 				t.Errorf("%s is in phase %d", f, f.Phase)
 			}
 		}
@@ -293,7 +309,7 @@ func TestWhatChanceDecidesComesLate(t *testing.T) {
 	other.rest()
 	in.All = append(in.All, other.run)
 	for _, f := range Make(in).Faults {
-		if f.Phase == atWrites && f.Rank < 40 {
+		if f.Phase == fault.PhaseWrites && f.Rank < 40 {
 			t.Errorf("%s has rank %d", f, f.Rank)
 		}
 	}

@@ -14,46 +14,46 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// reading is the reference run, read: each request with its point and with what
-// came of it.
+// reading is the analysed reference run: each request with its point and its effect.
 type reading struct {
 	run      *evidence.Run
 	facts    *fault.Facts
-	requests []request // in the order in which they arrived
+	requests []asked // in the order of arrival
 	steps    []step
 	types    map[schema.GroupKind]string // "deployments.apps"
 	managers map[string]bool             // the controller's field managers
-	made     map[state.Ref]*trace.Call   // what it created, nil if only owned
+	made     map[state.Ref]*trace.Call   // what it created; nil if it only owns the object
 	counts   []map[fault.Point]int       // of the other reference runs
 }
 
-// request is one request of the controller.
-type request struct {
+// asked is one request of the controller.
+type asked struct {
 	call    *trace.Call
 	point   fault.Point // with Occurrence
 	arrived time.Duration
 	resting bool
 	write   bool
-	// change is the index in the history of what the write did, -1 if it is not
-	// known; idle says that it did nothing, and why.
+	// change is the index of the write's commit in the history, -1 if it is unknown;
+	// idle is why it did nothing.
 	change int
 	idle   string
-	// unsteady says that not all reference runs have it.
+	// unsteady reports whether some reference runs lack it.
 	unsteady bool
 }
 
 // step is a step of the scenario with its part of the history.
 type step struct {
 	evidence.Step
-	say  *scenario.Step // nil if the scenario does not know it
-	from int            // Changes[from:to] were committed between its beginning
-	to   int            // and its rest
+	say  *scenario.Step // nil if the scenario does not define it
+	from int            // Changes[from:to] were committed between the beginning
+	to   int            // and the rest
 }
 
-// read reads the reference run.
+// read analyses the reference run.
 func read(in Input) *reading {
 	r := &reading{run: in.Reference, types: typesOf(in), managers: map[string]bool{}, made: map[state.Ref]*trace.Call{}}
 	r.facts = fault.FactsOf(in.Reference.Entries, in.Canonical, in.Change)
@@ -72,18 +72,18 @@ func read(in Input) *reading {
 	return r
 }
 
-// requestsOf numbers the requests of a run as a Matcher will: by arrival.
-func requestsOf(run *evidence.Run, in Input) []request {
-	var all []request
+// requestsOf numbers the requests of a run by arrival, as a Matcher does.
+func requestsOf(run *evidence.Run, in Input) []asked {
+	var all []asked
 	for at := range fault.Calls(run.Entries) {
 		call := at.Entry.Call
-		all = append(all, request{
-			call: call, resting: at.Resting, write: fault.IsWrite(call), change: -1,
+		all = append(all, asked{
+			call: call, resting: at.Resting, write: request.IsWrite(call), change: -1,
 			arrived: at.Entry.At - call.Took,
 			point:   fault.PointOf(call, at.Step, in.Canonical, in.Change),
 		})
 	}
-	slices.SortStableFunc(all, func(a, b request) int {
+	slices.SortStableFunc(all, func(a, b asked) int {
 		return cmp.Or(cmp.Compare(a.arrived, b.arrived), cmp.Compare(a.call.ID, b.call.ID))
 	})
 	seen := map[fault.Point]int{}
@@ -109,9 +109,8 @@ func countsOf(run *evidence.Run, in Input) map[fault.Point]int {
 	return counts
 }
 
-// steady finds the points that all reference runs have. A write whose body is
-// never the same twice is named without its body: a point that no run can find
-// again would be a run for nothing.
+// steady finds the points that all reference runs have. A write whose body differs each
+// time is identified without it: a run for a point that never comes would be wasted.
 func (r *reading) steady() {
 	loose := map[fault.Point]int{}
 	for i := range r.requests {
@@ -131,7 +130,7 @@ func (r *reading) steady() {
 	}
 }
 
-// everywhere says that each other reference run has the point, too.
+// everywhere reports whether every other reference run has the point, too.
 func (r *reading) everywhere(p fault.Point) bool {
 	n := p.Occurrence
 	p.Occurrence = 0
@@ -143,7 +142,7 @@ func (r *reading) everywhere(p fault.Point) bool {
 	return true
 }
 
-// stepsOf puts to each step what the scenario says of it and what was committed.
+// stepsOf joins each step with its definition in the scenario and its commits.
 func stepsOf(in Input) []step {
 	said := map[string]*scenario.Step{}
 	for i := range in.Scenario.Steps {
@@ -163,13 +162,13 @@ func stepsOf(in Input) []step {
 	return steps
 }
 
-// changes are the commits of a step.
+// changes returns the commits of a step.
 func (r *reading) changes(s step) []state.Change {
 	return r.run.History.Changes[s.from:max(s.from, s.to)]
 }
 
-// typesOf learns how kinds are called in URLs: from the definitions that are
-// installed, and from answers. What neither tells is guessed as upstream does.
+// typesOf learns the names of kinds in URLs, from the installed CRDs and from answers.
+// Other names are guessed, as upstream does.
 func typesOf(in Input) map[schema.GroupKind]string {
 	types := map[schema.GroupKind]string{}
 	known := map[string]bool{}
@@ -200,7 +199,7 @@ func typesOf(in Input) map[schema.GroupKind]string {
 	return types
 }
 
-// typeOf is how a kind is called in URLs.
+// typeOf returns the name of a kind in URLs.
 func (r *reading) typeOf(gk schema.GroupKind) string {
 	if typ, ok := r.types[gk]; ok {
 		return typ

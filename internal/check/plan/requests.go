@@ -6,16 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 )
 
-// The phases. A small budget ends in the first: its faults need nothing but a
-// write, and the classes that they find are the most frequent.
-const (
-	atWrites     = 1
-	atWatches    = 2
-	staleLists   = 3
-	interference = 4
-)
-
-// likely is what is done at a write, with its rank.
+// likely lists the faults at a write, with their ranks.
 var likely = []struct {
 	kind fault.Kind
 	rank int
@@ -29,27 +20,7 @@ var likely = []struct {
 	{fault.TooMany429, 6},
 }
 
-// cost is what a fault adds to a run, in about tenths of a second: a restart, a
-// Retry-After of a second, a Lease that has to run out.
-func cost(kind fault.Kind) int {
-	switch kind {
-	case fault.Error500, fault.Conflict, fault.LoseResponse:
-		return 1
-	case fault.DeleteChild, fault.EditChild:
-		return 3
-	case fault.KillBefore, fault.KillLost, fault.KillAfter, fault.Restart, fault.DelayWatch:
-		return 5
-	case fault.StaleRestart, fault.DownDuring, fault.LoseStates, fault.AddFinalizer:
-		return 8
-	case fault.Error503, fault.TooMany429, fault.Timeout504, fault.ErrorBurst:
-		return 10
-	case fault.LoseLease:
-		return 200
-	}
-	return 20
-}
-
-// requests plans what is done at single requests.
+// requests plans the faults at single requests.
 func (m *maker) requests() {
 	for i := range m.read.requests {
 		q := &m.read.requests[i]
@@ -67,9 +38,9 @@ func (m *maker) requests() {
 	}
 }
 
-// wanted drops the requests that are no points, each with its reason. Reads are
-// dropped without a word where they are many: nothing hangs on them.
-func (m *maker) wanted(q *request) bool {
+// wanted reports whether a request is a point, and notes why a write is not. Frequent
+// reads are dropped without a note, because nothing depends on them.
+func (m *maker) wanted(q *asked) bool {
 	every := fault.Fault{Point: q.point}
 	switch {
 	case !q.write && q.call.Verb == "watch", !q.write && q.call.Code >= 500:
@@ -83,10 +54,10 @@ func (m *maker) wanted(q *request) bool {
 		}
 		return false
 	case q.point.Occurrence > m.occurrences():
-		m.skip(every, fmt.Sprintf("it is the same as %d before it in this step", m.occurrences()))
+		m.skip(every, fmt.Sprintf("it is the same as %d earlier ones in this step", m.occurrences()))
 		return false
 	case !q.write && q.unsteady:
-		m.skip(every, "not every run without a fault reads it")
+		m.skip(every, "some runs without a fault do not read it")
 		return false
 	}
 	return true
@@ -107,24 +78,24 @@ func (m *maker) atWrite(i int) {
 	for _, l := range likely {
 		f := fault.Fault{Kind: l.kind, Point: q.point}
 		if l.kind == fault.KillAfter && m.lastBeforeRest(i) {
-			m.skip(f, "nothing is written after it in the step: the same as a restart at rest")
+			m.skip(f, "nothing is written after it in the step, so it equals a restart at rest")
 			continue
 		}
-		m.propose(f, atWrites, l.rank+rank)
+		m.propose(f, l.rank+rank)
 	}
 	if q.point.Occurrence > 1 {
 		return
 	}
-	m.propose(fault.Fault{Kind: fault.ErrorBurst, Point: q.point}, interference, 6+rank)
+	m.propose(fault.Fault{Kind: fault.ErrorBurst, Point: q.point}, 6+rank)
 	if q.call.Verb == "create" || q.call.Verb == "delete" {
-		m.propose(fault.Fault{Kind: fault.Timeout504, Point: q.point}, interference, 5+rank)
+		m.propose(fault.Fault{Kind: fault.Timeout504, Point: q.point}, 5+rank)
 	}
 }
 
-// rankOf is by how much a write is less likely to show something: creations and
-// deletions come in pairs that a crash can part, the third of the same seldom
-// shows more than the first, and what not all runs do may not come at all.
-func (m *maker) rankOf(q *request) int {
+// rankOf returns a rank that grows as a write becomes less likely to show something:
+// creations and deletions come in pairs that a crash can separate, a third occurrence
+// seldom shows more than the first, and what only some runs do may not come at all.
+func (m *maker) rankOf(q *asked) int {
 	rank := 10 * (q.point.Occurrence - 1)
 	switch {
 	case q.call.Target.Subresource != "":
@@ -138,30 +109,30 @@ func (m *maker) rankOf(q *request) int {
 	return rank
 }
 
-// killBefore is a state of its own only right after a write to an endpoint: that
-// has done something that the cluster does not know yet. Otherwise the store is as
-// after the write before.
+// killBefore plans a kill before a write. That is a state of its own only right after a
+// write to an endpoint, which the cluster does not know of yet. Otherwise the store is
+// as it was after the previous write.
 func (m *maker) killBefore(i int) {
 	f := fault.Fault{Kind: fault.KillBefore, Point: m.read.requests[i].point}
 	before := m.read.effectBefore(i)
 	switch {
 	case before == nil:
-		m.skip(f, "nothing is written before it in the step: the same as being down while the step is done")
+		m.skip(f, "nothing is written before it in the step, so it equals being down during the step")
 	case before.call.Endpoint == "":
-		m.skip(f, "the same as kill-lost at the write before it")
+		m.skip(f, "it equals kill-lost at the previous write")
 	default:
-		m.propose(f, atWrites, 1+m.rankOf(&m.read.requests[i]))
+		m.propose(f, 1+m.rankOf(&m.read.requests[i]))
 	}
 }
 
-// effective says that a request changed something, in the cluster or outside.
-func (r *reading) effective(q *request) bool {
+// effective reports whether a request changed something, in the cluster or outside.
+func (r *reading) effective(q *asked) bool {
 	return q.write && q.idle == "" && r.isPoint(q.call)
 }
 
-// effectBefore is the last effective write before a request in its step, be it to
-// the cluster or to an endpoint.
-func (r *reading) effectBefore(i int) *request {
+// effectBefore returns the last effective write before a request in its step, to the
+// cluster or to an endpoint.
+func (r *reading) effectBefore(i int) *asked {
 	for j := i - 1; j >= 0; j-- {
 		q := &r.requests[j]
 		if q.point.Step != r.requests[i].point.Step {
@@ -174,8 +145,8 @@ func (r *reading) effectBefore(i int) *request {
 	return nil
 }
 
-// lastBeforeRest says that a write is the last effective one of its step, and that
-// there is nothing outside the cluster that could still be done.
+// lastBeforeRest reports whether a write is the last effective one of its step, and no
+// write outside the cluster can follow.
 func (m *maker) lastBeforeRest(i int) bool {
 	if len(m.in.Scenario.Endpoints) > 0 {
 		return false
@@ -192,18 +163,19 @@ func (m *maker) lastBeforeRest(i int) bool {
 	return true
 }
 
-// atRead plans that a read fails: whoever takes that for "not there" does harm.
-func (m *maker) atRead(q *request) {
-	m.propose(fault.Fault{Kind: fault.Error500, Point: q.point}, atWrites, 4+10*(q.point.Occurrence-1))
+// atRead plans that a read fails: a controller that takes the error for "not found" does
+// harm.
+func (m *maker) atRead(q *asked) {
+	m.propose(fault.Fault{Kind: fault.Error500, Point: q.point}, 4+10*(q.point.Occurrence-1))
 }
 
-// atEndpoint plans the same for a server outside the cluster. There is no history
-// of it, so each write that was answered well counts.
-func (m *maker) atEndpoint(q *request) {
+// atEndpoint plans the same for an external server. It has no history, so every
+// successful write counts.
+func (m *maker) atEndpoint(q *asked) {
 	rank := 10 * (q.point.Occurrence - 1)
 	if !q.write {
-		m.propose(fault.Fault{Kind: fault.Error500, Point: q.point}, interference, 3+rank)
-		m.propose(fault.Fault{Kind: fault.Error503, Point: q.point}, interference, 5+rank)
+		m.propose(fault.Fault{Kind: fault.Error500, Point: q.point}, 3+rank)
+		m.propose(fault.Fault{Kind: fault.Error503, Point: q.point}, 5+rank)
 		return
 	}
 	if q.unsteady {
@@ -211,7 +183,7 @@ func (m *maker) atEndpoint(q *request) {
 	}
 	for _, l := range likely {
 		if l.kind != fault.Conflict {
-			m.propose(fault.Fault{Kind: l.kind, Point: q.point}, interference, l.rank+rank)
+			m.propose(fault.Fault{Kind: l.kind, Point: q.point}, l.rank+rank)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// staleness plans restarts that see an older list. The number of the runs grows
-// with the commits and not with their square: the states in a step are shown at
-// its own rest and at the next one, which is where the world has moved on.
+// staleness plans restarts with an older list. The number of runs grows with the
+// commits and not with their square: the states of a step are shown at its own rest and
+// at the next one, where the world has moved on.
 func (m *maker) staleness() {
 	for _, typ := range m.read.watchedTypes() {
 		probe := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Resource: typ}}
@@ -19,7 +19,7 @@ func (m *maker) staleness() {
 	}
 }
 
-// watchedTypes are the types that changed in the run and are watched.
+// watchedTypes returns the types that are watched and changed in the run.
 func (r *reading) watchedTypes() []string {
 	if len(r.steps) == 0 {
 		return nil
@@ -43,12 +43,12 @@ func (m *maker) staleType(typ string) {
 				Kind:     fault.StaleRestart,
 				Point:    fault.Point{Step: s.Name, Resource: typ},
 				Revision: n - 1, Behind: counts[i] - n,
-			}, staleLists, m.read.staleRank(typ, n, counts[i]))
+			}, m.read.staleRank(typ, n, counts[i]))
 		}
 	}
 }
 
-// countsOfType is how many commits of a type there had been at each step's rest.
+// countsOfType returns the number of commits of a type up to each step's rest.
 func (r *reading) countsOfType(typ string) []int {
 	counts := make([]int, len(r.steps))
 	for i, s := range r.steps {
@@ -61,9 +61,9 @@ func (r *reading) countsOfType(typ string) []int {
 	return counts
 }
 
-// staleRank is of the state after so many commits of a type. First come those that
-// show an object that is going, then those that hide that one came or was meant
-// otherwise: most of the known bugs act on what is no longer so.
+// staleRank ranks the state after the given number of commits of a type. First come the
+// states that show an object being deleted, then those that hide a creation or a
+// changed spec: most known bugs act on something that is no longer true.
 func (r *reading) staleRank(typ string, from, to int) int {
 	n := 0
 	rank := 2
@@ -72,7 +72,7 @@ func (r *reading) staleRank(typ string, from, to int) int {
 			continue
 		}
 		n++
-		if n == from && terminating(c.After) {
+		if n == from && c.After.Deleting() {
 			return 0
 		}
 		if n > from && n <= to && (c.Op != state.Updated || specChanged(c)) {
@@ -82,12 +82,7 @@ func (r *reading) staleRank(typ string, from, to int) int {
 	return rank
 }
 
-// specChanged says that a commit changed what is meant, by its generation.
+// specChanged reports whether a commit changed the generation.
 func specChanged(c state.Change) bool {
-	return generation(c.Before) != generation(c.After)
-}
-
-func generation(o state.Object) any {
-	metadata, _ := o["metadata"].(map[string]any)
-	return metadata["generation"]
+	return c.Before.Generation() != c.After.Generation()
 }

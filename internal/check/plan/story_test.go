@@ -201,7 +201,7 @@ func life() *story {
 	return s
 }
 
-// makes is how the controller answers a new Widget.
+// makes adds what the controller does for a new Widget.
 func (s *story) makes() {
 	s.does("get", target("configmaps", "a"), func(c *trace.Call) { c.Code = 404 })
 	s.writes("create", "configmaps", "a", state.Object{"kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"k": "v"}})

@@ -1,21 +1,21 @@
-// Package process runs a controller as a child process that can be knocked over
-// at any moment and leaves nothing behind.
+// Package process runs a controller as a child process that can be killed at any
+// moment and leaves nothing behind.
 //
 //	Start ──▶ running ──exits, or Kill, or Stop──▶ swept ──▶ Exited
 //
-// When the child's own process ends, for whatever reason, all that it started is
-// killed too, as in a container. Found are: the child's process group; what left
-// the group by setsid or setpgid but still has the mark in its environment that
-// Start put there; and descendants of the child without the mark, so long as one
-// of their parents was alive when the killing began. Not found is what left the
-// group, gave up the environment and lost its parents all three. If this process
-// is killed itself, the kernel kills the child, but on other systems than Linux
-// not even that, and nothing that the child started.
+// When the child exits, for whatever reason, every process that it started is killed,
+// as in a container. It finds the child's process group; processes that left the
+// group with setsid or setpgid but still have the mark that Start put into their
+// environment; and descendants without the mark, as long as one of their parents was
+// alive when the killing began. It misses processes that left the group, dropped the
+// environment and lost their parents as well. If this process itself is killed, the
+// kernel kills the child but nothing that the child started; on systems other than
+// Linux it kills neither.
 //
-// On Linux a child can have a loopback address of its own: a socket that asks
-// for all addresses gets that one, so that two instances may listen on the same
-// port. See internal/controlplane/cri/binds for what is left as it is: above all
-// a program that names 127.0.0.1 itself gets 127.0.0.1.
+// On Linux a child can have a loopback address of its own: a socket bound to all
+// addresses gets that one, so that two instances may listen on the same port. See
+// internal/controlplane/cri/binds for the exceptions: above all, a program that binds
+// to 127.0.0.1 gets 127.0.0.1.
 package process
 
 import (
@@ -36,49 +36,48 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
-// Spec is what to start.
+// Spec describes a process to start.
 type Spec struct {
 	// Command is the program with its arguments. A program without a slash is
 	// looked up in PATH.
 	Command []string
-	// Dir is where it starts; empty means here.
+	// Dir is its working directory; empty means that of this process.
 	Dir string
-	// Env is added to PATH, HOME, LANG and TMPDIR of this process, and wins.
+	// Env is added to PATH, HOME, LANG and TMPDIR of this process, and overrides them.
 	Env []string
-	// Address is a loopback address of its own; zero means that it has none.
+	// Address is a loopback address of its own; zero means none.
 	Address netip.Addr
-	// Output gets everything it prints, from one goroutine; nil means that only
-	// the end of it is kept.
+	// Output receives everything it prints, from one goroutine; nil discards all but
+	// the end.
 	Output io.Writer
 }
 
-// tailSize is how much of the output is kept for Exit, in bytes.
+// tailSize is the size of the kept end of the output, in bytes.
 const tailSize = 16 << 10
 
-// drainTime is how long output is read after all have gone; only a process that
-// could not be found can make it last that long.
+// drainTime limits reading the output after all processes are gone; only a process
+// that could not be found can make it last that long.
 const drainTime = time.Second
 
-// Process is a child that was started. Its methods may be called at any time by
-// anybody.
+// Process is a child process. Its methods are safe for concurrent use.
 type Process struct {
 	pid     int
 	mark    string
 	address netip.Addr
-	output  *os.File // what is read
+	output  *os.File // the reading end
 	drained chan struct{}
 	tail    *output.Tail
 
-	// signals guards that no signal goes to the number of a process which has
-	// been reaped: it may be somebody else's by then.
+	// signals ensures that no signal is sent to the number of a process that has been
+	// reaped: the number may belong to another process by then.
 	signals sync.Mutex
 	reaped  bool
 
 	exited chan struct{}
-	code   int // before exited is closed, nobody reads it
+	code   int // read only after exited is closed
 }
 
-// Start starts the command. When the context ends, it is killed.
+// Start starts the command. When the context ends, the process is killed.
 func Start(ctx context.Context, s Spec) (*Process, error) {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		return nil, errors.New("starting a controller: no command is given")
@@ -111,7 +110,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-// lookup finds the program as exec would: relative to the folder it starts in.
+// lookup finds the program like exec: relative to the folder it starts in.
 func lookup(name, dir string) (string, error) {
 	if strings.ContainsRune(name, os.PathSeparator) {
 		if _, err := os.Stat(under(name, dir)); err != nil {
@@ -129,7 +128,7 @@ func under(name, dir string) string {
 	return dir + string(os.PathSeparator) + name
 }
 
-// markName is the variable by which descendants are known.
+// markName is the variable that marks descendants.
 const markName = "KOBOSHI_INSTANCE"
 
 var marks atomic.Int64
@@ -138,7 +137,7 @@ func newMark() string {
 	return fmt.Sprintf("%s=%d-%d-%x", markName, os.Getpid(), marks.Add(1), time.Now().UnixNano())
 }
 
-// environment is small, so that a controller does the same on every machine.
+// environment is small, so that a controller behaves the same on every machine.
 func environment(more []string) []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
@@ -149,7 +148,7 @@ func environment(more []string) []string {
 	return append(env, more...)
 }
 
-// drain passes the output on until nobody is left who could write any.
+// drain forwards the output until no process is left that could write any.
 func (p *Process) drain(to io.Writer) {
 	defer close(p.drained)
 	var all io.Writer = p.tail
@@ -162,7 +161,7 @@ func (p *Process) drain(to io.Writer) {
 	}
 }
 
-// finish is called once the child has ended and before it is reaped; reap
+// finish is called after the child has exited and before it is reaped; reap
 // returns its exit code.
 func (p *Process) finish(reap func() int) {
 	p.sweep()
@@ -179,14 +178,14 @@ func (p *Process) finish(reap func() int) {
 	close(p.exited)
 }
 
-// Kill kills it and all that it started, and returns when they are gone.
+// Kill kills the process and everything it started, and returns when they are gone.
 func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.exited
 }
 
-// Stop asks it to end, and kills it if it has not after the time given. It
-// returns when it is gone, and all that it started.
+// Stop asks the process to exit, and kills it if it has not after the grace period.
+// It returns when the process and everything it started are gone.
 func (p *Process) Stop(grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -198,25 +197,25 @@ func (p *Process) Stop(grace time.Duration) {
 	}
 }
 
-// Exited is closed when it has ended, however, and all that it started is gone.
+// Exited is closed when the process has exited and everything it started is gone.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Exit waits for the end of it and returns its exit code, 128 and the number of
-// the signal if one ended it, and the end of what it printed.
+// Exit waits until the process has exited. It returns the exit code, or 128 plus the
+// signal that ended the process, and the end of its output.
 func (p *Process) Exit() (code int, printed string) {
 	<-p.exited
 	return p.code, p.tail.String()
 }
 
-// PID is its number, which is also that of its process group.
+// PID returns the process ID, which is also the ID of the process group.
 func (p *Process) PID() int { return p.pid }
 
-// Address is its own loopback address, or zero if it has none: none was asked
-// for, or the system has no way to give it one. Then it listens on the addresses
+// Address returns the process's own loopback address, or zero if it has none: none
+// was requested, or the system cannot provide one. Then it listens on the addresses
 // that it asks for.
 func (p *Process) Address() netip.Addr { return p.address }
 
-// exitCode is as a shell has it.
+// exitCode returns the code as a shell reports it.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -13,14 +13,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
 )
 
-// attributes give it a process group, and have the kernel kill it with us.
+// attributes puts the child into its own process group, and has the kernel kill it
+// when this process dies.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// launch starts the command on a thread of its own, which has the filter that
-// gives the child its address. The thread stays until the child has ended,
-// because Pdeathsig is about the thread that started it.
+// launch starts the command on a thread of its own, which has the filter that gives
+// the child its address. The thread stays until the child has exited, because
+// Pdeathsig refers to the thread that started it.
 func (p *Process) launch(cmd *exec.Cmd, address netip.Addr) error {
 	started := make(chan error, 1)
 	go func() {
@@ -57,12 +58,12 @@ func (p *Process) startHere(cmd *exec.Cmd, address netip.Addr) error {
 	return nil
 }
 
-// filter reports whether what this thread starts from now on gets the address.
+// filter reports whether children of this thread get the address from now on.
 func filter(address netip.Addr) (bool, error) {
 	if !address.Is4() || !address.IsLoopback() {
-		return false, fmt.Errorf("%s is no IPv4 loopback address", address)
+		return false, fmt.Errorf("%s is not an IPv4 loopback address", address)
 	}
-	// Without it only root may install a filter; it too is the thread's alone.
+	// Without it only root may install a filter. It applies to this thread only, too.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return false, fmt.Errorf("giving up new privileges: %w", err)
 	}
@@ -72,20 +73,20 @@ func filter(address netip.Addr) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	// It ends with the last process that has the filter. An error there leaves
-	// the child without answers to bind, which it then reports itself.
+	// Serve ends with the last process that has the filter. After an error, the
+	// child's calls to bind fail, and it reports that itself.
 	go func() { _ = binds.Serve(notifications, address) }()
 	return true, nil
 }
 
-// awaitEnd returns when the process has ended; its number is still taken.
+// awaitEnd returns when the process has exited; its number is still reserved.
 func awaitEnd(pid int) {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }
 
-// signal sends the signal to the process group. A signal that kills goes to
-// those too who have left it.
+// signal sends a signal to the process group. SIGKILL is also sent to processes that
+// have left the group.
 func (p *Process) signal(s syscall.Signal) {
 	p.signals.Lock()
 	defer p.signals.Unlock()
@@ -94,7 +95,7 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 	var astray []int
 	if s == syscall.SIGKILL {
-		// While their parents live: afterwards nothing but the mark tells.
+		// While their parents live; afterwards only the mark identifies them.
 		astray = descendants(p.pid)
 	}
 	_ = unix.Kill(-p.pid, s)

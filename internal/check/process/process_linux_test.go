@@ -33,7 +33,7 @@ func listener(t *testing.T, address string, own string) (*process.Process, *line
 func TestInstancesListenOnOnePortSideBySide(t *testing.T) {
 	for _, host := range []string{"0.0.0.0", "[::]", ""} {
 		t.Run("host "+host, func(t *testing.T) {
-			// Free for the first one is free for the second, or the address is not its own.
+			// The second can only get the port if its address is its own.
 			first, out := listener(t, host+":0", "127.201.3.1")
 			_, port, err := net.SplitHostPort(out.await(t, first, "listening on "))
 			if err != nil {
@@ -93,17 +93,17 @@ func dial(t *testing.T, address string) string {
 func TestNoGrandchildOutlivesIt(t *testing.T) {
 	for _, c := range []struct {
 		name, start string
-		ends        bool // by itself, not by Kill
+		ends        bool // exits instead of being killed
 	}{
 		{name: "in the group", start: "sleep $TIME &"},
 		{name: "that left the group", start: "setsid sleep $TIME &"},
 		{name: "that left the group and its parent", start: "(setsid sleep $TIME &) &"},
-		{name: "that gave up the environment", start: "setsid env -i sleep $TIME &"},
-		{name: "in the group, after it ended by itself", start: "sleep $TIME &", ends: true},
-		{name: "that left the group, after it ended by itself", start: "setsid sleep $TIME &", ends: true},
+		{name: "that dropped the environment", start: "setsid env -i sleep $TIME &"},
+		{name: "in the group, after it exited", start: "sleep $TIME &", ends: true},
+		{name: "that left the group, after it exited", start: "setsid sleep $TIME &", ends: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// By its argument it is found whatever its environment and parents are.
+			// Its argument identifies it, whatever its environment and parents.
 			seconds := strconv.Itoa(100000+os.Getpid()) + "." + strconv.Itoa(len(c.name))
 			end := filepath.Join(t.TempDir(), "end")
 			s := shell(c.start + " until [ -e $END ]; do sleep 0.01; done; exit 3")
@@ -131,7 +131,7 @@ func TestNoGrandchildOutlivesIt(t *testing.T) {
 	}
 }
 
-// running are the processes with the command line given.
+// running returns the processes with the given command line.
 func running(commandLine string) []int {
 	var found []int
 	entries, _ := os.ReadDir("/proc")
@@ -182,7 +182,7 @@ func zombie(pid int) bool {
 	return errors.Is(err, os.ErrNotExist) || strings.Contains(string(status), "\nState:\tZ")
 }
 
-// BenchmarkStart is a start and a kill, with an address.
+// BenchmarkStart measures a start with an address, and a kill.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		p, err := process.Start(b.Context(), process.Spec{Command: []string{"/bin/sleep", "1000"}, Address: netip.MustParseAddr("127.201.3.9")})

@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 )
 
-// roleName tells this test's program to be a controller instead.
+// roleName is the variable that turns this test program into a controller.
 const roleName = "PROCESS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// listen greets whoever connects.
+// listen greets every client.
 func listen(address string) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -59,7 +59,7 @@ func parent(script string) {
 	select {}
 }
 
-// lines is an Output of which tests can wait for lines.
+// lines is an Output whose lines tests can wait for.
 type lines struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -76,7 +76,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// await returns what follows the prefix on its line.
+// await returns the rest of the line that begins with prefix.
 func (l *lines) await(t *testing.T, p *process.Process, prefix string) string {
 	t.Helper()
 	for {
@@ -118,7 +118,7 @@ func TestItReportsHowItEnded(t *testing.T) {
 		name, script, output string
 		code                 int
 	}{
-		{"by itself", "echo out; echo err >&2; exit 7", "out\nerr\n", 7},
+		{"on its own", "echo out; echo err >&2; exit 7", "out\nerr\n", 7},
 		{"by a signal", "echo before; kill -ABRT $$", "before\n", 134},
 		{"well", "exit 0", "", 0},
 	} {
@@ -131,7 +131,7 @@ func TestItReportsHowItEnded(t *testing.T) {
 	}
 }
 
-func TestOfALongOutputTheEndIsKeptInWholeLines(t *testing.T) {
+func TestEndOfALongOutputIsKeptInWholeLines(t *testing.T) {
 	var all bytes.Buffer
 	s := shell("i=0; while [ $i -lt 4000 ]; do echo line $i; i=$((i+1)); done; echo panic: the end")
 	s.Output = &all
@@ -145,7 +145,7 @@ func TestOfALongOutputTheEndIsKeptInWholeLines(t *testing.T) {
 }
 
 func TestItsEnvironmentIsSmall(t *testing.T) {
-	t.Setenv("SOMEBODYS_SECRET", "hidden")
+	t.Setenv("ANOTHER_SECRET", "hidden")
 	t.Setenv("LANG", "C")
 	s := shell("env")
 	s.Env = []string{"KUBECONFIG=/kubeconfig", "LANG=ja_JP.UTF-8"}
@@ -155,12 +155,12 @@ func TestItsEnvironmentIsSmall(t *testing.T) {
 			t.Errorf("%s is missing in:\n%s", want, output)
 		}
 	}
-	if strings.Contains(output, "SOMEBODYS_SECRET") || strings.Contains(output, "LANG=C") {
+	if strings.Contains(output, "ANOTHER_SECRET") || strings.Contains(output, "LANG=C") {
 		t.Errorf("too much is in:\n%s", output)
 	}
 }
 
-func TestWhatCannotBeStartedIsSaid(t *testing.T) {
+func TestFailureToStartIsReported(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("no program"), 0o600); err != nil {
 		t.Fatal(err)
@@ -174,11 +174,11 @@ func TestWhatCannotBeStartedIsSaid(t *testing.T) {
 		}
 	}
 	if _, err := process.Start(t.Context(), process.Spec{Command: []string{"sh"}, Address: netip.MustParseAddr("192.0.2.1")}); err == nil && runtime.GOOS == "linux" {
-		t.Error("an address of elsewhere was taken")
+		t.Error("a foreign address was accepted")
 	}
 }
 
-func TestStopLetsItEndByItself(t *testing.T) {
+func TestStopLetsItExitOnItsOwn(t *testing.T) {
 	out := newLines()
 	s := shell(`trap 'echo cleaning; exit 5' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.Output = out
@@ -190,7 +190,7 @@ func TestStopLetsItEndByItself(t *testing.T) {
 	}
 }
 
-func TestStopKillsWhatDoesNotEnd(t *testing.T) {
+func TestStopKillsAProcessThatDoesNotExit(t *testing.T) {
 	out := newLines()
 	s := shell(`trap '' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.Output = out
@@ -212,7 +212,7 @@ func TestItEndsWithItsContext(t *testing.T) {
 	if code, _ := p.Exit(); code != 137 {
 		t.Errorf("it ended with %d", code)
 	}
-	p.Kill() // of one that is gone does nothing
+	p.Kill() // does nothing any more
 	p.Stop(time.Minute)
 }
 

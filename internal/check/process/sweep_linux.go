@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweeps is how often a sweep begins anew because something was found: whoever
-// is being killed may just have started another.
+// sweeps limits how often a sweep starts again because it found a process: a process
+// that is being killed may just have started another.
 const sweeps = 100
 
-// goneWithin is how long one that was killed may take to be gone, in ms. Only
-// one that sleeps in the kernel takes longer.
+// goneWithin is the time for a killed process to disappear, in ms. Only a
+// process that sleeps in the kernel takes longer.
 const goneWithin = 1000
 
-// sweep kills all that the child started and waits until they are gone. The
-// child has ended but was not reaped, so that its number is nobody else's.
+// sweep kills everything that the child started and waits until it is gone. The
+// child has exited but was not reaped, so its number is still reserved.
 func (p *Process) sweep() {
 	for range sweeps {
 		found := p.leftovers()
@@ -37,7 +37,7 @@ func (p *Process) sweep() {
 	}
 }
 
-// leftovers are handles of all live processes of the child's group, or with its
+// leftovers returns handles of all live processes in the child's group or with its
 // mark.
 func (p *Process) leftovers() []int {
 	var handles []int
@@ -49,7 +49,7 @@ func (p *Process) leftovers() []int {
 		if err != nil {
 			continue // gone
 		}
-		// Looked at again, because the number may have changed hands.
+		// Check again, because the number may have been reused.
 		if !p.owns(pid) {
 			_ = unix.Close(handle)
 			continue
@@ -60,7 +60,7 @@ func (p *Process) leftovers() []int {
 }
 
 func (p *Process) owns(pid int) bool {
-	// Other users' environments cannot be read, and that of a zombie is empty.
+	// Other users' environments cannot be read, and a zombie's is empty.
 	environment, err := os.ReadFile(proc(pid, "environ"))
 	if err != nil {
 		return false
@@ -81,7 +81,7 @@ func marked(environment []byte, mark string) bool {
 	return false
 }
 
-// processes are the numbers of all processes.
+// processes returns the IDs of all processes.
 func processes() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -98,8 +98,7 @@ func processes() []int {
 	return pids
 }
 
-// descendants are the processes that the one given has started, and those that
-// they have started.
+// descendants returns the children of a process, their children, and so on.
 func descendants(pid int) []int {
 	lists, _ := filepath.Glob(proc(pid, "task/*/children"))
 	var all []int
@@ -114,13 +113,13 @@ func descendants(pid int) []int {
 	return all
 }
 
-// stat returns the state and the process group, or zeros if there is none.
+// stat returns the state and the process group, or zeros if there is no such process.
 func stat(pid int) (state byte, group int) {
 	line, err := os.ReadFile(proc(pid, "stat"))
 	if err != nil {
 		return 0, 0
 	}
-	// The name before it is in brackets, and may hold anything.
+	// The name before it is in parentheses, and may contain anything.
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 3 {
 		return 0, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// ReadFile reads what WriteJSON wrote.
+// ReadFile reads a report written by WriteJSON.
 func ReadFile(path string) (*Report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func ReadFile(path string) (*Report, error) {
 	}
 	var r Report
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%s is damaged, or no report of koboshi check: %w; run the check again", path, err)
+		return nil, fmt.Errorf("%s is damaged, or not a report of koboshi check: %w; run the check again", path, err)
 	}
 	return &r, nil
 }
@@ -32,7 +32,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	if whole.Version == 0 {
 		whole.Version = Version
 	}
-	// A list that is empty is a list, also for a reader that is not in Go.
+	// Write empty lists as [], for readers in other languages.
 	whole.Findings = orEmpty(whole.Findings)
 	whole.Scenarios = orEmpty(whole.Scenarios)
 	whole.Tried = orEmpty(whole.Tried)
@@ -53,7 +53,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// encoded is v as JSON for people and programs, harmless to a terminal.
+// encoded returns v as JSON that is readable, and harmless to a terminal.
 func encoded(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -65,8 +65,8 @@ func encoded(v any) ([]byte, error) {
 	return calm(b.Bytes()), nil
 }
 
-// readable refuses what has no version or another one, before the rest is read:
-// a later version may have other types. The next action is part of the error.
+// readable checks the version before the rest is read, because a later version may
+// have other types. The error includes the next action.
 func readable(path string, data []byte, what string, known int) error {
 	var head struct {
 		Version *int `json:"version"`
@@ -74,20 +74,21 @@ func readable(path string, data []byte, what string, known int) error {
 	err := json.Unmarshal(data, &head)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is damaged, or no %s of koboshi check: %w; delete it, or restore a copy", path, what, err)
+		return fmt.Errorf("%s is damaged, or not a %s of koboshi check: %w; delete it, or restore a copy", path, what, err)
 	case head.Version == nil:
-		return fmt.Errorf("%s is no %s of koboshi check: it has no version; name another file", path, what)
+		return fmt.Errorf("%s is not a %s of koboshi check: it has no version; name another file", path, what)
 	case *head.Version > known:
-		return fmt.Errorf("%s is a %s of version %d, and this koboshi reads version %d; use the koboshi that wrote it, or a newer one",
+		return fmt.Errorf("%s is a %s of version %d, but this koboshi only reads version %d; use the koboshi that wrote it, or a newer one",
 			path, what, *head.Version, known)
 	case *head.Version != known:
-		return fmt.Errorf("%s is a %s of version %d, and this koboshi reads version %d; run the check again",
+		return fmt.Errorf("%s is a %s of version %d, but this koboshi only reads version %d; run the check again",
 			path, what, *head.Version, known)
 	}
 	return nil
 }
 
-// better is the one of two findings with the same ID that was seen more often.
+// better returns the one of two findings with the same ID that was reproduced more
+// often.
 func better(a, b judge.Finding) judge.Finding {
 	// a.Reproduced/a.Attempts < b.Reproduced/b.Attempts, without division by zero.
 	left, right := a.Reproduced*b.Attempts, b.Reproduced*a.Attempts

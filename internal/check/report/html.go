@@ -25,10 +25,10 @@ var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 
-// openFindings are unfolded from the start.
+// openFindings is the number of findings that are unfolded at first.
 const openFindings = 3
 
-// The page as its template sees it. All text in it is plain.
+// The data of the page's template. All text in it is plain.
 type (
 	pageView struct {
 		Policy       string
@@ -86,9 +86,9 @@ type (
 	}
 )
 
-// WriteHTML writes one page that needs nothing else: no server, no other file, and
-// without JavaScript it can be read too. The traces are those of the findings'
-// runs, by ID; a finding without one has no timeline.
+// WriteHTML writes a self-contained page: it needs no server and no other file, and
+// can be read without JavaScript. The traces are those of the findings' runs, by
+// ID; a finding without a trace has no timeline.
 func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, r.page(traces)); err != nil {
@@ -100,8 +100,8 @@ func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 	return nil
 }
 
-// policy forbids the page everything but its own style and script, known by
-// their hashes. The empty icon keeps a browser from asking for one.
+// policy returns a Content-Security-Policy that only allows the page's own style
+// and script, by their hashes. The empty icon keeps a browser from requesting one.
 func policy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
@@ -132,7 +132,7 @@ func (r *Report) page(traces map[string][]trace.Entry) pageView {
 	for _, group := range []struct {
 		title string
 		all   []NotRun
-	}{{"Not applied", r.NotApplied}, {"Inconclusive", r.Inconclusive}, {"Left out, planned and not run", r.LeftOut}} {
+	}{{"Not applied", r.NotApplied}, {"Inconclusive", r.Inconclusive}, {"Planned but not run", r.LeftOut}} {
 		if len(group.all) > 0 {
 			v.Reasons = append(v.Reasons, reasonsOf(group.title, group.all))
 		}
@@ -155,7 +155,7 @@ func (r *Report) facts() []fact {
 	if !r.Started.IsZero() {
 		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
-	return append(all, fact{"Runs", fmt.Sprintf("%d, of these %d without a fault and %d to confirm a finding",
+	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
 }
 

@@ -21,7 +21,7 @@ func htmlOf(t *testing.T, r *Report, traces map[string][]trace.Entry) string {
 }
 
 func samplePage(t *testing.T) string {
-	return htmlOf(t, sample(), map[string][]trace.Entry{"1a2b3c4d": sampleTrace()})
+	return htmlOf(t, sample(), map[string][]trace.Entry{"1a2b3c4d5e6f": sampleTrace()})
 }
 
 func TestPageAsksForNothingAndRunsNothingButItsOwn(t *testing.T) {
@@ -65,17 +65,17 @@ func TestPageShowsTheTimelineOfAFinding(t *testing.T) {
 	page := html.UnescapeString(samplePage(t))
 	for name, want := range map[string]string{
 		"the kill":                   `<tr class="process bad"><td class="at">0.051 s</td><td>controller-1</td><td>killed</td>`,
-		"the write":                  `CREATE secrets default/viewer-a-ca → 201`,
+		"the write":                  `POST secrets default/viewer-a-ca → 201`,
 		"the fault":                  `applied the fault <span class="note">kill after the answer</span>`,
 		"watch events in one row":    `saw ADDED pods default/a, default/b`,
 		"an event that was held":     `saw MODIFIED pods default/a <span class="note">held back for 30 ms</span>`,
 		"healing":                    `<tr class="healing"><td class="at">0.900 s</td><td></td><td>healing: restart</td>`,
 		"what a write said":          `"phase": "Pending"`,
-		"how many reads are missing": `2 reads that went well are not shown`,
+		"how many reads are missing": `2 successful reads are not shown`,
 		"the strip":                  `<rect class="healing" x="750"`,
 		"the life of an instance":    `<title>controller-2 ran from 0.060 s to 1.200 s</title>`,
 		"the differences":            `<td class="want"><code>"Ready"</code></td><td class="got"><code>"Pending"</code></td>`,
-		"the replay command":         `<code>koboshi check replay .koboshi/findings/DIVERGED-life-create-1a2b3c4d.json</code>`,
+		"the replay command":         `<code>koboshi check replay .koboshi/findings/DIVERGED-life-create-1a2b3c4d5e6f.json</code>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not show %s: %s", name, want)
@@ -89,7 +89,7 @@ func TestPageShowsTheTimelineOfAFinding(t *testing.T) {
 func TestPageNeverShowsWhatASecretHolds(t *testing.T) {
 	entries := sampleTrace()
 	entries[7].Call.Message = `Secret is invalid: data[key]: "hunter2"`
-	page := html.UnescapeString(htmlOf(t, sample(), map[string][]trace.Entry{"1a2b3c4d": entries}))
+	page := html.UnescapeString(htmlOf(t, sample(), map[string][]trace.Entry{"1a2b3c4d5e6f": entries}))
 	if strings.Contains(page, "aHVudGVyMg==") || strings.Contains(page, "hunter2") {
 		t.Error("the value of a Secret is on the page")
 	}
@@ -120,7 +120,7 @@ func TestPageCanBeReadWithoutAScript(t *testing.T) {
 		t.Fatal("the page has no buttons")
 	}
 	for _, button := range buttons {
-		// Those that fold are within a paragraph that is hidden.
+		// The buttons that fold are in a hidden paragraph.
 		if !strings.Contains(button, "hidden") && !strings.Contains(button, "data-fold") {
 			t.Errorf("%s does nothing without a script and is shown", button)
 		}
@@ -133,7 +133,7 @@ func TestPageCanBeReadWithoutAScript(t *testing.T) {
 func TestEveryElementOfThePageIsClosed(t *testing.T) {
 	void := map[string]bool{"meta": true, "link": true, "doctype": true}
 	for name, r := range map[string]*Report{"sample": sample(), "empty": {}} {
-		page := htmlOf(t, r, map[string][]trace.Entry{"1a2b3c4d": sampleTrace()})
+		page := htmlOf(t, r, map[string][]trace.Entry{"1a2b3c4d5e6f": sampleTrace()})
 		page = strings.Replace(page, pageScript, "", 1)
 		page = strings.Replace(page, pageStyle, "", 1)
 		var open []string
@@ -157,7 +157,7 @@ func TestEveryElementOfThePageIsClosed(t *testing.T) {
 func TestLongTimelineKeepsTheRowsAroundTheFault(t *testing.T) {
 	var entries []trace.Entry
 	for i := range 5000 {
-		e := trace.Entry{At: time.Duration(i) * time.Millisecond, Call: &trace.Call{Verb: "update", Path: "/", Code: 200}}
+		e := trace.Entry{At: time.Duration(i) * time.Millisecond, Call: &trace.Call{Verb: "update", Target: trace.Target{Resource: "pods"}, Path: "/", Code: 200}}
 		if i == 3000 {
 			e = trace.Entry{At: e.At, Fault: &trace.Fault{What: "applied"}}
 		}

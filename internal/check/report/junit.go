@@ -11,8 +11,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// The elements of JUnit's report, as Jenkins' junit-10.xsd has them and GitLab
-// reads them.
+// The elements of a JUnit report, as in Jenkins' junit-10.xsd and as GitLab reads
+// them.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -64,13 +64,13 @@ type (
 	}
 )
 
-// withoutFault is the case of what goes wrong with no fault at all.
+// withoutFault is the name of the case for findings that need no fault.
 const withoutFault = "without a fault"
 
-// WriteJUnit writes the report as JUnit does: a suite for each scenario, in it a
+// WriteJUnit writes the report in JUnit's format: a suite for each scenario, with a
 // case for each kind of fault. A finding is a failure with its whole text. A kind
-// of which nothing can be said is skipped; so are the runs of another kind of
-// which nothing can be said, as a case of their own.
+// without any result is skipped; if only some of its runs were inconclusive, they
+// are a skipped case of their own.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	whole := junitSuites{Name: "koboshi check " + inline(r.Subject)}
 	total := 0.0
@@ -92,8 +92,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return nil
 }
 
-// suites are the scenarios, and at the end "" if there is something that belongs
-// to none.
+// suites returns the scenarios, followed by "" if anything belongs to none.
 func (r *Report) suites() []string {
 	var names []string
 	other := false
@@ -151,7 +150,8 @@ func (r *Report) suite(scenario string) (suite junitSuite, took float64) {
 
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// cases of a scenario: first what needs no fault, then each kind.
+// cases returns the cases of a scenario: first the one without a fault, then one
+// for each kind.
 func (r *Report) cases(scenario string) []junitCase {
 	var cases []junitCase
 	counted := map[fault.Kind]bool{}
@@ -172,7 +172,7 @@ func (r *Report) cases(scenario string) []junitCase {
 			cases = append(cases, r.casesOf(t)...)
 		}
 	}
-	// Findings whose kind is not counted in this suite must not get lost.
+	// Include findings whose kind is not counted in this suite.
 	for _, f := range r.findings(scenario, anyKind) {
 		if f.Fault != nil && !counted[f.Fault.Kind] {
 			counted[f.Fault.Kind] = true
@@ -186,7 +186,8 @@ func (r *Report) cases(scenario string) []junitCase {
 
 const anyKind fault.Kind = "*"
 
-// findings of a scenario that count and are of a kind; "" is that of no fault.
+// findings returns the serious findings of a scenario and a kind; "" stands for no
+// fault.
 func (r *Report) findings(scenario string, kind fault.Kind) []judge.Finding {
 	return slices.DeleteFunc(r.serious(), func(f judge.Finding) bool {
 		var of fault.Kind
@@ -212,11 +213,11 @@ func (r *Report) casesOf(t Tried) []junitCase {
 	}
 	return []junitCase{c, {
 		Name:    c.Name + ", inconclusive",
-		Skipped: &junitSkipped{fmt.Sprintf("nothing can be said of %s: %s", number(t.Inconclusive, "run"), inconclusive)},
+		Skipped: &junitSkipped{fmt.Sprintf("%s without a result: %s", number(t.Inconclusive, "run"), inconclusive)},
 	}}
 }
 
-// nothingSaid says why a kind was not judged at all.
+// nothingSaid returns the reason why a kind has no result.
 func (r *Report) nothingSaid(t Tried) string {
 	var said []string
 	for _, part := range []struct {
@@ -228,12 +229,13 @@ func (r *Report) nothingSaid(t Tried) string {
 		}
 	}
 	if len(said) == 0 {
-		return fmt.Sprintf("%d planned, none was run", t.Planned)
+		return fmt.Sprintf("%d planned, none run", t.Planned)
 	}
 	return strings.Join(said, "; ")
 }
 
-// why are the reasons that planned faults of this scenario and kind say nothing.
+// why returns the reasons why planned faults of this scenario and kind have no
+// result.
 func (r *Report) why(all []NotRun, t Tried) string {
 	own := slices.DeleteFunc(slices.Clone(all), func(n NotRun) bool {
 		return n.Fault.Kind != t.Kind || t.Scenario != "" && n.Scenario != t.Scenario
@@ -251,7 +253,7 @@ func (c *junitCase) fail(findings []judge.Finding) {
 	}
 	message := inline(string(findings[0].Verdict)) + ": " + inline(findings[0].Sentence)
 	if more := len(findings) - 1; more > 0 {
-		message += fmt.Sprintf(" (and %s more)", number(more, "finding"))
+		message += fmt.Sprintf(" (and %s)", number(more, "more finding"))
 	}
 	texts := make([]string, len(findings))
 	for i, f := range findings {
@@ -273,7 +275,7 @@ func remarkText(remarks []judge.Finding, scenario string) *junitText {
 	return &junitText{"\n" + b.String()}
 }
 
-// findingText is a finding as WriteText shows it, without anything left out.
+// findingText returns a finding as WriteText shows it, with everything.
 func findingText(f judge.Finding) string {
 	var b strings.Builder
 	t := &text{sheet: newSheet(&b, 120, false), verbose: true}

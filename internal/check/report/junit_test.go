@@ -13,8 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// element is any element of XML, for tests that do not lean on the types under
-// test.
+// element is any XML element, for tests that do not rely on the types under test.
 type element struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`
@@ -58,7 +57,7 @@ func TestJUnitIsAsInTheGoldenFile(t *testing.T) {
 	golden(t, "junit.xml", written(t, func(b *bytes.Buffer) error { return sample().WriteJUnit(b) }))
 }
 
-// The rules of Jenkins' junit-10.xsd, and that counts are those of the elements.
+// Checks the rules of Jenkins' junit-10.xsd, and the counts of elements.
 func TestJUnitKeepsTheRulesOfItsReaders(t *testing.T) {
 	damaged := sample()
 	damaged.Findings[0].Sentence, damaged.Findings[0].Detail, damaged.Subject = hostile, hostile+"]]>\x00", hostile
@@ -129,7 +128,7 @@ func checkSuite(t *testing.T, suite element) {
 
 func TestEveryFindingThatCountsIsInAFailureOfJUnitWithItsWholeText(t *testing.T) {
 	r := sample()
-	// One of a kind that nobody counted, one of no scenario, and two of one kind.
+	// One of a kind that is not counted, one without a scenario, and two of one kind.
 	r.Findings = append(r.Findings,
 		judge.Finding{ID: "a", Verdict: judge.Leak, Scenario: "life", Sentence: "A bucket is left.", Fault: &fault.Fault{Kind: fault.LoseLease}},
 		judge.Finding{ID: "b", Verdict: judge.RBACMissing, Sentence: "It may not list nodes."},
@@ -163,8 +162,8 @@ func TestWhatCouldNotBeJudgedIsSkippedInJUnit(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"scale stale-restart":           "not applied: 2 because the client does not list with resourceVersion=0",
-		"life kill-after, inconclusive": "nothing can be said of 1 run: 1 because diverged showed in 1 of 3 runs",
+		"scale stale-restart":           "not applied: 2 because the client lists pods without resourceVersion=0: it asks for the latest state",
+		"life kill-after, inconclusive": "1 run without a result: 1 because diverged showed in 1 of 4 runs",
 	}
 	for name, message := range want {
 		if skipped[name] != message {

@@ -5,9 +5,11 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	eastasian "golang.org/x/text/width"
 )
 
-// colour is a way of showing text; without colours all are the same.
+// colour is a style of text on a terminal.
 type colour string
 
 const (
@@ -24,7 +26,7 @@ func (g gravity) colour() colour {
 	return map[gravity]colour{grave: red, middle: yellow, slight: cyan}[g]
 }
 
-// sheet is a page of text that is filled from the top.
+// sheet writes lines of text to a terminal or a file.
 type sheet struct {
 	w      *bufio.Writer
 	width  int
@@ -44,9 +46,9 @@ func newSheet(w io.Writer, width int, colour bool) *sheet {
 	return &sheet{w: bufio.NewWriter(w), width: min(max(width, leastWidth), mostWidth), colour: colour}
 }
 
-// line writes one line as it is; callers have made it fit, or it is a command.
+// line writes one line unchanged; it fits already, or it is a command.
 func (s *sheet) line(c colour, text string) {
-	// An error of the writer comes back from Flush.
+	// Flush returns an error of the writer.
 	_, _ = s.w.WriteString(s.paint(c, strings.TrimRight(unheard(text), " ")) + "\n")
 }
 
@@ -64,8 +66,8 @@ func (s *sheet) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// para writes text of one or more lines behind a first prefix, and continues it
-// below the place where it began.
+// para writes text of one or more lines after a prefix. Further lines are indented
+// to the width of the prefix.
 func (s *sheet) para(c colour, first, text string) {
 	prefix := first
 	for part := range strings.SplitSeq(text, "\n") {
@@ -76,8 +78,8 @@ func (s *sheet) para(c colour, first, text string) {
 	}
 }
 
-// pair writes what on the left and aside on the right of one line, or on two
-// lines if they do not fit.
+// pair writes what on the left and aside on the right of a line, or on two lines if
+// they do not fit on one.
 func (s *sheet) pair(c colour, first, what string, asideColour colour, aside string) {
 	space := s.width - width(first+what) - width(aside)
 	switch {
@@ -95,15 +97,15 @@ func (s *sheet) pair(c colour, first, what string, asideColour colour, aside str
 // command writes a command in one line, however long, so that it can be copied.
 func (s *sheet) command(c colour, first, text string) { s.line(c, first+inline(text)) }
 
-// expand puts spaces in the place of tabs.
+// expand replaces tabs with spaces.
 func expand(line string) string { return strings.ReplaceAll(line, "\t", "    ") }
 
-// wrap breaks a line at spaces so that no piece is wider than most, and words
-// that are wider still wherever they have to be. The indentation is kept.
+// wrap breaks a line at spaces so that no piece is wider than most. It breaks longer
+// words anywhere, and keeps the indentation.
 func wrap(line string, most int) []string {
 	most = max(most, 8)
 	if width(line) <= most {
-		return []string{line} // with the columns that somebody may have made
+		return []string{line} // keeps the spaces inside, which may form columns
 	}
 	text := strings.TrimLeft(line, " ")
 	indent := strings.Repeat(" ", min(len(line)-len(text), most/2))
@@ -130,8 +132,7 @@ func wrap(line string, most int) []string {
 	return append(pieces, piece)
 }
 
-// cut takes as much from the front of a word as is at most as wide; at least one
-// letter.
+// cut splits a word after at most that many columns, but at least one character.
 func cut(word string, most int) (head, rest string) {
 	wide := 0
 	for i, r := range word {
@@ -143,7 +144,7 @@ func cut(word string, most int) (head, rest string) {
 	return word, ""
 }
 
-// short ends text that is wider than most in three dots.
+// short truncates text that is wider than most, with three dots at the end.
 func short(text string, most int) string {
 	if width(text) <= most {
 		return text
@@ -152,7 +153,7 @@ func short(text string, most int) string {
 	return head + "..."
 }
 
-// width is how many columns a terminal needs for a line.
+// width returns the number of terminal columns of a line.
 func width(line string) int {
 	n := 0
 	for _, r := range line {
@@ -161,27 +162,12 @@ func width(line string) int {
 	return n
 }
 
-// wide are the letters that take two columns: the blocks of East Asian scripts
-// and of pictures, from Unicode's EastAsianWidth.
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x1100, Hi: 0x115F, Stride: 1}, {Lo: 0x2E80, Hi: 0xA4CF, Stride: 1},
-		{Lo: 0xAC00, Hi: 0xD7A3, Stride: 1}, {Lo: 0xF900, Hi: 0xFAFF, Stride: 1},
-		{Lo: 0xFE30, Hi: 0xFE6F, Stride: 1}, {Lo: 0xFF00, Hi: 0xFF60, Stride: 1},
-		{Lo: 0xFFE0, Hi: 0xFFE6, Stride: 1},
-	},
-	R32: []unicode.Range32{
-		{Lo: 0x1F300, Hi: 0x1FAFF, Stride: 1}, {Lo: 0x20000, Hi: 0x3FFFD, Stride: 1},
-	},
-}
-
 func runeWidth(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me):
+	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
-	case unicode.Is(wide, r):
+	}
+	switch eastasian.LookupRune(r).Kind() {
+	case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
 		return 2
 	}
 	return 1

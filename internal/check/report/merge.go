@@ -10,12 +10,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// Merge puts the shards of one plan together. It refuses parts that are not of
-// one plan; shards that are missing are said in the notes.
+// Merge combines the shards of one plan. It fails if the parts belong to different
+// plans; missing shards become a note.
 func Merge(parts []*Report) (*Report, error) {
 	switch len(parts) {
 	case 0:
-		return nil, errors.New("no report to merge: name the files that `koboshi check --shard` wrote")
+		return nil, errors.New("there is no report to merge; name the files that `koboshi check --shard` wrote")
 	case 1:
 		whole := *parts[0]
 		if whole.Shard == "" {
@@ -36,7 +36,7 @@ func Merge(parts []*Report) (*Report, error) {
 	return merged, nil
 }
 
-// shard is a part with its place.
+// shard is a part with its number.
 type shard struct {
 	number int
 	report *Report
@@ -64,7 +64,7 @@ func shardsOf(parts []*Report) (sharded, error) {
 		case all.of != 0 && of != all.of:
 			return all, differ("numbers of shards", first, part, fmt.Sprint(all.of), fmt.Sprint(of))
 		case slices.ContainsFunc(all.shards, func(s shard) bool { return s.number == number }):
-			return all, fmt.Errorf("shard %s is there twice; name the report of each shard once", part.Shard)
+			return all, fmt.Errorf("shard %s is given twice; name the report of each shard once", part.Shard)
 		}
 		all.of = of
 		all.shards = append(all.shards, shard{number, part})
@@ -74,7 +74,7 @@ func shardsOf(parts []*Report) (sharded, error) {
 }
 
 func differ(what string, a, b *Report, left, right string) error {
-	return fmt.Errorf("shards %s and %s are of different %s, %s and %s, so not of one plan; run them all with the same --seed and the same n of --shard i/n",
+	return fmt.Errorf("shards %s and %s have different %s, %s and %s, so they are not parts of one plan; run all with the same --seed and the same n in --shard i/n",
 		a.Shard, b.Shard, what, left, right)
 }
 
@@ -83,12 +83,12 @@ func parseShard(s string) (number, of int, err error) {
 	number, errLeft := strconv.Atoi(left)
 	of, errRight := strconv.Atoi(right)
 	if !found || errLeft != nil || errRight != nil || number < 1 || number > of {
-		return 0, 0, fmt.Errorf("a report of shard %q cannot be merged: merge reports of `koboshi check --shard i/n` only", inline(s))
+		return 0, 0, fmt.Errorf("a report of shard %q cannot be merged; name only reports of `koboshi check --shard i/n`", inline(s))
 	}
 	return number, of, nil
 }
 
-// start is the merged report with what all shards have in common.
+// start returns a report with what all shards have in common.
 func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{
@@ -110,7 +110,7 @@ func withoutShard(command, shard string) string {
 	return command
 }
 
-// take adds a shard.
+// take adds a shard to the report.
 func (r *Report) take(part *Report) {
 	r.Seconds += part.Seconds
 	r.Runs += part.Runs
@@ -170,15 +170,15 @@ func (r *Report) takeTried(t Tried) {
 	r.Tried[i].add(t)
 }
 
-// used is true of a permission that one shard had no use for and another had.
+// used reports whether the finding is an unused permission that another shard used.
 func (s sharded) used(f judge.Finding) bool {
 	return isRemark(f) && slices.ContainsFunc(s.shards, func(part shard) bool {
 		return !slices.ContainsFunc(part.report.Findings, func(other judge.Finding) bool { return other.ID == f.ID })
 	})
 }
 
-// missing names the shards that are not there, and counts their faults: what the
-// first left to others less what those that are here had planned.
+// missing adds a note that names the missing shards, and counts their faults: those
+// that the first shard left to others, minus those that the given shards planned.
 func (s sharded) missing(notes []string) (left int, all []string) {
 	if len(s.shards) == s.of {
 		return 0, notes
@@ -188,12 +188,12 @@ func (s sharded) missing(notes []string) (left int, all []string) {
 		_, planned := part.report.triedByKind()
 		left -= planned.Planned
 	}
-	note := fmt.Sprintf("%d of %d shards are merged; missing: %s. Their faults were not tried.",
+	note := fmt.Sprintf("Merged %d of %d shards. The faults of the missing shards were not tried: %s.",
 		len(s.shards), s.of, strings.Join(s.gaps(), ", "))
 	return max(left, 0), append(slices.Clone(notes), note)
 }
 
-// gaps are the numbers that are missing, the first ten by name.
+// gaps returns the missing shards, the first ten by number.
 func (s sharded) gaps() []string {
 	const most = 10
 	var gaps []string

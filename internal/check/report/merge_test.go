@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// part is shard name of a plan of 12 faults.
+// part returns the report of a shard of a plan with 12 faults.
 func part(name string, planned int, findings ...judge.Finding) *Report {
 	return &Report{
 		Version: Version, Subject: "viewer", Seed: 42, Shard: name, Command: "koboshi check --shard " + name + " --seed 42",
@@ -73,7 +73,7 @@ func TestPartsThatAreNotOfOnePlanAreRefused(t *testing.T) {
 		"seed":         {other(func(r *Report) { r.Seed = 43 }), "different seeds, 42 and 43"},
 		"version":      {other(func(r *Report) { r.Version = 2 }), "different versions"},
 		"count":        {other(func(r *Report) { r.Shard = "2/4" }), "different numbers of shards, 3 and 4"},
-		"twice":        {other(func(r *Report) { r.Shard = "1/3" }), "shard 1/3 is there twice"},
+		"twice":        {other(func(r *Report) { r.Shard = "1/3" }), "shard 1/3 is given twice"},
 		"no shard":     {other(func(r *Report) { r.Shard = "" }), `shard ""`},
 		"beyond":       {other(func(r *Report) { r.Shard = "4/3" }), `shard "4/3"`},
 		"not a number": {other(func(r *Report) { r.Shard = "x/3" }), `shard "x/3"`},

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// plain makes text of unknown origin safe to show: what could move a cursor,
-// colour a terminal, reverse the direction of reading or hide a letter is written
-// as an escape that can be seen. Line ends and tabs stay.
+// plain makes text of unknown origin safe to show: characters that could move a
+// cursor, colour a terminal, reverse the reading direction or hide a letter become
+// visible escapes. Line ends and tabs stay.
 func plain(s string) string { return escaped(s, true) }
 
-// inline is plain on one line.
+// inline is like plain, but returns a single line.
 func inline(s string) string { return escaped(strings.TrimSpace(s), false) }
 
 func escaped(s string, lines bool) string {
@@ -43,8 +43,9 @@ func escaped(s string, lines bool) string {
 	return b.String()
 }
 
-// harmful covers control characters, the invisible ones of category Cf (among
-// them those that turn the direction of reading), and Unicode's line ends.
+// harmful reports whether r is a control character, an invisible character of
+// category Cf (which includes changes of the reading direction), or a Unicode line
+// end.
 func harmful(r rune, lines bool) bool {
 	switch r {
 	case '\n', '\t':
@@ -55,8 +56,8 @@ func harmful(r rune, lines bool) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// unheard breaks what a CI takes for a command in a log: lines of GitHub Actions
-// that begin with ::, and ##[ or ##vso[ of other systems.
+// unheard disarms what CI systems interpret as commands in a log: lines that begin
+// with :: in GitHub Actions, and ##[, ##vso[ or ##teamcity[ in other systems.
 func unheard(line string) string {
 	if text := strings.TrimLeft(line, " \t"); strings.HasPrefix(text, "::") {
 		line = line[:len(line)-len(text)] + `\` + text
@@ -67,9 +68,9 @@ func unheard(line string) string {
 	return line
 }
 
-// calm writes the characters that a terminal could obey as escapes of JSON. The
-// encoder does so only for those below the space; all of them can only be inside
-// of strings.
+// calm replaces the characters that a terminal could interpret with JSON escapes.
+// The encoder only escapes those below the space. All of them can only occur inside
+// strings.
 func calm(data []byte) []byte {
 	if !bytes.ContainsFunc(data, func(r rune) bool { return harmful(r, true) }) {
 		return data

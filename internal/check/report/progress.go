@@ -11,26 +11,26 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// ProgressOptions say what progress is shown on.
+// ProgressOptions describes the terminal on which progress is shown.
 type ProgressOptions struct {
-	// TTY redraws one line. Without it there is a line now and then.
+	// TTY redraws one line. Otherwise a line is printed at intervals.
 	TTY bool
-	// Color is the caller's decision, who knows the terminal and NO_COLOR.
+	// Color is up to the caller, which knows the terminal and NO_COLOR.
 	Color bool
 	// Width is in columns; 0 means 80.
 	Width int
 }
 
 const (
-	// redraw is how often the bar is drawn at most, a tenth of a second.
+	// redraw is the shortest time between two drawings of the bar.
 	redraw = 100 * time.Millisecond
-	// heartbeat is how often there is a line in a pipe.
+	// heartbeat is the interval of lines without a terminal.
 	heartbeat = 10 * time.Second
 )
 
-// Progress shows how far a check is, and findings as they come. Its methods may be
-// called by many at once, also on nil, which shows nothing. An error of the
-// writer is no reason to stop a check and is not reported.
+// Progress shows the progress of a check, and findings as they arrive. Its methods
+// are safe for concurrent use; a nil Progress shows nothing. It ignores errors of
+// the writer, which must not stop a check.
 //
 //	NewProgress ──▶ Phase ──▶ Total ──▶ Done, Found, Note … ──▶ Phase … ──▶ Close
 type Progress struct {
@@ -47,7 +47,7 @@ type Progress struct {
 	began    time.Time
 	total    int
 	done     int
-	took     time.Duration // of all runs of the phase, one after the other
+	took     time.Duration // sum over the runs of the phase
 	kind     fault.Kind    // of the last run
 	findings int           // of all phases
 }
@@ -78,7 +78,7 @@ func (p *Progress) tick() {
 			return
 		case now := <-ticker.C:
 			p.mu.Lock()
-			// The rate and what is left change also when nothing happens.
+			// The rate and the time left change even if nothing happens.
 			if p.changed || now.Sub(last) >= time.Second {
 				last = now
 				p.show()
@@ -88,7 +88,7 @@ func (p *Progress) tick() {
 	}
 }
 
-// show draws the bar, or writes the line. The lock is held.
+// show draws the bar, or writes a line. The caller holds the lock.
 func (p *Progress) show() {
 	if p.phase == "" || p.closed {
 		return
@@ -102,7 +102,7 @@ func (p *Progress) show() {
 	p.drawn = true
 }
 
-// say writes lines that stay, above the bar. The lock is held.
+// say writes permanent lines above the bar. The caller holds the lock.
 func (p *Progress) say(lines string) {
 	if p.drawn {
 		p.write("\r\x1b[K")
@@ -116,7 +116,7 @@ func (p *Progress) say(lines string) {
 
 func (p *Progress) write(text string) { _, _ = io.WriteString(p.w, text) }
 
-// Phase says what begins: learn, run, confirm. What was counted is of a phase.
+// Phase begins a phase, such as learning or confirming, and resets the counts.
 func (p *Progress) Phase(name string) {
 	if p == nil {
 		return
@@ -134,7 +134,7 @@ func (p *Progress) Phase(name string) {
 	p.changed = p.o.TTY
 }
 
-// endPhase says how the phase went, if it had runs.
+// endPhase writes a summary of the phase, if it had runs.
 func (p *Progress) endPhase() {
 	if p.phase == "" || p.done == 0 {
 		return
@@ -146,7 +146,7 @@ func (p *Progress) endPhase() {
 	p.say(p.paint(dim, line) + "\n")
 }
 
-// Total says how many runs the phase has. It can change.
+// Total sets the number of runs in the phase. It may change.
 func (p *Progress) Total(n int) {
 	if p == nil {
 		return
@@ -156,7 +156,7 @@ func (p *Progress) Total(n int) {
 	p.total, p.changed = n, p.o.TTY
 }
 
-// Done says that a run has ended, and how long it took.
+// Done records the end of a run, and its duration.
 func (p *Progress) Done(kind fault.Kind, took time.Duration) {
 	if p == nil {
 		return
@@ -168,7 +168,7 @@ func (p *Progress) Done(kind fault.Kind, took time.Duration) {
 	p.kind, p.changed = kind, p.o.TTY
 }
 
-// Found shows a finding. In a pipe it is one line.
+// Found shows a finding, on one line if there is no terminal.
 func (p *Progress) Found(f judge.Finding) {
 	if p == nil {
 		return
@@ -207,7 +207,7 @@ func (p *Progress) Note(text string) {
 	}
 }
 
-// Close takes the bar away. Nothing is shown after it, and it may be called twice.
+// Close removes the bar. Nothing is shown afterwards. It may be called twice.
 func (p *Progress) Close() {
 	if p == nil {
 		return
@@ -229,7 +229,7 @@ func (p *Progress) paint(c colour, text string) string {
 	return (&sheet{colour: p.o.Color}).paint(c, text)
 }
 
-// rate is runs per minute in this phase.
+// rate returns the runs per minute in this phase.
 func (p *Progress) rate() float64 {
 	if minutes := time.Since(p.began).Minutes(); minutes > 0 {
 		return float64(p.done) / minutes
@@ -237,7 +237,7 @@ func (p *Progress) rate() float64 {
 	return 0
 }
 
-// figures are what is known of the phase: runs, runs per minute, time left,
+// figures returns the known figures of the phase: runs, runs per minute, time left,
 // findings.
 func (p *Progress) figures() (all []string) {
 	switch {
@@ -258,7 +258,7 @@ func (p *Progress) figures() (all []string) {
 	return all
 }
 
-// status is the line of a pipe.
+// status returns the line that is shown without a terminal.
 func (p *Progress) status() string {
 	line := p.phase
 	if figures := p.figures(); len(figures) > 0 {
@@ -267,8 +267,8 @@ func (p *Progress) status() string {
 	return fmt.Sprintf("%s (%s)", line, span(time.Since(p.began)))
 }
 
-// bar is the line of a terminal. It leaves the last column free, as some
-// terminals go to the next line when that is written.
+// bar returns the line for a terminal. It leaves the last column free, because some
+// terminals wrap when that is written.
 func (p *Progress) bar() string {
 	const cells = 20
 	most := p.o.Width - 1

@@ -1,4 +1,4 @@
-// Package report is what a check says in the end, for people and for programs.
+// Package report writes the result of a check, for people and for programs.
 //
 //	Report ──┬── WriteText   a terminal            Progress   the same, while it runs
 //	         ├── WriteJSON   programs, ReadFile, Merge
@@ -6,10 +6,9 @@
 //	         ├── WriteSARIF  code review
 //	         └── WriteHTML   one page with the timeline of each finding
 //
-// Findings are also files of their own, by which they are run again: see
-// SaveFinding. Names of objects, logs and values come from the controller and are
-// not to be trusted: nothing that is written here can steer a terminal, a CI or a
-// browser, see plain.
+// Findings are also saved as files, for replays: see SaveFinding. Names of objects,
+// logs and values come from the controller and are not trusted: nothing written
+// here can control a terminal, a CI system or a browser, see plain.
 package report
 
 import (
@@ -20,65 +19,65 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// Version is the version of the format. A reader refuses another one.
+// Version is the version of the format. Readers reject other versions.
 const Version = 1
 
 // Report is the result of a check, or of a shard of one.
 type Report struct {
 	Version int    `json:"version"` // of this format: 1
 	Subject string `json:"subject"`
-	// Command is how it was run, to be run again.
+	// Command is the command line of the check.
 	Command string    `json:"command"`
 	Seed    uint64    `json:"seed"`
 	Started time.Time `json:"started"`
-	// Seconds is how long it took; of merged shards the sum.
+	// Seconds is the duration; for merged shards, the sum.
 	Seconds float64 `json:"seconds"`
 	// Shard is "1/4", or empty.
 	Shard     string          `json:"shard,omitempty"`
 	Findings  []judge.Finding `json:"findings"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
-	// Runs is how many runs there were in all, References how many of them were
-	// without a fault, Confirmations those that repeated a finding.
+	// Runs is the number of all runs, References the number of those without a
+	// fault, Confirmations the number of those that repeated a finding.
 	Runs          int `json:"runs"`
 	References    int `json:"references"`
 	Confirmations int `json:"confirmations"`
-	// Inconclusive are the runs of which nothing can be said, with the reason.
+	// Inconclusive lists the runs without a result, with the reason.
 	Inconclusive []NotRun `json:"inconclusive,omitempty"`
 	NotApplied   []NotRun `json:"notApplied,omitempty"`
-	// LeftOut are planned faults for which the budget was not enough; LeftToShards
-	// those that other shards run.
+	// LeftOut lists planned faults that the budget did not cover; LeftToShards is
+	// the number of those that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
-	// Notes are remarks that are no findings, such as unused permissions.
+	// Notes lists remarks that are not findings.
 	Notes []string `json:"notes,omitempty"`
-	// Sources are the files to which a finding can be pinned in a code review.
+	// Sources names the files to which a code review can pin a finding.
 	Sources Sources `json:"sources,omitzero"`
 }
 
-// Sources are files of the project, relative to it, each with ":LINE" after it if
+// Sources names files of the project, relative to it, each followed by ":LINE" if
 // the line is known. All of them may be empty.
 type Sources struct {
 	// Main is the file of the controller's main function.
 	Main string `json:"main,omitempty"`
-	// Kinds are the files in which kinds are declared, by "Kind.group".
+	// Kinds maps "Kind.group" to the file that declares the kind.
 	Kinds map[string]string `json:"kinds,omitempty"`
 	// RBAC is the file with the controller's role.
 	RBAC string `json:"rbac,omitempty"`
 }
 
-// Scenario is what was learnt about one.
+// Scenario summarizes what was learnt about a scenario.
 type Scenario struct {
 	Name  string `json:"name"`
 	Steps int    `json:"steps"`
-	// Writes is how many effective writes the controller did without a fault,
-	// Seconds how long that took.
+	// Writes is the number of effective writes of the controller without a fault,
+	// Seconds the duration of that run.
 	Writes  int     `json:"writes"`
 	Seconds float64 `json:"seconds"`
-	// Masked are the fields that differ from run to run and are not compared.
+	// Masked lists the fields that differ between runs and are not compared.
 	Masked []string `json:"masked,omitempty"`
-	// Kind is the kind that it is about, "Kind.group"; File the file that it was
-	// read from, or the sample that it was made of. Both may be empty.
+	// Kind is the scenario's main kind, "Kind.group"; File the file that it was read
+	// from, or the sample that it was made from. Both may be empty.
 	Kind string `json:"kind,omitempty"`
 	File string `json:"file,omitempty"`
 }
@@ -86,33 +85,33 @@ type Scenario struct {
 // Tried counts the faults of one kind. Runs = Clean + Found + NotApplied +
 // Inconclusive; confirmations are not among them.
 type Tried struct {
-	// Scenario is the one in which they were tried. Empty means that the counts
-	// are of all scenarios; then JUnit has no suite for each of them.
+	// Scenario is the scenario in which they were tried. Empty means all scenarios;
+	// then JUnit has no suite per scenario.
 	Scenario     string     `json:"scenario,omitempty"`
 	Kind         fault.Kind `json:"kind"`
-	Planned      int        `json:"planned"` // of a shard: those that are its own
+	Planned      int        `json:"planned"` // for a shard, only its own
 	Runs         int        `json:"runs"`
 	Clean        int        `json:"clean"`
 	Found        int        `json:"found"`
 	NotApplied   int        `json:"notApplied"`
 	Inconclusive int        `json:"inconclusive"`
-	// Pruned are those that need no run: their state had been explored.
+	// Pruned counts those that need no run, because their state was already explored.
 	Pruned int `json:"pruned"`
-	// Seconds is how long the runs took, one after the other.
+	// Seconds is the sum of the durations of the runs.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// NotRun is a planned fault that says nothing, and why.
+// NotRun is a planned fault without a result, with the reason.
 type NotRun struct {
 	Scenario string      `json:"scenario"`
 	Fault    fault.Fault `json:"fault"`
 	Why      string      `json:"why"`
-	// Suspicion is what looked wrong and did not show every time, or not only with
-	// the fault; nil if nothing did.
+	// Suspicion is a finding that was not reproduced every time, or that also
+	// occurred without the fault; or nil.
 	Suspicion *judge.Finding `json:"suspicion,omitempty"`
 }
 
-// Sort puts the most serious findings first and leaves those of one verdict in
+// Sort puts the most serious findings first. Findings with the same verdict keep
 // their order.
 func (r *Report) Sort() {
 	slices.SortStableFunc(r.Findings, func(a, b judge.Finding) int {
@@ -120,21 +119,21 @@ func (r *Report) Sort() {
 	})
 }
 
-// ExitCode is 0 if nothing was found, 1 if something was, and 2 if of no fault
-// anything could be said. A permission that was never used alone is no finding. Of a
-// shard, which may be small, it is 0 or 1.
+// ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no
+// fault gave a result. An unused permission does not count as a finding. For a
+// shard, which may be small, it returns 0 or 1.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
 	case len(r.serious()) > 0:
 		return 1
 	case r.Shard == "" && all.Runs > 0 && !r.conclusive():
-		return 2 // of no fault could anything be said
+		return 2
 	}
 	return 0
 }
 
-// serious are the findings that count; remarks are the others.
+// serious returns the findings that count; remarks returns the others.
 func (r *Report) serious() []judge.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), isRemark)
 }
@@ -145,7 +144,7 @@ func (r *Report) remarks() []judge.Finding {
 
 func isRemark(f judge.Finding) bool { return f.Verdict == judge.RBACUnused }
 
-// add counts the others too.
+// add adds the counts of another Tried.
 func (t *Tried) add(other Tried) {
 	t.Planned += other.Planned
 	t.Runs += other.Runs
@@ -157,7 +156,7 @@ func (t *Tried) add(other Tried) {
 	t.Seconds += other.Seconds
 }
 
-// triedByKind are the counts of all scenarios together, in order of first
+// triedByKind returns the counts per kind over all scenarios, in order of first
 // appearance, and their sum.
 func (r *Report) triedByKind() (kinds []Tried, all Tried) {
 	at := map[fault.Kind]int{}

@@ -14,11 +14,10 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
-	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares with a file in testdata.
 func golden(t *testing.T, name string, got []byte) {
@@ -35,54 +34,36 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatalf("%v; go test ./internal/check/report -update writes it", err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not as it was (-want +got); if that is right, go test -update\n%s", name, diff)
+		t.Errorf("%s differs (-want +got); if the change is right, run go test -update\n%s", name, diff)
 	}
 }
 
-// hostile is what an object's name or a log could hold to do harm.
+// hostile is a malicious name of an object, or line of a log.
 const hostile = "a\x1b]0;owned\x07\u202e\u009bb</script><img src=x onerror=alert(1)>\n::error::x"
 
 func at(step, verb, resource, object string) fault.Point {
 	return fault.Point{Step: step, Verb: verb, Resource: resource, Object: object, Occurrence: 1}
 }
 
-// sample is a report in which there is some of everything.
+// sample returns a report with some of everything. Its findings come from judge.
 func sample() *Report {
 	kill := &fault.Fault{Kind: fault.KillAfter, Point: at("create", "create", "secrets", "default/viewer-a-ca")}
 	stale := &fault.Fault{Kind: fault.DelayWatch, Point: at("scale", "create", "pods", "default/viewer-a-0")}
+	divergence, loop, pod := diverged(kill), looping(), blip(stale)
+	divergence.Reproduced, divergence.Attempts, divergence.Seed = 3, 3, 4201
+	divergence.FoundAfterRuns, divergence.FoundAfterSeconds = 9, 8.3
+	divergence.File = ".koboshi/findings/DIVERGED-life-create-1a2b3c4d5e6f.json"
+	divergence.Replay = replayCommand(divergence.File)
+	loop.Reproduced, loop.Attempts, loop.Seed = 2, 3, 42
+	loop.Replay = replayCommand(".koboshi/findings/HOT-LOOP-life-create-99aa00ff11ee.json")
+	pod.Reproduced, pod.Attempts, pod.Seed = 3, 3, 4711
+	findings := []judge.Finding{divergence, loop, pod,
+		{ID: "555555555555", Verdict: judge.RBACUnused, Sentence: unused()[0], Detail: "config/rbac/role.yaml: nodes: delete"}}
 	r := &Report{
 		Version: Version, Subject: "viewer-operator", Command: "koboshi check --seed 42 --budget 5m", Seed: 42,
 		Started: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), Seconds: 190,
-		Runs: 214, References: 6, Confirmations: 6,
-		Findings: []judge.Finding{
-			{
-				ID: "1a2b3c4d", Verdict: judge.Diverged, Scenario: "life", Step: "create", Fault: kill,
-				Sentence: "Killed after CREATE Secret default/viewer-a-ca, before the second Secret was made; the second Secret never came.",
-				Differences: []state.Difference{
-					{Object: "Viewer.apps.example.com default/viewer-a", Path: "status.phase", Want: `"Ready"`, Got: `"Pending"`},
-					{Object: "Viewer.apps.example.com default/viewer-a", Path: "status.conditions[type=Ready].message", Want: `"all is there"`},
-					{Object: "Secret default/viewer-a-internal", Want: `{"type":"kubernetes.io/tls"}`},
-				},
-				LastAction: "PATCH viewers.apps.example.com/status default/viewer-a: 200",
-				Reproduced: 3, Attempts: 3, Seed: 4201,
-				File:           ".koboshi/findings/DIVERGED-life-create-1a2b3c4d.json",
-				Replay:         "koboshi check replay .koboshi/findings/DIVERGED-life-create-1a2b3c4d.json",
-				FoundAfterRuns: 9, FoundAfterSeconds: 8.3,
-			},
-			{
-				ID: "99aa00ff", Verdict: judge.HotLoop, Scenario: "life", Step: "create",
-				Sentence:   "Without any fault the controller kept writing after all had come to rest: 40 writes in 2 s.",
-				Detail:     "UPDATE deployments.apps default/viewer-a   20 times\nUPDATE viewers.apps.example.com/status default/viewer-a   20 times",
-				Reproduced: 2, Attempts: 3, Seed: 42,
-				Replay: "koboshi check replay .koboshi/findings/HOT-LOOP-life-create-99aa00ff.json",
-			},
-			{
-				ID: "77777777", Verdict: judge.DestructiveBlip, Scenario: "scale", Step: "scale", Fault: stale,
-				Sentence:   "The watch of pods was late; a third Pod was made and deleted again.",
-				Reproduced: 3, Attempts: 3, Seed: 4711,
-			},
-			{ID: "55555555", Verdict: judge.RBACUnused, Sentence: "The role viewer-operator allows delete of nodes, which was never asked for.", Detail: "config/rbac/role.yaml: nodes: delete"},
-		},
+		Runs: 214, References: 6, Confirmations: 16,
+		Findings: findings,
 		Scenarios: []Scenario{
 			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"}},
 			{Name: "scale", Steps: 3, Writes: 12, Seconds: 0.6, File: "check/scale.yaml", Masked: []string{"Secret data.token"}},
@@ -99,10 +80,10 @@ func sample() *Report {
 			Kinds: map[string]string{"Viewer.apps.example.com": "api/v1/viewer_types.go:58"},
 			RBAC:  "config/rbac/role.yaml",
 		},
-		Notes: []string{"The controller never read the Lease, so nothing was said of leadership."},
+		Notes: unused(),
 	}
 	r.Inconclusive = []NotRun{{
-		Scenario: "life", Fault: *kill, Why: "diverged showed in 1 of 3 runs",
+		Scenario: "life", Fault: *kill, Why: "diverged showed in 1 of 4 runs",
 		Suspicion: &judge.Finding{ID: "5e1d0b", Replay: "koboshi check replay .koboshi/findings/diverged-5e1d0b.json"},
 	}}
 	conflict := fault.Fault{Kind: fault.Conflict, Point: at("create", "patch", "deployments.apps", "default/viewer-a")}
@@ -111,16 +92,16 @@ func sample() *Report {
 		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "life", Fault: conflict, Why: "the object was not there yet, so nobody else could write it"})
 	}
 	for range 2 {
-		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "scale", Fault: restart, Why: "the client does not list with resourceVersion=0"})
+		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "scale", Fault: restart, Why: "the client lists pods without resourceVersion=0: it asks for the latest state"})
 	}
 	for range 10 {
-		r.LeftOut = append(r.LeftOut, NotRun{Scenario: "life", Fault: conflict, Why: "the budget of 5m was used up"})
+		r.LeftOut = append(r.LeftOut, NotRun{Scenario: "life", Fault: conflict, Why: "the budget was used up"})
 	}
 	r.Sort()
 	return r
 }
 
-// sampleTrace is a run with a write, a kill, watch events and healing.
+// sampleTrace returns a trace with a write, a kill, watch events and healing.
 func sampleTrace() []trace.Entry {
 	pods := trace.Target{Version: "v1", Resource: "pods"}
 	viewer := trace.Target{Group: "apps.example.com", Version: "v1", Resource: "viewers", Subresource: "status", Namespace: "default", Name: "viewer-a"}
@@ -153,7 +134,7 @@ func sampleTrace() []trace.Entry {
 	return all
 }
 
-// written is what a writer of the report writes.
+// written returns what a writer of the report writes.
 func written(t *testing.T, write func(*bytes.Buffer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -14,11 +14,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// SARIFOptions say where the files are that results point to.
+// SARIFOptions locates the files that results point to.
 type SARIFOptions struct {
-	// Root is the folder of the project, to which the report's paths are
-	// relative. If it lies in a git repository, the paths in SARIF are those from
-	// the top of it, as GitHub reads them. Empty is the current folder.
+	// Root is the folder of the project, to which the report's paths are relative.
+	// If it is in a git repository, the paths in SARIF start at the top of the
+	// repository, as GitHub requires. Empty means the current folder.
 	Root string
 }
 
@@ -140,8 +140,8 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 	return nil
 }
 
-// rules are all verdicts, also those that were not given: who reads the result
-// sees what was looked for.
+// rules returns all verdicts, including those without findings, so that a reader
+// sees what was checked.
 func (r *Report) rules() []sarifRule {
 	known := slices.Clone(verdicts)
 	for _, f := range r.Findings {
@@ -164,10 +164,10 @@ func (r *Report) rules() []sarifRule {
 	return rules
 }
 
-// ruleID is "koboshi/hot-loop".
+// ruleID returns "koboshi/hot-loop".
 func ruleID(v judge.Verdict) string { return "koboshi/" + slug(string(v), 0) }
 
-// ruleName is "HotLoop".
+// ruleName returns "HotLoop".
 func ruleName(v judge.Verdict) string {
 	var name strings.Builder
 	for word := range strings.SplitSeq(slug(string(v), 0), "-") {
@@ -198,7 +198,7 @@ func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifRe
 		RuleIndex: slices.IndexFunc(rules, func(rule sarifRule) bool { return rule.ID == id }),
 		Level:     v.gravity,
 		Message:   sarifText{Text: message(f)},
-		// GitHub knows an alert again by the first of these, and only by it.
+		// GitHub recognizes an alert only by the first of these.
 		Fingerprints: map[string]string{"primaryLocationLineHash": inline(f.ID) + ":1", "koboshiFinding/v1": inline(f.ID)},
 		Properties:   map[string]any{"seed": fmt.Sprint(f.Seed), "reproduced": f.Reproduced, "attempts": f.Attempts},
 	}
@@ -214,12 +214,12 @@ func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifRe
 	return result
 }
 
-// message is a finding in a few lines. GitHub shows it as text.
+// message describes a finding in a few lines. GitHub shows it as text.
 func message(f judge.Finding) string {
 	lines := []string{inline(string(f.Verdict)) + ": " + inline(f.Sentence)}
 	for i, d := range f.Differences {
 		if i == mostDifferences {
-			lines = append(lines, fmt.Sprintf("and %s more", number(len(f.Differences)-i, "difference")))
+			lines = append(lines, "and "+number(len(f.Differences)-i, "more difference"))
 			break
 		}
 		lines = append(lines, fmt.Sprintf("%s %s: want %s, got %s", inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)))
@@ -236,8 +236,8 @@ func message(f judge.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// fileOf is the file to which a finding is pinned: what declares the kind that
-// the scenario is about, else the scenario, else the controller's main file.
+// fileOf returns the file to which a finding is pinned: the one that declares the
+// scenario's kind, or else the scenario, or else the controller's main file.
 func (r *Report) fileOf(f judge.Finding) string {
 	if (f.Verdict == judge.RBACMissing || f.Verdict == judge.RBACUnused) && r.Sources.RBAC != "" {
 		return r.Sources.RBAC
@@ -264,7 +264,7 @@ func (r *Report) fileOf(f judge.Finding) string {
 	return ""
 }
 
-// splitLine takes "file.go:12" apart. Without a line it is the first.
+// splitLine splits "file.go:12"; the default is line 1.
 func splitLine(file string) (path string, line int) {
 	if i := strings.LastIndexByte(file, ':'); i > 0 {
 		if n, err := strconv.Atoi(file[i+1:]); err == nil && n > 0 {
@@ -274,7 +274,7 @@ func splitLine(file string) (path string, line int) {
 	return file, 1
 }
 
-// paths turns paths of the report into such from the top of the repository.
+// paths converts paths of the report to paths from the top of the repository.
 type paths struct {
 	root, top string // absolute
 }
@@ -301,8 +301,8 @@ func (p paths) uri(path string) string {
 	}
 	relative, err := filepath.Rel(p.top, path)
 	if err != nil || strings.HasPrefix(relative, "..") {
-		// Outside of the repository nobody can open it; its name still says what
-		// it was, and that of a machine's folders would say too much.
+		// A file outside the repository cannot be opened. Its name alone does not
+		// reveal the folders of the machine.
 		relative = filepath.Base(path)
 	}
 	return (&url.URL{Path: filepath.ToSlash(relative)}).EscapedPath()

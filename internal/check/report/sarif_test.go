@@ -30,7 +30,7 @@ func TestSARIFIsAsInTheGoldenFile(t *testing.T) {
 	golden(t, "sarif.json", written(t, func(b *bytes.Buffer) error { return sample().WriteSARIF(b, SARIFOptions{Root: t.TempDir()}) }))
 }
 
-// What GitHub's code scanning asks of a file, beyond the schema.
+// Checks what GitHub's code scanning requires of a file, beyond the schema.
 func TestEveryResultHasARuleALevelALocationAndAFingerprint(t *testing.T) {
 	r := sample()
 	r.Findings = append(r.Findings, judge.Finding{ID: "t", Verdict: "OF TOMORROW", Sentence: "It is new."})

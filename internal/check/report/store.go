@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -19,19 +22,19 @@ import (
 // SavedVersion is the version of a finding's file.
 const SavedVersion = 1
 
-// Saved is a finding as a file: all that is needed to run it again.
+// Saved is the content of a finding's file: everything needed to run it again.
 type Saved struct {
 	// Version is SavedVersion; SaveFinding sets it.
 	Version int           `json:"version"`
 	Finding judge.Finding `json:"finding"`
 	// Scenario is inlined, so that the file can be moved.
 	Scenario scenario.Scenario `json:"scenario"`
-	// Subject are the flags and the command line to be given to check again.
+	// Subject holds the flags and the command for koboshi check.
 	Subject []string `json:"subject"`
-	// Plane is the profile of the plane.
+	// Plane is the --profile that was given; empty means that it was derived.
 	Plane string `json:"plane"`
-	// Trace is kept beside the file, as ID.trace.jsonl. It is nil if that is not
-	// there: a replay does not need it.
+	// Trace is stored beside the file, as ID.trace.jsonl. It is nil if that file
+	// is missing; a replay does not need it.
 	Trace []trace.Entry `json:"-"`
 }
 
@@ -40,8 +43,8 @@ const (
 	traceSuffix   = ".trace.jsonl"
 )
 
-// SaveFinding writes a finding into the folder, which it makes if need be, and
-// returns the path. A finding that is there already, by its ID, is replaced.
+// SaveFinding writes a finding to a file in the folder, which it creates if
+// necessary, and returns the path. It replaces a finding with the same ID.
 func SaveFinding(dir string, s Saved) (path string, err error) {
 	if s.Finding.ID == "" {
 		return "", errors.New("saving a finding: it has no ID")
@@ -52,7 +55,7 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	s.Version = SavedVersion
 	path = filepath.Join(dir, findingName(s.Finding))
 	s.Finding.File = filepath.ToSlash(path)
-	// The trace first: who sees the finding sees its trace.
+	// The trace first, so that it exists once the finding does.
 	if err := saveTrace(tracePath(dir, s.Finding), s); err != nil {
 		return "", err
 	}
@@ -63,7 +66,7 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	return path, writeWhole(path, data)
 }
 
-// findingName is "DIVERGED-life-create-1a2b3c4d.json".
+// findingName returns "DIVERGED-life-create-1a2b3c4d5e6f.json".
 func findingName(f judge.Finding) string {
 	parts := []string{strings.ToUpper(slug(string(f.Verdict), 40))}
 	for _, part := range []string{f.Scenario, f.Step} {
@@ -78,8 +81,8 @@ func tracePath(dir string, f judge.Finding) string {
 	return filepath.Join(dir, slug(f.ID, 64)+traceSuffix)
 }
 
-// slug is text as a part of a file's name: small letters, digits and dashes.
-// A length of 0 does not shorten it.
+// slug converts text to a part of a file name: lower case letters, digits and
+// dashes. With most 0 it is not shortened.
 func slug(text string, most int) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
@@ -93,7 +96,7 @@ func slug(text string, most int) string {
 
 func saveTrace(path string, s Saved) error {
 	if len(s.Trace) == 0 {
-		err := os.Remove(path) // of an earlier run, which would be taken for this one's
+		err := os.Remove(path) // a trace of an earlier run would be misleading
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("saving finding %s: %w", inline(s.Finding.ID), err)
 		}
@@ -107,10 +110,9 @@ func saveTrace(path string, s Saved) error {
 	return writeWhole(path, b.Bytes())
 }
 
-// writeWhole replaces a file in one step: whoever reads it sees the old or the
-// new one, also after a crash.
+// writeWhole replaces a file atomically: a reader sees the old or the new content,
+// even after a crash.
 func writeWhole(path string, data []byte) error {
-	// Created and not by CreateTemp, so that the umask says who may read it.
 	hidden := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
 	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // a scenario may hold a Secret
 	if err != nil {
@@ -127,8 +129,86 @@ func writeWhole(path string, data []byte) error {
 	return nil
 }
 
-// LoadFinding reads what SaveFinding wrote, with its trace if that is beside it.
-// If only the trace is damaged, the finding is returned with the error.
+// KeepOptions holds the arguments of Keep.
+type KeepOptions struct {
+	// Dir is the folder of the findings.
+	Dir string
+	// Subject and Plane are those of Saved.
+	Subject []string
+	Plane   string
+	// Scenarios are the scenarios that were run, by name; Traces the traces of the
+	// findings, by ID.
+	Scenarios map[string]*scenario.Scenario
+	Traces    map[string][]trace.Entry
+}
+
+// Keep saves each finding as a file, and records the file and the command for its
+// replay in the report. It also saves what was seen in some runs only, because
+// the next check tries it first. A finding without a fault that was never
+// repeated, such as an unused permission, is not saved.
+func (r *Report) Keep(o KeepOptions) error {
+	var all []*judge.Finding
+	for i := range r.Findings {
+		all = append(all, &r.Findings[i])
+	}
+	for _, run := range r.Inconclusive {
+		if run.Suspicion != nil {
+			all = append(all, run.Suspicion)
+		}
+	}
+	for _, finding := range all {
+		sc := o.Scenarios[finding.Scenario]
+		if sc == nil || finding.Fault == nil && finding.Attempts == 0 {
+			continue
+		}
+		path, err := SaveFinding(o.Dir, Saved{
+			Finding: *finding, Scenario: *sc, Subject: o.Subject, Plane: o.Plane, Trace: o.Traces[finding.ID],
+		})
+		if err != nil {
+			return err
+		}
+		finding.File, finding.Replay = filepath.ToSlash(path), replayCommand(path)
+	}
+	return nil
+}
+
+// Replayed records in the report that it repeats the finding in a file.
+func (r *Report) Replayed(file string) {
+	r.Command = replayCommand(file)
+	for i := range r.Findings {
+		r.Findings[i].File, r.Findings[i].Replay = filepath.ToSlash(file), replayCommand(file)
+	}
+}
+
+// replayCommand returns the command that runs a kept finding again.
+func replayCommand(path string) string {
+	return "koboshi check replay " + shellescape.Quote(filepath.ToSlash(path))
+}
+
+// Faults returns the faults of findings, by the name of their scenario.
+func Faults(findings []*Saved) map[string][]fault.Fault {
+	faults := map[string][]fault.Fault{}
+	for _, s := range findings {
+		if s.Finding.Fault != nil {
+			faults[s.Scenario.Name] = append(faults[s.Scenario.Name], *s.Finding.Fault)
+		}
+	}
+	return faults
+}
+
+// SavedTraces returns the traces of the findings whose files can be read, by ID.
+func (r *Report) SavedTraces() map[string][]trace.Entry {
+	traces := map[string][]trace.Entry{}
+	for _, f := range r.Findings {
+		if saved, err := LoadFinding(f.File); err == nil {
+			traces[f.ID] = saved.Trace
+		}
+	}
+	return traces
+}
+
+// LoadFinding reads a finding's file, with the trace beside it if there is one. If
+// only the trace is damaged, it returns the finding and the error.
 func LoadFinding(path string) (*Saved, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -142,7 +222,7 @@ func LoadFinding(path string) (*Saved, error) {
 		return nil, fmt.Errorf("%s is damaged: %w; delete it, or restore a copy", path, err)
 	}
 	if s.Finding.ID == "" || s.Finding.Verdict == "" || s.Scenario.Name == "" {
-		return nil, fmt.Errorf("%s is damaged: it lacks the finding's id, its verdict or the scenario; delete it, or restore a copy", path)
+		return nil, fmt.Errorf("%s is damaged: the id, the verdict or the scenario is missing; delete it, or restore a copy", path)
 	}
 	s.Finding.File = filepath.ToSlash(path) // it may have been moved
 	s.Trace, err = loadTrace(tracePath(filepath.Dir(path), s.Finding))
@@ -159,14 +239,14 @@ func loadTrace(path string) ([]trace.Entry, error) {
 	}
 	_, entries, err := trace.Read(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w; delete it, the finding can be replayed without", path, err)
+		return nil, fmt.Errorf("%s is damaged: %w; delete it, because a replay does not need it", path, err)
 	}
 	return entries, nil
 }
 
-// LoadFindings reads all findings of a folder, the most serious first; that it
-// does not exist means that there are none. Files that cannot be read are named
-// in the error, and the others are returned all the same.
+// LoadFindings reads all findings in a folder, the most serious first. A folder
+// that does not exist is empty. The error names the files that cannot be read; the
+// other findings are still returned.
 func LoadFindings(dir string) ([]*Saved, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

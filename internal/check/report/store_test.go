@@ -11,6 +11,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 func saved() Saved {
@@ -38,7 +39,7 @@ func save(t *testing.T, dir string, s Saved) string {
 func TestFindingIsLoadedAsItWasSaved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "findings")
 	path := save(t, dir, saved())
-	if want := "DIVERGED-life-create-1a2b3c4d.json"; filepath.Base(path) != want {
+	if want := "DIVERGED-life-create-1a2b3c4d5e6f.json"; filepath.Base(path) != want {
 		t.Errorf("the file is %s, want %s", filepath.Base(path), want)
 	}
 	got, err := LoadFinding(path)
@@ -47,7 +48,7 @@ func TestFindingIsLoadedAsItWasSaved(t *testing.T) {
 	}
 	want := saved()
 	want.Version, want.Finding.File = SavedVersion, filepath.ToSlash(path)
-	// Bodies may come back with other spaces.
+	// Bodies may have other spaces afterwards.
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, *got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -142,5 +143,58 @@ func TestAFindingWithoutIDCannotBeSaved(t *testing.T) {
 	s.Finding.ID = ""
 	if path, err := SaveFinding(t.TempDir(), s); err == nil {
 		t.Errorf("saved as %s", path)
+	}
+}
+
+func TestKeptFindingsNameTheirFileAndReplay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my findings")
+	life := saved().Scenario
+	r := sample()
+	suspected := r.Findings[0]
+	suspected.ID, suspected.Reproduced = "5e1d0b", 1
+	r.Inconclusive = []NotRun{{Scenario: "life", Suspicion: &suspected}, {Scenario: "life"}}
+	o := KeepOptions{
+		Dir: dir, Subject: []string{"--dir=x"}, Plane: "gc",
+		Scenarios: map[string]*scenario.Scenario{"life": &life},
+		Traces:    map[string][]trace.Entry{r.Findings[0].ID: sampleTrace()},
+	}
+	if err := r.Keep(o); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := LoadFindings(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, s := range kept {
+		ids = append(ids, s.Finding.ID)
+		if diff := cmp.Diff(o.Subject, s.Subject); diff != "" || s.Plane != "gc" {
+			t.Errorf("%s: plane %s, subject (-want +got):\n%s", s.Finding.ID, s.Plane, diff)
+		}
+	}
+	// Not the one of a scenario that was not run, and not the unused permission.
+	if diff := cmp.Diff([]string{"1a2b3c4d5e6f", "5e1d0b", "99aa00ff11ee"}, ids); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	for _, f := range []judge.Finding{r.Findings[0], suspected} {
+		want := "koboshi check replay '" + filepath.ToSlash(f.File) + "'"
+		if _, err := os.Stat(f.File); err != nil || f.Replay != want {
+			t.Errorf("%s: file %q (%v), replay %q, want %q", f.ID, f.File, err, f.Replay, want)
+		}
+	}
+	if traces := r.SavedTraces(); len(traces[r.Findings[0].ID]) != len(sampleTrace()) {
+		t.Errorf("traces: %v", traces)
+	}
+	faults := Faults(kept)
+	if len(faults) != 1 || len(faults["life"]) != 2 || faults["life"][0] != *r.Findings[0].Fault {
+		t.Errorf("faults to run first: %v", faults)
+	}
+}
+
+func TestReplayedFindingKeepsItsFile(t *testing.T) {
+	r := &Report{Command: "koboshi check --seed=1", Findings: []judge.Finding{{ID: "a", File: "elsewhere"}}}
+	r.Replayed("findings/a.json")
+	if want := "koboshi check replay findings/a.json"; r.Command != want || r.Findings[0].Replay != want || r.Findings[0].File != "findings/a.json" {
+		t.Errorf("%+v", r)
 	}
 }

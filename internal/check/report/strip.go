@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// strip is a timeline as a small picture: a lane for each sort, time from left to
-// right. Its units are a thousandth of the run and pixels.
+// strip is a timeline drawn as a small picture: a lane per sort, time from left to
+// right. X is in thousandths of the run, Y in pixels.
 type strip struct {
 	Lanes  []string
 	Height int
@@ -70,13 +70,13 @@ func stripOf(t timeline) strip {
 		}
 		s.Marks = append(s.Marks, m)
 	}
-	// What crosses all lanes is drawn first, so that it hides nothing.
+	// Marks across all lanes are drawn first, so that they hide nothing.
 	slices.SortStableFunc(s.Marks, func(a, b mark) int { return b.Height - a.Height })
 	return s
 }
 
-// lives are the times in which each instance ran. One whose start is not among
-// the rows ran from the beginning.
+// lives returns the times in which each instance ran. An instance whose start is
+// not among the rows ran from the beginning.
 func lives(t timeline) []bar {
 	var bars []bar
 	running := map[string]time.Duration{}

@@ -10,25 +10,25 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// TextOptions say how a report is shown on a terminal.
+// TextOptions defines how a report is shown on a terminal.
 type TextOptions struct {
-	// Color is the caller's decision, who knows the terminal and NO_COLOR.
+	// Color is up to the caller, which knows the terminal and NO_COLOR.
 	Color bool
 	// Width is in columns; 0 means 80.
 	Width int
-	// Verbose leaves nothing out: all differences, masked fields and reasons.
+	// Verbose shows everything: all differences, masked fields and reasons.
 	Verbose bool
 }
 
-// How much of each is shown unless it is to be verbose.
+// Limits of the report unless it is verbose.
 const (
 	mostDifferences = 8
 	mostDetail      = 12
 	mostReasons     = 6
 )
 
-// WriteText writes the report for a person. No line is wider than the terminal
-// but for commands, which must stay in one piece to be copied.
+// WriteText writes the report for people. No line is wider than the terminal,
+// except commands, which must stay in one piece to be copied.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	t := &text{sheet: newSheet(w, o.Width, o.Color), report: r, verbose: o.Verbose}
 	t.head()
@@ -67,7 +67,7 @@ func (t *text) head() {
 	}
 }
 
-// indent is what stands below a finding's number.
+// indent is the indentation below a finding's number.
 const indent = "   "
 
 func (t *text) finding(n int, f judge.Finding) {
@@ -99,8 +99,8 @@ func (t *text) labelled(label, text string) {
 	}
 }
 
-// differences shows each object once, and below it what was wanted and what was
-// got, one under the other.
+// differences shows each object once, with the wanted and the actual value of each
+// field below it.
 func (t *text) differences(in string, all []state.Difference) {
 	shown := all
 	if !t.verbose && len(all) > mostDifferences {
@@ -116,14 +116,14 @@ func (t *text) differences(in string, all []state.Difference) {
 		t.difference(in+"  ", column, d)
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.para(dim, in+"  ", fmt.Sprintf("and %s more, -v shows all", number(more, "difference")))
+		t.para(dim, in+"  ", fmt.Sprintf("and %s; -v shows all", number(more, "more difference")))
 	}
 }
 
 const widestPath = 28
 
-// pathColumn is the width of the longest path that is not too long to have the
-// values beside it.
+// pathColumn returns the width of the longest path that leaves room for the values
+// beside it.
 func pathColumn(all []state.Difference) int {
 	column := 0
 	for _, d := range all {
@@ -174,11 +174,11 @@ func (t *text) detail(in, detail string) {
 		t.para(none, in+"| ", line)
 	}
 	if more := len(lines) - len(shown); more > 0 {
-		t.para(dim, in+"| ", fmt.Sprintf("... %s more, -v shows all", number(more, "line")))
+		t.para(dim, in+"| ", fmt.Sprintf("... %s; -v shows all", number(more, "more line")))
 	}
 }
 
-// columns of the table of what was tried.
+// columns are the columns of the table of faults.
 var columns = []struct {
 	title string
 	of    func(Tried) int
@@ -243,7 +243,7 @@ func table(kinds []Tried) (header string, rows []string) {
 	return header, rows
 }
 
-// triedInWords is the table for a narrow terminal.
+// triedInWords writes the table for a narrow terminal.
 func (t *text) triedInWords(kinds []Tried) {
 	for _, k := range kinds {
 		var counts []string
@@ -279,14 +279,14 @@ func (t *text) reasons(title string, all []NotRun) {
 		}
 	}
 	if more := len(groups) - len(shown); more > 0 {
-		t.para(dim, "        ", fmt.Sprintf("and %s more, -v shows all", number(more, "reason")))
+		t.para(dim, "        ", fmt.Sprintf("and %s; -v shows all", number(more, "more reason")))
 	}
 }
 
 func (t *text) leftOut() {
-	t.reasons("Left out, planned and not run", t.report.LeftOut)
+	t.reasons("Planned but not run", t.report.LeftOut)
 	if len(t.report.LeftOut) > 0 {
-		t.para(none, "  ", "A longer --budget, or none, runs them too.")
+		t.para(none, "  ", "A longer --budget, or none, would run them.")
 	}
 	if n := t.report.LeftToShards; n > 0 {
 		t.gap()
@@ -303,10 +303,10 @@ func (t *text) masked() {
 	if !t.verbose {
 		objects := t.report.uncompared()
 		for _, object := range objects {
-			t.para(yellow, "  ", object+": it is there at rest in some runs without a fault only. Either two runs make different ones, or rest came too early: rest.quiet has to be above the longest pause of the controller")
+			t.para(yellow, "  ", object+": exists at the end of only some of the runs without a fault. Either each run creates a different object, or the runs ended too early: rest.quiet must be longer than the controller's longest pause")
 		}
 		if n := len(fields) - len(objects); n > 0 {
-			t.para(none, "  ", number(n, "field")+" that differ from run to run without a fault, -v names them")
+			t.para(none, "  ", number(n, "field")+" whose values differ between runs without a fault; -v lists them")
 		}
 		return
 	}
@@ -332,7 +332,7 @@ func (t *text) notes() {
 	}
 }
 
-// detailLines are the lines of a finding's detail that say something.
+// detailLines returns the lines of a finding's detail that are not blank.
 func detailLines(f judge.Finding) []string {
 	return slices.DeleteFunc(strings.Split(plain(f.Detail), "\n"), func(line string) bool {
 		return strings.TrimSpace(line) == ""

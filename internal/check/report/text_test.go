@@ -50,8 +50,8 @@ func TestNoLineOfTextIsWiderThanTheTerminalButCommands(t *testing.T) {
 	}
 }
 
-// columnsOf is a width that does not lean on the code under test: letters of
-// Japanese are the only wide ones in these tests.
+// columnsOf returns the width without using the code under test: the only wide
+// characters in these tests are Japanese.
 func columnsOf(line string) int {
 	n := 0
 	for _, r := range line {
@@ -166,7 +166,7 @@ func TestAnObjectThatIsNotComparedIsToldInTheFirstLine(t *testing.T) {
 	if !strings.HasSuffix(first, "; 1 object not compared") {
 		t.Errorf("the first line is %q", first)
 	}
-	if !strings.Contains(rest, "ConfigMap default/page") || !strings.Contains(rest, "1 field that") {
+	if !strings.Contains(rest, "ConfigMap default/page") || !strings.Contains(rest, "1 field whose") {
 		t.Errorf("it is not named:\n%s", rest)
 	}
 }

@@ -10,13 +10,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // mostRows bounds the timeline of one finding; a hot loop has thousands.
 const mostRows = 300
 
-// sort of a row, also its class on the page.
+// sort is the sort of a row, and its class on the page.
 type sort string
 
 const (
@@ -35,20 +36,22 @@ type row struct {
 	At   time.Duration
 	Who  string
 	What string
-	// Note is what is unusual about it; Bad that it went wrong.
+	// Note describes what is unusual about the row; Bad reports whether it went
+	// wrong.
 	Note string
 	Bad  bool
-	// Body is what a write said, shortened.
+	// Body is the shortened body of a write.
 	Body string
 
-	// Watch events of one type in a row are one row with their objects.
+	// objects lists the objects of consecutive watch events of one type, which
+	// share a row.
 	objects []string
 }
 
-// Offset is the time since the start of the run.
+// Offset returns the time since the start of the run.
 func (r row) Offset() string { return fmt.Sprintf("%.3f s", r.At.Seconds()) }
 
-// timeline is a trace for people: reads that went well are counted only.
+// timeline is a trace for people. Successful reads are only counted.
 type timeline struct {
 	Rows          []row
 	Before, After int // rows that are left out
@@ -82,7 +85,7 @@ func timelineOf(entries []trace.Entry) timeline {
 
 func (t *timeline) add(r row) { t.Rows = append(t.Rows, r) }
 
-// shorten keeps the rows around the fault, of which a third lead to it.
+// shorten keeps the rows around the fault; a third of them are before it.
 func (t *timeline) shorten() {
 	if len(t.Rows) <= mostRows {
 		return
@@ -96,37 +99,29 @@ func (t *timeline) shorten() {
 func (t *timeline) call(e trace.Entry) {
 	c := e.Call
 	r := row{Sort: ofRead, At: e.At, Who: inline(e.Instance)}
-	if isWrite(c) {
+	if request.IsWrite(c) {
 		r.Sort, r.Body = ofWrite, bodyOf(c)
 	}
-	r.What = fmt.Sprintf("%s %s → %s", strings.ToUpper(inline(c.Verb)), callTarget(c), answer(c))
+	r.What = fmt.Sprintf("%s %s → %s", request.Method(inline(c.Verb)), callTarget(c), answer(c))
 	var notes []string
 	if c.Injected {
-		notes = append(notes, "the fault answered, not the server")
+		notes = append(notes, "answered by the fault, not by the server")
 	}
 	if c.Lost {
-		notes = append(notes, "the answer did not get to the controller")
+		notes = append(notes, "the response did not reach the controller")
 	}
-	// The message of a refused Secret may quote it.
+	// The message about a rejected Secret may quote it.
 	if c.Message != "" && !isSecret(c.Target) {
 		notes = append(notes, inline(c.Message))
 	}
 	r.Note = strings.Join(notes, "; ")
-	// That something is not there yet is what most controllers look for.
+	// Most controllers look for objects that do not exist yet.
 	r.Bad = c.Injected || c.Lost || c.Code == 0 || c.Code >= 400 && c.Code != http.StatusNotFound
 	if r.Sort == ofRead && !r.Bad {
 		t.Reads++
 		return
 	}
 	t.add(r)
-}
-
-func isWrite(c *trace.Call) bool {
-	switch strings.ToLower(c.Verb) {
-	case "create", "update", "patch", "delete", "deletecollection", "post", "put":
-		return true
-	}
-	return false
 }
 
 func answer(c *trace.Call) string {
@@ -149,7 +144,7 @@ func callTarget(c *trace.Call) string {
 	return strings.TrimSpace(resourceOf(c.Target) + " " + objectOf(c.Target))
 }
 
-// resourceOf is "deployments.apps/status".
+// resourceOf returns "deployments.apps/status".
 func resourceOf(t trace.Target) string {
 	name := t.Resource
 	if t.Group != "" {
@@ -167,8 +162,8 @@ func objectOf(t trace.Target) string {
 
 const mostBody = 4000
 
-// bodyOf is what a write said. Of Secrets, tokens and servers outside nothing is
-// shown, whatever was redacted before.
+// bodyOf returns the body of a write. It hides the bodies of Secrets, tokens and
+// requests to external servers, even if they were redacted before.
 func bodyOf(c *trace.Call) string {
 	if isSecret(c.Target) || c.Endpoint != "" {
 		return ""
@@ -192,7 +187,8 @@ func isSecret(t trace.Target) bool {
 	return t.Group == "" && t.Resource == "secrets" || t.Subresource == "token"
 }
 
-// watch adds an event to the row before it if that is of the same type.
+// watch adds a row for an event, or adds the event to the previous row if that has
+// the same type.
 func (t *timeline) watch(e trace.Entry) {
 	w := e.Watch
 	if w.Type == "BOOKMARK" && w.Held == 0 && !w.Injected {
@@ -203,7 +199,7 @@ func (t *timeline) watch(e trace.Entry) {
 		r.What = "watch " + strings.ToLower(w.Type) + ": " + resourceOf(w.Target)
 	}
 	if w.Injected {
-		r.Note, r.Bad = "the fault made it, not the server", true
+		r.Note, r.Bad = "sent by the fault, not by the server", true
 	}
 	if w.Held > 0 {
 		r.Note, r.Bad = "held back for "+span(w.Held), true
@@ -221,8 +217,8 @@ func (t *timeline) watch(e trace.Entry) {
 	t.add(r)
 }
 
-// watched is the name of the object of an event; the target of a watch of all
-// objects has none.
+// watched returns the name of the object of an event. The target of the watch may
+// be all objects.
 func watched(w *trace.Watch) string {
 	if object, err := w.EventObject(); err == nil && object != nil {
 		named := unstructured.Unstructured{Object: object}
@@ -233,8 +229,8 @@ func watched(w *trace.Watch) string {
 	return objectOf(w.Target)
 }
 
-// nameObjects says which objects the events of a row were of, and how often if
-// there is only one.
+// nameObjects adds the names of the objects to a row of events, or the number of
+// events if there is only one object.
 func (r *row) nameObjects() {
 	const most = 4
 	if len(r.objects) == 0 {

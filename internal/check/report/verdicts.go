@@ -6,7 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// gravity is how a verdict is shown: its colour, and its level in SARIF.
+// gravity determines the colour of a verdict, and its level in SARIF.
 type gravity string
 
 const (
@@ -15,54 +15,54 @@ const (
 	slight gravity = "note"
 )
 
-// verdict is what there is to say about all findings of one verdict.
+// verdict explains a verdict.
 type verdict struct {
 	judge.Verdict
 	gravity gravity
-	// meaning is one sentence, cause what is usually wrong in the code.
+	// meaning is one sentence; cause names the usual mistake in the code.
 	meaning, cause string
 }
 
-// verdicts are in order of seriousness.
+// verdicts lists all verdicts, the most serious first.
 var verdicts = []verdict{
 	{judge.Diverged, grave,
-		"The cluster did not come to the state that it comes to without the fault, not even after a restart of the controller and a change of its resource.",
-		"A step is skipped because an earlier one seems to say that all is done, or progress was kept in memory only. Decide each step from what is in the cluster, not from what was done before."},
+		"The cluster did not reach the state that it reaches without the fault, even after the controller was restarted and its resource was changed.",
+		"A step is skipped because an earlier one suggests that everything is done, or progress is kept only in memory. Decide each step from the state of the cluster, not from what was done before."},
 	{judge.SplitBrain, grave,
 		"A process that no longer held the Lease wrote to the cluster.",
-		"A controller runs under the context of the process and not under that of the leadership. Stop everything that writes when the Lease is lost, or end the process."},
+		"A controller uses the context of the process instead of the context of its leadership. Stop everything that writes when the Lease is lost, or end the process."},
 	{judge.DestructiveBlip, grave,
-		"The end is right, but on the way something was deleted or created that is left alone without the fault.",
-		"An old or failed read was taken for the absence of an object. Give deletions a precondition of UID and resourceVersion, and do not act on an error as on \"not found\"."},
+		"The final state is right, but on the way an object was deleted or created that is not touched without the fault.",
+		"A stale or failed read was treated as the absence of an object. Give deletions preconditions on UID and resourceVersion, and do not handle every error like \"not found\"."},
 	{judge.Crashed, grave,
 		"The controller panicked or ended by itself.",
-		"A value that is usually there was not, or an error that passes was taken for one that stays."},
+		"A value that usually exists was missing, or a temporary error was treated as permanent."},
 	{judge.Leak, grave,
-		"After the deletion something was left in the cluster or outside of it.",
-		"The finalizer is set after the first thing is made, or taken off before the last is gone, or an owner reference is missing."},
+		"After the deletion, something was left behind in the cluster or outside it.",
+		"The finalizer is added after the first child is created, or removed before the last one is gone, or an owner reference is missing."},
 	{judge.DivergedUntilRestart, middle,
-		"The state became right only after the controller listed anew, was restarted, or its resource was touched.",
-		"An event was needed and did not come, or memory and cluster do not agree any more. Watch everything that the decision depends on, and return an error when work is left."},
+		"The state became right only after the controller listed again, was restarted, or its resource was touched.",
+		"The controller needed an event that did not come, or its memory no longer agrees with the cluster. Watch everything that a decision depends on, and return an error while work is left."},
 	{judge.PathDependent, middle,
-		"The same declaration led to another state on another way to it.",
-		"Something that was set is not taken back when the declaration no longer wants it."},
+		"The same declaration led to different states, depending on how it was reached.",
+		"A value that was set is not removed when the declaration no longer asks for it."},
 	{judge.HotLoop, middle,
 		"The controller kept writing although nothing was left to do.",
-		"It compares what it wants with what the server made of it: defaults, empty lists, units, order. Or its own write of the status wakes it up. Compare what has a meaning, and write only if that differs."},
+		"It compares its desired object with what the server stored, which differs in defaults, empty lists, units or order; or its own status update triggers it. Compare only what has a meaning, and write only if that differs."},
 	{judge.RBACMissing, middle,
 		"The server refused a request of the controller, because its role does not allow it.",
-		"A rule is missing in the role that is shipped. With kubebuilder, add a marker //+kubebuilder:rbac and make the manifests anew."},
+		"The shipped role lacks a rule. With kubebuilder, add a //+kubebuilder:rbac marker and generate the manifests again."},
 	{judge.RBACUnused, slight,
-		"The role allows something that the controller never asked for in this check.",
-		"Take the rule away if no situation needs it. The scenarios may not have led to the one that does."},
+		"The role allows something that the controller never requested in this check.",
+		"Remove the rule if no situation needs it. The scenarios may not have covered the one that does."},
 }
 
-// about also knows verdicts that it does not know, those of a later version.
+// about returns the explanation of a verdict, also of one from a later version.
 func about(v judge.Verdict) verdict {
 	if i := rank(v); i < len(verdicts) {
 		return verdicts[i]
 	}
-	return verdict{Verdict: v, gravity: middle, meaning: "A verdict that this version of koboshi does not know."}
+	return verdict{Verdict: v, gravity: middle, meaning: "This version of koboshi does not know the verdict."}
 }
 
 func rank(v judge.Verdict) int {

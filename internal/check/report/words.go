@@ -11,7 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// number is "1 run" or "3 runs".
+// number returns "1 run" or "3 runs".
 func number(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -19,7 +19,7 @@ func number(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// span is a time as people say it: "3 min 10 s".
+// span formats a duration for people: "3 min 10 s".
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -44,7 +44,7 @@ func span(d time.Duration) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// outcome is the whole report in one line.
+// outcome summarizes the report in one line.
 func (r *Report) outcome() string {
 	found := len(r.serious())
 	said := "clean: "
@@ -54,7 +54,7 @@ func (r *Report) outcome() string {
 	case r.Runs <= r.References:
 		said = "no fault was tried: "
 	case !r.conclusive():
-		said = "nothing can be said of any fault: "
+		said = "no fault gave a result: "
 	}
 	said += fmt.Sprintf("%s (%s), seed %d", number(r.Runs, "run"), span(seconds(r.Seconds)), r.Seed)
 	if r.Shard != "" {
@@ -72,22 +72,22 @@ func (r *Report) outcome() string {
 	return said
 }
 
-// conclusive is false if all that was tried said nothing. What finds nothing is
-// not clean for that.
+// conclusive reports whether any fault gave a result. A check that is not
+// conclusive is not clean.
 func (r *Report) conclusive() bool {
 	_, all := r.triedByKind()
 	return r.Runs > r.References && (len(r.Tried) == 0 || all.Clean+all.Found+all.Pruned > 0)
 }
 
-// faultText names a fault and its point in one line.
+// faultText describes a fault and its point in one line.
 func faultText(f *fault.Fault) string {
 	if f == nil {
-		return "none was needed"
+		return "none needed"
 	}
 	return inline(string(f.Kind) + ": " + f.String())
 }
 
-// sure is how often the finding was seen again, "reproduced 3 of 3".
+// sure returns how often the finding was reproduced: "reproduced 3 of 3".
 func sure(f judge.Finding) string {
 	if f.Attempts == 0 {
 		return ""
@@ -95,7 +95,7 @@ func sure(f judge.Finding) string {
 	return fmt.Sprintf("reproduced %d of %d", f.Reproduced, f.Attempts)
 }
 
-// place is "scenario life, step create".
+// place returns "scenario life, step create".
 func place(f judge.Finding) string {
 	var words []string
 	if f.Scenario != "" {
@@ -107,7 +107,7 @@ func place(f judge.Finding) string {
 	return strings.Join(words, ", ")
 }
 
-// orNothing is a value of a difference.
+// orNothing returns a value of a difference for display.
 func orNothing(value string) string {
 	if value == "" {
 		return "nothing"
@@ -115,7 +115,7 @@ func orNothing(value string) string {
 	return inline(value)
 }
 
-// reason counts the planned faults that have nothing to say for one reason.
+// reason groups the planned faults that gave no result for the same reason.
 type reason struct {
 	why   string
 	count int
@@ -123,7 +123,7 @@ type reason struct {
 	all   []NotRun
 }
 
-// reasons groups by why, the most frequent first.
+// reasons groups the faults by reason, the most frequent first.
 func reasons(all []NotRun) []reason {
 	var groups []reason
 	at := map[string]int{}
@@ -152,7 +152,7 @@ func sortByCount(groups []reason) {
 	slices.SortStableFunc(groups, func(a, b reason) int { return b.count - a.count })
 }
 
-// kindCounts is "3 conflict", "1 restart", in order of first appearance.
+// kindCounts returns "3 conflict", "1 restart", in order of first appearance.
 func kindCounts(all []NotRun) []string {
 	var order []fault.Kind
 	counts := map[fault.Kind]int{}
@@ -168,13 +168,13 @@ func kindCounts(all []NotRun) []string {
 	return texts
 }
 
-// uncompared are the objects that are there at rest in some runs without a fault
-// only, each once.
+// uncompared returns the objects that exist at the end of only some runs without a
+// fault, each once.
 func (r *Report) uncompared() []string {
 	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }
 
-// masked are the fields that are not compared in any scenario, each once.
+// masked returns the fields that some scenario does not compare, each once.
 func (r *Report) masked() []string {
 	var all []string
 	for _, s := range r.Scenarios {

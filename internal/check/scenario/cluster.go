@@ -20,21 +20,21 @@ import (
 // fieldManager owns what scenarios write.
 const fieldManager = "koboshi-check"
 
-// Cluster is where a scenario is done, and as whom.
+// Cluster holds the connection to the cluster in which a scenario is performed.
 type Cluster struct {
 	Client dynamic.Interface
-	// Mapper is reset if it does not know a kind and can be.
+	// Mapper is reset, if it supports that, when it does not know a kind.
 	Mapper meta.RESTMapper
-	// Kubeconfig is the file that commands find as KUBECONFIG.
+	// Kubeconfig is the path that commands get as KUBECONFIG.
 	Kubeconfig string
 	// Env is added to the environment of commands: the endpoints' variables.
 	Env []string
-	// Endpoints has for each endpoint's name the URL of the proxy before it.
+	// Endpoints maps the name of each endpoint to the URL of the proxy in front of it.
 	Endpoints map[string]string
-	// Namespace is that of objects that name none; empty means default.
+	// Namespace is used for objects that name none; empty means default.
 	Namespace string
-	// Dir is where commands are run: the scenario's Dir. Empty means the working
-	// directory.
+	// Dir is the folder in which commands run: the scenario's Dir. Empty means the
+	// working directory.
 	Dir string
 }
 
@@ -51,8 +51,8 @@ func refOf(object map[string]any) ObjectRef {
 	return ObjectRef{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-// resource is how the object is reached. Namespace is put into ref if it needs
-// one and has none, and taken out if its kind has none.
+// resource returns the client for the object. It sets the namespace of ref if one
+// is needed and missing, and clears it if the kind is cluster-scoped.
 func (c Cluster) resource(ref *ObjectRef) (dynamic.ResourceInterface, error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -82,20 +82,20 @@ func (c Cluster) namespace() string {
 	return "default"
 }
 
-// How long a request is tried again.
+// How long a request is retried.
 const (
-	// forKinds is the time in which a definition that was just created has to be
-	// served; after that the kind is taken to be a mistake.
+	// forKinds limits the time until the kind of a new CRD is served. After that
+	// an unknown kind is treated as a mistake.
 	forKinds = 5 * time.Second
-	// withoutDeadline is the bound for callers that give none.
+	// withoutDeadline is the limit if the context has no deadline.
 	withoutDeadline = 30 * time.Second
 )
 
-// persist does something until it succeeds, fails for good, or ctx ends. Tried
-// again is what a person at kubectl would try again: the server is not there or
-// busy, somebody else wrote in between, a webhook cannot be called yet, and for a
-// short time a kind that is not served yet. A refusal by validation or by a
-// webhook that answers is for good.
+// persist retries a request until it succeeds, fails permanently, or ctx ends. It
+// retries the errors that a kubectl user would retry: the server is unreachable or
+// busy, another client wrote in between, a webhook cannot be called yet, and, for
+// a short time, a kind that is not served yet. A rejection by validation or by a
+// webhook is permanent.
 func persist(ctx context.Context, what string, do func() error) error {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
@@ -124,7 +124,7 @@ func persist(ctx context.Context, what string, do func() error) error {
 	}
 }
 
-// transient says that it makes sense to try again.
+// transient reports whether a retry may succeed.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -142,8 +142,8 @@ func transient(err error) bool {
 	return false
 }
 
-// notServed says that the kind is not known: to the mapper, or to the server,
-// which then does not say which object it could not find.
+// notServed reports whether the mapper or the server does not know the kind. The
+// server's error then names no object.
 func notServed(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true

@@ -13,14 +13,16 @@ import (
 	"syscall"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
-// graceful is how long a command has between being told to end and being killed.
+// graceful is the time between SIGTERM and SIGKILL.
 const graceful = 2 * time.Second
 
-// ReadLedger runs the scenario's ledger, and returns the lines that it printed,
-// sorted. It is nil if the scenario names none.
+// ReadLedger runs the scenario's ledger command and returns the lines that it
+// printed, sorted; nil if the scenario has no ledger.
 func ReadLedger(ctx context.Context, s *Scenario, c Cluster) ([]string, error) {
 	if len(s.Ledger) == 0 {
 		return nil, nil
@@ -39,7 +41,7 @@ func ReadLedger(ctx context.Context, s *Scenario, c Cluster) ([]string, error) {
 	return lines, nil
 }
 
-// run runs a command to its end and returns what it printed.
+// run runs a command until it ends and returns its standard output.
 func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, error) {
 	argv = c.substituteAll(argv)
 	cmd := command(ctx, dir, argv)
@@ -54,15 +56,15 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s: did not end: %w%s", quoteCommand(argv), context.Cause(ctx), indented(printed))
+		return "", fmt.Errorf("%s: did not end: %w%s", shellescape.QuoteCommand(argv), context.Cause(ctx), indented(printed))
 	case err != nil:
-		return "", fmt.Errorf("%s: %w%s", quoteCommand(argv), err, indented(printed))
+		return "", fmt.Errorf("%s: %w%s", shellescape.QuoteCommand(argv), err, indented(printed))
 	}
 	return stdout.String(), nil
 }
 
-// command is one in a process group of its own, so that what it starts ends with
-// it.
+// command returns a command with its own process group, so that its children end
+// with it.
 func command(ctx context.Context, dir string, argv []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -80,33 +82,23 @@ func signal(cmd *exec.Cmd, s syscall.Signal) error {
 	return err
 }
 
-// environment is that of this process, but for what leads to another cluster.
+// environment returns the environment of this process without the variables that
+// point to another cluster.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "KUBECONFIG=") || strings.HasPrefix(entry, "PORT=")
 	})
 }
 
-func quoteCommand(argv []string) string {
-	parts := make([]string, len(argv))
-	for i, part := range argv {
-		if parts[i] = part; part == "" || strings.ContainsAny(part, " \t\n'\"$`\\&|;<>()*?#~") {
-			parts[i] = "'" + strings.ReplaceAll(part, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
-// mostTail is how much of what a command prints is kept, in bytes.
+// mostTail is the number of bytes kept of a command's output.
 const mostTail = 4096
 
-// indented is the last lines of what was printed, for the end of an error.
+// indented returns the last lines of the output, for the end of an error.
 func indented(printed *output.Tail) string {
-	text := strings.TrimSpace(printed.String())
+	const most = 10
+	text := output.LastLines(printed.String(), most)
 	if text == "" {
 		return ""
 	}
-	lines := strings.Split(text, "\n")
-	const most = 10
-	return "\n  " + strings.Join(lines[max(0, len(lines)-most):], "\n  ")
+	return "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 }

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Await waits until what the step says to wait for is so and, if it deletes
-// without keep, until the object is gone. It looks every few hundredths of a
-// second, until the condition's timeout or the end of ctx; the error says what it
-// waited for and what is there instead.
+// Await waits until all conditions of the step's wait hold at once and, if it
+// deletes without keep, until the object is gone. It polls every few hundredths of
+// a second, until the condition's timeout or the end of ctx. The error names the
+// condition and the actual state.
 func (st *Step) Await(ctx context.Context, c Cluster) error {
 	if d := st.Delete; d != nil && !d.Keep {
 		gone := Condition{ObjectRef: d.ObjectRef, Absent: true}
@@ -27,19 +29,20 @@ func (st *Step) Await(ctx context.Context, c Cluster) error {
 				return fmt.Errorf("step %q: %w", st.Name, err)
 			}
 		}
-		// The first may hold no longer once the last does.
+		// The first condition may no longer hold once the last one does.
 		if st.holds(ctx, c) {
 			return nil
 		}
 	}
 }
 
-// holds looks once whether all is as the step waits for.
+// holds checks once whether all conditions of the step's wait hold.
 func (st *Step) holds(ctx context.Context, c Cluster) bool {
 	return len(st.Wait) < 2 || !slices.ContainsFunc(st.Wait, func(cond Condition) bool { return cond.look(ctx, c) != "" })
 }
 
-// Check looks once, and says in a line each which expectations do not hold.
+// Check evaluates the step's expectations once, and returns a line for each that
+// does not hold.
 func (st *Step) Check(ctx context.Context, c Cluster) []string {
 	var failed []string
 	for i := range st.Expect {
@@ -57,13 +60,13 @@ func (cond *Condition) await(ctx context.Context, c Cluster) error {
 		defer cancel()
 	}
 	began := time.Now()
-	last := "it was not looked at"
+	last := "it was never checked"
 	for pause := 10 * time.Millisecond; ; pause = min(pause*3/2, 100*time.Millisecond) {
 		wrong := cond.look(ctx, c)
 		if wrong == "" {
 			return nil
 		}
-		// A look that was cut short says nothing about the object.
+		// An interrupted check tells nothing about the object.
 		if ctx.Err() == nil {
 			last = wrong
 		}
@@ -87,10 +90,11 @@ func (cond *Condition) String() string {
 	case cond.Field != "":
 		return ref + " to have " + cond.Field
 	}
-	return ref + " to be there"
+	return ref + " to exist"
 }
 
-// look is empty if the condition holds, else a line that says what is there.
+// look returns "" if the condition holds, and otherwise a line with the actual
+// state.
 func (cond *Condition) look(ctx context.Context, c Cluster) string {
 	ref := cond.ObjectRef
 	object, err := c.get(ctx, ref)
@@ -104,7 +108,7 @@ func (cond *Condition) look(ctx context.Context, c Cluster) string {
 	case cond.Absent:
 		return fmt.Sprintf("%s %s", ref, remains(object))
 	case object == nil:
-		return fmt.Sprintf("%s is not there", ref)
+		return fmt.Sprintf("%s does not exist", ref)
 	case cond.Status != "":
 		return prefix(ref, lookAtStatus(object, cond.Status))
 	case cond.Field != "":
@@ -120,16 +124,16 @@ func prefix(ref ObjectRef, wrong string) string {
 	return ref.String() + ": " + wrong
 }
 
-// lookAtStatus compares a condition of the object's status; want is "Ready" or
+// lookAtStatus checks a condition in the object's status; want is "Ready" or
 // "Ready=False".
 func lookAtStatus(object map[string]any, want string) string {
 	kind, value, given := strings.Cut(want, "=")
 	if !given {
 		value = "True"
 	}
-	status, _ := object["status"].(map[string]any)
-	conditions, _ := status["conditions"].([]any)
-	for _, item := range conditions {
+	conditions, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
+	items, _ := conditions.([]any)
+	for _, item := range items {
 		condition, _ := item.(map[string]any)
 		if condition["type"] != kind {
 			continue
@@ -137,22 +141,22 @@ func lookAtStatus(object map[string]any, want string) string {
 		if condition["status"] == value {
 			return ""
 		}
-		return fmt.Sprintf("condition %s is %v and not %s (%v: %v)", kind, condition["status"], value, condition["reason"], condition["message"])
+		return fmt.Sprintf("condition %s is %v, not %s (%v: %v)", kind, condition["status"], value, condition["reason"], condition["message"])
 	}
 	return fmt.Sprintf("there is no condition %s", kind)
 }
 
-// lookAtField compares what a path leads to. A path with a * or a filter can lead
-// to many values; then they are compared as a list.
+// lookAtField compares the values at a path. A path with a * or a filter can match
+// several values, which are compared as a list.
 func lookAtField(object map[string]any, field string, equals json.RawMessage) string {
 	found, err := find(object, field)
 	switch {
 	case err != nil:
 		return err.Error()
 	case len(found) == 0 && equals == nil:
-		return field + " is not there"
+		return field + " is missing"
 	case len(found) == 0 && string(equals) != "[]":
-		return fmt.Sprintf("%s is not there, and not %s", field, equals)
+		return fmt.Sprintf("%s is missing; want %s", field, equals)
 	case equals == nil:
 		return ""
 	}
@@ -167,10 +171,11 @@ func lookAtField(object map[string]any, field string, equals json.RawMessage) st
 	if len(found) == 1 {
 		is = found[0]
 	}
-	return fmt.Sprintf("%s is %s, and not %s", field, quote(is), quote(want))
+	return fmt.Sprintf("%s is %s, not %s", field, quote(is), quote(want))
 }
 
-// find is what a path leads to, as JSON has it: all numbers are floats.
+// find returns the values at a path as encoding/json decodes them: all numbers are
+// floats.
 func find(object map[string]any, field string) ([]any, error) {
 	p, err := fieldPath(field)
 	if err != nil {

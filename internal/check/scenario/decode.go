@@ -11,16 +11,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder turns the nodes of one YAML document into what JSON would have, and
-// checks them against Go types on the way, because a node knows its line and a
-// decoded value does not.
+// decoder converts the nodes of one YAML document to JSON values. It checks them
+// against Go types on the way, because a node knows its line and a decoded value
+// does not.
 type decoder struct {
 	lines      map[string]int
 	complaints []complaint
 	nodes      int
 }
 
-// Aliases can make a small file huge, and endless.
+// Limits, because aliases can expand a small file without end.
 const (
 	mostNodes = 200_000
 	mostDepth = 200
@@ -30,8 +30,8 @@ func (d *decoder) complain(path, format string, args ...any) {
 	d.complaints = append(d.complaints, complaint{path: path, message: fmt.Sprintf(format, args...)})
 }
 
-// enter follows aliases and keeps count. It is false if node is not to be looked
-// into.
+// enter resolves aliases and counts the nodes. It returns false if a limit is
+// exceeded.
 func (d *decoder) enter(n *yaml.Node, path string, depth int) (*yaml.Node, bool) {
 	if _, known := d.lines[path]; !known {
 		d.lines[path] = n.Line
@@ -43,19 +43,19 @@ func (d *decoder) enter(n *yaml.Node, path string, depth int) (*yaml.Node, bool)
 	d.nodes++
 	switch {
 	case d.nodes == mostNodes+1:
-		d.complain(path, "this is too much for a scenario; put objects into files")
+		d.complain(path, "the scenario is too large; move objects to files")
 		return nil, false
 	case d.nodes > mostNodes:
 		return nil, false
 	case depth >= mostDepth:
 		d.nodes = mostNodes + 1
-		d.complain(path, "this is too deep for a scenario")
+		d.complain(path, "is nested too deeply")
 		return nil, false
 	}
 	return n, true
 }
 
-// typed is the value of a node that has to fit t.
+// typed returns the value of a node that must have the type t.
 func (d *decoder) typed(n *yaml.Node, t reflect.Type, path string, depth int) any {
 	n, ok := d.enter(n, path, depth)
 	if !ok {
@@ -182,14 +182,14 @@ func (d *decoder) manifest(n *yaml.Node, path string, depth int) any {
 	}
 	for key := range object {
 		if key != "file" {
-			d.complain(below(path, key), "stands beside file; a manifest is either a file or an object")
+			d.complain(below(path, key), "cannot be combined with file; a manifest is either a file or an object")
 			return nil
 		}
 	}
 	return object
 }
 
-// free is the value of a node that may be anything.
+// free returns the value of a node of any type.
 func (d *decoder) free(n *yaml.Node, path string, depth int) any {
 	n, ok := d.enter(n, path, depth)
 	if !ok {
@@ -212,8 +212,8 @@ func (d *decoder) free(n *yaml.Node, path string, depth int) any {
 	return d.freeScalar(n, path)
 }
 
-// freeScalar reads a scalar as kubectl does: dates are text, and yes, no, on, off,
-// y and n are what they were in YAML 1.1.
+// freeScalar decodes a scalar as kubectl does: dates are text, and yes, no, on,
+// off, y and n are booleans, as in YAML 1.1.
 func (d *decoder) freeScalar(n *yaml.Node, path string) any {
 	if n.Style == 0 && n.ShortTag() == "!!str" {
 		switch strings.ToLower(n.Value) {
@@ -228,17 +228,17 @@ func (d *decoder) freeScalar(n *yaml.Node, path string) any {
 	}
 	var value any
 	if err := n.Decode(&value); err != nil {
-		d.complain(path, "%s cannot be read: %v", n.Value, strings.TrimPrefix(err.Error(), "yaml: "))
+		d.complain(path, "cannot read %s: %v", n.Value, strings.TrimPrefix(err.Error(), "yaml: "))
 		return nil
 	}
 	if f, isFloat := value.(float64); isFloat && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		d.complain(path, "%s is no number that JSON has", n.Value)
+		d.complain(path, "%s is not a number in JSON", n.Value)
 		return nil
 	}
 	return value
 }
 
-// pairs are the keys and values of a mapping, each key once.
+// pairs iterates over the keys and values of a mapping, each key once.
 func (d *decoder) pairs(n *yaml.Node, path string) func(yield func(string, *yaml.Node) bool) {
 	return func(yield func(string, *yaml.Node) bool) {
 		seen := map[string]bool{}
@@ -253,7 +253,7 @@ func (d *decoder) pairs(n *yaml.Node, path string) func(yield func(string, *yaml
 				d.complain(at, "is not supported; write the fields out")
 				continue
 			case seen[key.Value]:
-				d.complaints = append(d.complaints, complaint{at, "is there twice", key.Line})
+				d.complaints = append(d.complaints, complaint{at, "appears twice", key.Line})
 				continue
 			}
 			seen[key.Value] = true
@@ -274,15 +274,15 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
-// field is a field of a Go type as JSON has it.
+// field describes a field of a Go type in its JSON form.
 type field struct {
 	name     string
 	required bool
 	of       reflect.Type
 }
 
-// fields are those of a struct, with the ones of embedded structs. What may not
-// be left out has a tag without omitempty and omitzero.
+// fields returns the fields of a struct, including those of embedded structs.
+// Required fields have a tag without omitempty and omitzero.
 func fields(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {

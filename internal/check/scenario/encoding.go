@@ -16,7 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Duration is a time.Duration that is written as "1.5s".
+// Duration is a time.Duration in the form "1.5s".
 type Duration time.Duration
 
 func (d Duration) String() string { return time.Duration(d).String() }
@@ -24,11 +24,11 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalJSON writes it as text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads text such as "1.5s"; a number has no unit and is refused.
+// UnmarshalJSON reads text such as "1.5s". It rejects numbers, which have no unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("reading a duration: %s is no text such as \"1.5s\"", data)
+		return fmt.Errorf("reading a duration: %s is not text such as \"1.5s\"", data)
 	}
 	parsed, err := parseDuration(text)
 	*d = parsed
@@ -39,9 +39,9 @@ func parseDuration(text string) (Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration; write one as 500ms, 1.5s or 2m", text)
+		return 0, fmt.Errorf("%q is not a duration; write for example 500ms, 1.5s or 2m", text)
 	case d < 0:
-		return 0, fmt.Errorf("%q is less than nothing", text)
+		return 0, fmt.Errorf("%q is negative", text)
 	}
 	return Duration(d), nil
 }
@@ -59,11 +59,11 @@ func (m Manifest) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m.Object)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. An object with apiVersion or kind
-// is an object, even if it has a field with the name file.
+// UnmarshalJSON is the inverse of MarshalJSON. A value with apiVersion or kind is
+// an object, even if it also has a field named file.
 func (m *Manifest) UnmarshalJSON(data []byte) error {
 	var object map[string]any
-	// This one keeps whole numbers whole, as the rest of Kubernetes expects it.
+	// This decoder keeps integers, which the rest of Kubernetes expects.
 	if err := utiljson.Unmarshal(data, &object); err != nil {
 		return fmt.Errorf("reading a manifest: %w", err)
 	}
@@ -73,7 +73,7 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	}
 	file, isText := object["file"].(string)
 	if !isText || len(object) > 1 {
-		return errors.New("reading a manifest: file is a path, and stands alone")
+		return errors.New("reading a manifest: file must be a path, and the only field")
 	}
 	*m = Manifest{File: file}
 	return nil
@@ -86,8 +86,7 @@ func namesFile(object map[string]any) bool {
 	return file && !version && !kind
 }
 
-// objects are what the manifest stands for, as copies. Of a list they are the
-// items.
+// objects returns copies of the manifest's objects. A List becomes its items.
 func (m Manifest) objects() ([]map[string]any, error) {
 	if m.File == "" {
 		return items(runtime.DeepCopyJSON(m.Object))
@@ -102,7 +101,7 @@ func (m Manifest) objects() ([]map[string]any, error) {
 		var object map[string]any
 		switch err := decoder.Decode(&object); {
 		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, fmt.Errorf("%s holds no object", m.File)
+			return nil, fmt.Errorf("%s contains no object", m.File)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
@@ -118,25 +117,25 @@ func (m Manifest) objects() ([]map[string]any, error) {
 	}
 }
 
-// mostManifest is the size of a file above which it is not taken for manifests.
+// mostManifest is the maximum size of a file of manifests, in bytes.
 const mostManifest = 16 << 20
 
 func readManifest(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%s does not exist; a path is relative to the file of the scenario", file)
+		return nil, fmt.Errorf("%s does not exist; paths are relative to the scenario file", file)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a file", file)
 	case info.Size() > mostManifest:
-		return nil, fmt.Errorf("%s has %d bytes; %d are the most", file, info.Size(), mostManifest)
+		return nil, fmt.Errorf("%s has %d bytes; the maximum is %d", file, info.Size(), mostManifest)
 	}
 	return os.ReadFile(file)
 }
 
-// items are the objects of a List, or the object.
+// items returns the items of a List, or the object itself.
 func items(object map[string]any) ([]map[string]any, error) {
 	list, isList := object["items"].([]any)
 	if kind, _ := object["kind"].(string); !isList || !strings.HasSuffix(kind, "List") {
@@ -146,15 +145,15 @@ func items(object map[string]any) ([]map[string]any, error) {
 	for i, item := range list {
 		o, isObject := item.(map[string]any)
 		if !isObject {
-			return nil, fmt.Errorf("items[%d] is no object", i)
+			return nil, fmt.Errorf("items[%d] is not an object", i)
 		}
 		all = append(all, o)
 	}
 	return all, nil
 }
 
-// wholeNumbers makes integers of the floats that are some. Decoders of YAML give
-// all numbers as floats; deep copies and patches want integers.
+// wholeNumbers converts floats with integer values to int64. YAML decoders return
+// all numbers as floats, but deep copies and patches need integers.
 func wholeNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -173,8 +172,8 @@ func wholeNumbers(value any) any {
 	return value
 }
 
-// Inline is the scenario with its files' objects in their place, so that it can
-// be kept without them.
+// Inline returns the scenario with the objects of its files in place of their
+// paths, so that it can be stored on its own.
 func (s *Scenario) Inline() (*Scenario, error) {
 	out, err := s.clone()
 	if err != nil {
@@ -206,7 +205,7 @@ func inline(manifests []Manifest) ([]Manifest, error) {
 	return all, nil
 }
 
-// clone is a copy that shares nothing with s.
+// clone returns a deep copy.
 func (s *Scenario) clone() (*Scenario, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -219,8 +218,8 @@ func (s *Scenario) clone() (*Scenario, error) {
 	return out, nil
 }
 
-// resolve makes paths, which are relative to the scenario's file, relative to
-// the working directory.
+// resolve turns paths relative to the scenario's file into paths relative to the
+// working directory.
 func (s *Scenario) resolve(folder string) {
 	at := func(path string) string {
 		if filepath.IsAbs(path) {

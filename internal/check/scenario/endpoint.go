@@ -13,30 +13,33 @@ import (
 	"syscall"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// Servers are the endpoints of a scenario, running.
+// Servers holds the running endpoints of a scenario.
 type Servers struct {
 	all []*Server
 }
 
-// Server is one endpoint, running.
+// Server is one running endpoint.
 type Server struct {
 	Name string
-	// URL is where it answers, without the proxy.
+	// URL is the server's own address, without the proxy.
 	URL string
 
-	cmd    *exec.Cmd // nil if it was there already
+	cmd    *exec.Cmd // nil for a server that was already running
 	argv   []string
 	output *output.Tail
 	ended  chan struct{} // closed when the process has ended
-	err    error         // how, once it has
+	err    error         // the result of Wait, once ended is closed
 }
 
-// StartEndpoints starts the endpoints that say how, and waits until each answers;
-// those that are there already have to answer too. If one does not, the others
-// are stopped again.
+// StartEndpoints starts the endpoints that have a command, and waits until all
+// answer, including those that were already running. If one does not answer, it
+// stops the others.
 func StartEndpoints(ctx context.Context, endpoints []Endpoint) (*Servers, error) {
 	running := &Servers{}
 	for _, e := range endpoints {
@@ -49,7 +52,7 @@ func StartEndpoints(ctx context.Context, endpoints []Endpoint) (*Servers, error)
 	return running, nil
 }
 
-// URLs has for each endpoint's name where it answers.
+// URLs maps the name of each endpoint to its address.
 func (s *Servers) URLs() map[string]string {
 	urls := map[string]string{}
 	for _, one := range s.all {
@@ -58,7 +61,8 @@ func (s *Servers) URLs() map[string]string {
 	return urls
 }
 
-// Failed says which of them has ended by itself: then no run with it counts.
+// Failed returns an error if a server has ended by itself. The current run is
+// then invalid.
 func (s *Servers) Failed() error {
 	var all []error
 	for _, one := range s.all {
@@ -74,7 +78,7 @@ func (s *Servers) Failed() error {
 	return errors.Join(all...)
 }
 
-// Stop stops them all, with what they have started themselves.
+// Stop stops all servers and their children.
 func (s *Servers) Stop() error {
 	var all []error
 	for _, one := range s.all {
@@ -86,8 +90,8 @@ func (s *Servers) Stop() error {
 	return errors.Join(all...)
 }
 
-// attempts is how often a port is looked for: between looking and listening
-// somebody else can take it.
+// attempts limits how often a free port is tried: another process can take it before
+// the server listens.
 const attempts = 3
 
 func start(ctx context.Context, e Endpoint) (*Server, error) {
@@ -121,12 +125,12 @@ func launch(e Endpoint) (*Server, error) {
 	for _, part := range e.Run {
 		s.argv = append(s.argv, strings.ReplaceAll(part, portVariable, port))
 	}
-	// It lives until it is stopped, and not until the context of its start ends.
+	// It runs until stop, not until the context of the start ends.
 	s.cmd = command(context.Background(), e.Dir, s.argv)
 	s.cmd.Env = append(environment(), "PORT="+port)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", quoteCommand(s.argv), err)
+		return nil, fmt.Errorf("%s: %w", shellescape.QuoteCommand(s.argv), err)
 	}
 	go func() {
 		s.err = s.cmd.Wait()
@@ -136,7 +140,7 @@ func launch(e Endpoint) (*Server, error) {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := freeport.Listen(0)
 	if err != nil {
 		return "", fmt.Errorf("finding a free port: %w", err)
 	}
@@ -144,23 +148,23 @@ func freePort() (string, error) {
 	return strconv.Itoa(port), l.Close()
 }
 
-// death says how the process ended. It is called once it has.
+// death returns an error that describes how the process ended. It must have ended.
 func (s *Server) death() error {
 	if s.err != nil {
-		return fmt.Errorf("%s: ended: %w%s", quoteCommand(s.argv), s.err, indented(s.output))
+		return fmt.Errorf("%s: ended: %w%s", shellescape.QuoteCommand(s.argv), s.err, indented(s.output))
 	}
-	return fmt.Errorf("%s: ended%s", quoteCommand(s.argv), indented(s.output))
+	return fmt.Errorf("%s: ended%s", shellescape.QuoteCommand(s.argv), indented(s.output))
 }
 
-// await waits until the server answers, whatever it is, or has ended.
+// await waits until the server gives any answer, or ends.
 func (s *Server) await(ctx context.Context) error {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, withoutDeadline)
 		defer cancel()
 	}
-	// The certificate is the controller's business: here it is only asked whether
-	// somebody is there.
+	// Verifying the certificate is up to the controller; this only checks that the
+	// server answers.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 2 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
@@ -195,8 +199,7 @@ func (s *Server) stop() error {
 		return nil
 	}
 	for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		// The group can outlive the process that was its first: it is told to end
-		// in either case.
+		// The group can outlive its first process, so it is signalled in either case.
 		if err := syscall.Kill(-s.cmd.Process.Pid, how); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
@@ -208,5 +211,5 @@ func (s *Server) stop() error {
 		case <-time.After(graceful):
 		}
 	}
-	return fmt.Errorf("%s does not end", quoteCommand(s.argv))
+	return fmt.Errorf("%s does not end", shellescape.QuoteCommand(s.argv))
 }

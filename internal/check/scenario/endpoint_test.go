@@ -116,8 +116,8 @@ func TestAnEndpointThatDoesNotAnswerIsStoppedWithTheOthers(t *testing.T) {
 	until(t, func() bool { return ended(t, file) })
 }
 
-// ended says that the process whose id is in the file is gone, or is a zombie
-// that nobody has waited for yet.
+// ended reports whether the process whose id is in the file is gone, or is a
+// zombie that has not been waited for.
 func ended(t *testing.T, file string) bool {
 	t.Helper()
 	data, err := os.ReadFile(file)

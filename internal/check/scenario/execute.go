@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Prepare applies what is given, in its order. Requests are tried again as persist
-// says, until ctx ends; give it a deadline.
+// Prepare applies the given objects in order. Requests are retried, see persist,
+// until ctx ends; give it a deadline.
 func (s *Scenario) Prepare(ctx context.Context, c Cluster) error {
 	if err := c.applyAll(ctx, s.Given); err != nil {
 		return fmt.Errorf("scenario %s: given: %w", s.Name, err)
@@ -21,8 +21,8 @@ func (s *Scenario) Prepare(ctx context.Context, c Cluster) error {
 	return nil
 }
 
-// Do does what the step says and waits for nothing: of a deletion not that it is
-// complete. As Prepare, it tries again what may work a moment later.
+// Do performs the step without waiting for its effects, not even for a deletion to
+// complete. Like Prepare, it retries requests.
 func (st *Step) Do(ctx context.Context, c Cluster) error {
 	if err := st.do(ctx, c); err != nil {
 		return fmt.Errorf("step %q: %w", st.Name, err)
@@ -47,9 +47,8 @@ func (st *Step) do(ctx context.Context, c Cluster) error {
 	return nil
 }
 
-// Refused says that err comes from a server that understood the request and will
-// not have it: by validation, or by a webhook or another admission. It does not
-// help to try again.
+// Refused reports whether the server understood the request and rejected it, in
+// validation or admission. A retry does not help.
 func Refused(err error) bool {
 	if err == nil {
 		return false
@@ -58,8 +57,8 @@ func Refused(err error) bool {
 		apierrors.IsMethodNotSupported(err) || strings.Contains(err.Error(), untyped)
 }
 
-// untyped is in the answer to an apply of a value that is of another type than
-// the schema's; its code, 500, would mean something else.
+// untyped is part of the server's message when an applied value has another type
+// than the schema; its code, 500, would mean something else.
 const untyped = "failed to create typed patch object"
 
 func (c Cluster) applyAll(ctx context.Context, manifests []Manifest) error {
@@ -77,7 +76,7 @@ func (c Cluster) applyAll(ctx context.Context, manifests []Manifest) error {
 	return nil
 }
 
-// apply owns o, which is a copy of the manifest's.
+// apply takes ownership of o, which is a copy.
 func (c Cluster) apply(ctx context.Context, o map[string]any) error {
 	object := &unstructured.Unstructured{Object: c.substituteIn(o).(map[string]any)}
 	ref := refOf(object.Object)
@@ -120,8 +119,8 @@ func (c Cluster) send(ctx context.Context, verb string, ref ObjectRef, kind type
 	})
 }
 
-// delete is content with an object that is not there: a request whose answer was
-// lost is sent a second time.
+// delete accepts NotFound on a retry, because the answer to the first request may
+// have been lost.
 func (c Cluster) delete(ctx context.Context, d *Delete) error {
 	options := metav1.DeleteOptions{}
 	if d.Propagation != "" {
@@ -143,7 +142,7 @@ func (c Cluster) delete(ctx context.Context, d *Delete) error {
 	})
 }
 
-// get is the object, or nil if it is not there.
+// get returns the object, or nil if it does not exist.
 func (c Cluster) get(ctx context.Context, ref ObjectRef) (map[string]any, error) {
 	resource, err := c.resource(&ref)
 	if err != nil {
@@ -159,19 +158,19 @@ func (c Cluster) get(ctx context.Context, ref ObjectRef) (map[string]any, error)
 	return object.Object, nil
 }
 
-// remains says in a few words what has become of an object that should be gone.
+// remains describes the state of an object that should be gone.
 func remains(object map[string]any) string {
 	u := unstructured.Unstructured{Object: object}
 	switch finalizers := u.GetFinalizers(); {
 	case u.GetDeletionTimestamp() == nil:
-		return "is there, and nobody deletes it"
+		return "exists, and its deletion was not requested"
 	case len(finalizers) > 0:
-		return "is being deleted, and waits for the finalizers " + strings.Join(finalizers, ", ")
+		return "is being deleted, but still has the finalizers " + strings.Join(finalizers, ", ")
 	}
 	return "is being deleted"
 }
 
-// quote is JSON, cut so that it fits a line.
+// quote returns value as JSON, shortened to fit on a line.
 func quote(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

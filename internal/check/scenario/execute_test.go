@@ -24,7 +24,7 @@ import (
 
 var podRef = ObjectRef{APIVersion: "v1", Kind: "Pod", Name: "a"}
 
-// pretend is a cluster of a fake client with the objects.
+// pretend returns a cluster with a fake client that holds the objects.
 func pretend(objects ...runtime.Object) Cluster {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
@@ -52,21 +52,21 @@ func TestAnExpectationThatDoesNotHoldSaysWhatIsThere(t *testing.T) {
 		want      string
 	}{
 		"there":             {Condition{}, ""},
-		"not absent":        {Condition{Absent: true}, "Pod a is there, and nobody deletes it"},
+		"not absent":        {Condition{Absent: true}, "Pod a exists, and its deletion was not requested"},
 		"absent":            {Condition{ObjectRef: ObjectRef{"v1", "Pod", "", "b"}, Absent: true}, ""},
-		"not there":         {Condition{ObjectRef: ObjectRef{"v1", "Pod", "other", "b"}}, "Pod other/b is not there"},
+		"not there":         {Condition{ObjectRef: ObjectRef{"v1", "Pod", "other", "b"}}, "Pod other/b does not exist"},
 		"status":            {Condition{Status: "Ready=False"}, ""},
-		"other status":      {Condition{Status: "Ready"}, "Pod a: condition Ready is False and not True (Down: no answer)"},
+		"other status":      {Condition{Status: "Ready"}, "Pod a: condition Ready is False, not True (Down: no answer)"},
 		"no such condition": {Condition{Status: "Happy"}, "Pod a: there is no condition Happy"},
 		"field":             {Condition{Field: "status.ready", Equals: []byte("1")}, ""},
 		"field with dollar": {Condition{Field: "$.status.ready", Equals: []byte("1")}, ""},
-		"other value":       {Condition{Field: "status.ready", Equals: []byte("2")}, "Pod a: status.ready is 1, and not 2"},
+		"other value":       {Condition{Field: "status.ready", Equals: []byte("2")}, "Pod a: status.ready is 1, not 2"},
 		"field is there":    {Condition{Field: ".status.ready"}, ""},
-		"field is missing":  {Condition{Field: "status.x"}, "Pod a: status.x is not there"},
-		"value is missing":  {Condition{Field: "status.x", Equals: []byte("2")}, "Pod a: status.x is not there, and not 2"},
+		"field is missing":  {Condition{Field: "status.x"}, "Pod a: status.x is missing"},
+		"value is missing":  {Condition{Field: "status.x", Equals: []byte("2")}, "Pod a: status.x is missing; want 2"},
 		"list":              {Condition{Field: "status.names", Equals: []byte(`["x","y"]`)}, ""},
 		"items":             {Condition{Field: "status.names[*]", Equals: []byte(`["x","y"]`)}, ""},
-		"other items":       {Condition{Field: "status.names[*]", Equals: []byte(`["x"]`)}, `Pod a: status.names[*] is ["x","y"], and not ["x"]`},
+		"other items":       {Condition{Field: "status.names[*]", Equals: []byte(`["x"]`)}, `Pod a: status.names[*] is ["x","y"], not ["x"]`},
 		"filter":            {Condition{Field: `status.conditions[?(@.type=="Ready")].reason`, Equals: []byte(`"Down"`)}, ""},
 		"no items":          {Condition{Field: `status.conditions[?(@.type=="X")].reason`, Equals: []byte(`[]`)}, ""},
 		"endpoint":          {Condition{Field: "status.url", Equals: []byte(`"$(endpoint.store)/a"`)}, ""},
@@ -91,7 +91,7 @@ func TestAwaitSaysWhatItWaitedForAndWhatIsThere(t *testing.T) {
 	c := pretend(pod(map[string]any{"status": map[string]any{"ready": int64(1)}}))
 	step := Step{Name: "grow", Wait: []Condition{{ObjectRef: podRef, Field: "status.ready", Equals: []byte("2"), Timeout: Duration(30 * time.Millisecond)}}}
 	err := step.Await(t.Context(), c)
-	if err == nil || !strings.Contains(err.Error(), `step "grow": waited `) || !strings.Contains(err.Error(), "for Pod a to have status.ready = 2: Pod a: status.ready is 1, and not 2") {
+	if err == nil || !strings.Contains(err.Error(), `step "grow": waited `) || !strings.Contains(err.Error(), "for Pod a to have status.ready = 2: Pod a: status.ready is 1, not 2") {
 		t.Errorf("got %v", err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -100,7 +100,7 @@ func TestAwaitSaysWhatItWaitedForAndWhatIsThere(t *testing.T) {
 }
 
 func TestAwaitWaitsForAllAtOnce(t *testing.T) {
-	// The first holds of the old status, the second of the new one.
+	// The first condition holds for the old status, the second for the new one.
 	seen := []map[string]any{{"phase": "Done", "ran": "old"}, {"phase": "Running", "ran": "new"}, {"phase": "Running", "ran": "new"}, {"phase": "Done", "ran": "new"}}
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	looks := 0
@@ -129,7 +129,7 @@ func TestAwaitOfADeletionNamesTheFinalizerInItsWay(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	err := step.Await(ctx, pretend(held))
-	if err == nil || !strings.Contains(err.Error(), "Pod a is being deleted, and waits for the finalizers example.com/hold") {
+	if err == nil || !strings.Contains(err.Error(), "Pod a is being deleted, but still has the finalizers example.com/hold") {
 		t.Errorf("got %v", err)
 	}
 	step.Delete.Keep = true

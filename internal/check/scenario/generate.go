@@ -18,19 +18,21 @@ type Sample struct {
 	Objects []unstructured.Unstructured
 }
 
-// GenerateOptions bound what Generate makes. Zero values are the defaults.
+// GenerateOptions limits what Generate makes. Zero values are the defaults.
 type GenerateOptions struct {
-	// Primary are the kinds that scenarios are made for, "Kind.group"; empty means
-	// all of the definitions.
+	// Primary lists the kinds to make scenarios for, as "Kind.group"; empty means
+	// the kinds of all CRDs.
 	Primary []string
-	// Seed decides in which order fields are changed.
+	// Seed determines the order in which fields are changed.
 	Seed uint64
-	// MostFields is how many fields one scenario changes; 0 means 8.
+	// MostFields is the maximum number of fields that one scenario changes; 0
+	// means 8.
 	MostFields int
-	// MostChanges is how many changes are made of the objects of one kind; 0 means
-	// 96. A note says how many were left out.
+	// MostChanges is the maximum number of changes for one kind; 0 means 96. A note
+	// tells how many were left out.
 	MostChanges int
-	// MostBack is how many fields are changed there and back; 0 means 3.
+	// MostBack is the maximum number of fields that are changed and changed back;
+	// 0 means 3.
 	MostBack int
 }
 
@@ -46,7 +48,7 @@ func (o GenerateOptions) defaulted() GenerateOptions {
 	return o
 }
 
-// generator makes scenarios.
+// generator holds the state of Generate.
 type generator struct {
 	options GenerateOptions
 	crds    []*apiextensionsv1.CustomResourceDefinition
@@ -63,15 +65,15 @@ type generator struct {
 // Generate makes scenarios for each sample of a kind that is reconciled:
 //
 //	NAME-life    created, deleted
-//	NAME-change  created, one field changed after the other; as many as it takes
+//	NAME-change  created, then one field changed after another; several scenarios if needed
 //	NAME-back    created, fields changed and changed back
 //	NAME-scale   created, scaled up, down and back
-//	NAME-again   created, deleted, created once more, deleted
+//	NAME-again   created, deleted, created again, deleted
 //	NAME-down    changed and deleted while the controller is down
 //
-// They come by turns, one of each sample. All that the schema says of values is
-// heeded, by the API server's own code; a webhook may still refuse some. The notes
-// say what could not be made. The result depends on the arguments and on nothing else.
+// The result alternates between the samples. All values are valid by the schema,
+// which the API server's own code checks; a webhook may still refuse some. The
+// notes explain what could not be made. Equal arguments give equal results.
 func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) ([]*Scenario, []string, error) {
 	g := &generator{
 		options: o.defaulted(), crds: crds,
@@ -80,7 +82,7 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	for _, sample := range samples {
 		for _, object := range sample.Objects {
 			if object.GetName() == "" {
-				g.note("%s: a %s without a name was left out", sample.File, object.GetKind())
+				g.note("%s: left out a %s without a name", sample.File, object.GetKind())
 				continue
 			}
 			copied := unstructured.Unstructured{Object: wholeNumbers(object.DeepCopy().Object).(map[string]any)}
@@ -101,14 +103,14 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	for _, crd := range crds {
 		if kind := crd.Spec.Names.Kind + "." + crd.Spec.Group; g.wanted(kind) && !sampledKinds[kind] {
-			g.note("%s: there is no sample, so no scenario was made; write one, or a scenario", kind)
+			g.note("%s: no scenario was made, because there is no sample; write a sample or a scenario", kind)
 		}
 	}
 	return byTurns(groups), g.notes, nil
 }
 
-// byTurns takes the first of each sample, then the second of each: where time is
-// short, each sample is tried.
+// byTurns takes the first scenario of each sample, then the second of each, so
+// that every sample is tried even if time is short.
 func byTurns(groups [][]*Scenario) (all []*Scenario) {
 	for i := 0; ; i++ {
 		before := len(all)
@@ -150,7 +152,7 @@ func (g *generator) kind(object unstructured.Unstructured) (*customKind, error) 
 			return k, err
 		}
 	}
-	return nil, fmt.Errorf("there is no definition of %s", gvk.GroupKind())
+	return nil, fmt.Errorf("there is no CRD of %s", gvk.GroupKind())
 }
 
 // object makes the scenarios of one sample.
@@ -167,7 +169,7 @@ func (g *generator) object(s *sampled) error {
 	p.add("life", "Created and deleted.", p.create("create"), p.delete("delete"))
 	p.again()
 	if err := k.refusal(p.base, nil); err != nil {
-		g.note("%s: %s: the schema refuses the sample, so its fields were not changed: %v", s.file, p.ref, err)
+		g.note("%s: %s: its fields were not changed, because the sample does not fit the schema: %v", s.file, p.ref, err)
 		return nil
 	}
 	p.changes()
@@ -177,16 +179,16 @@ func (g *generator) object(s *sampled) error {
 	return nil
 }
 
-// random depends on the seed and the object, so that one sample more does not
-// change the scenarios of the others.
+// random returns a source that depends only on the seed and the object, so that
+// adding a sample does not change the scenarios of the others.
 func (g *generator) random(s *sampled) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprintln(hash, s.kind(), s.object.GetAPIVersion(), s.object.GetNamespace(), s.object.GetName())
 	return rand.New(rand.NewPCG(g.options.Seed, hash.Sum64()))
 }
 
-// title is how the scenarios of a sample begin. Where two samples would have the
-// same, the later one says its kind, and its version if that is not enough.
+// title returns the beginning of the names of a sample's scenarios. If it is taken,
+// the kind is added, or else the version.
 func (g *generator) title(s *sampled) string {
 	const most = 40
 	gvk := s.object.GroupVersionKind()
@@ -207,7 +209,7 @@ func (g *generator) title(s *sampled) string {
 	return strings.Trim(name[:min(len(name), most)], "-")
 }
 
-// label makes a DNS label of a name.
+// label turns a name into a DNS label.
 func label(name string) string {
 	out := strings.Trim(notInTitle.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if out == "" {
@@ -216,10 +218,9 @@ func label(name string) string {
 	return out
 }
 
-// Without is the scenario without a step that the server refuses, and without
-// those that make no sense then: steps that have to lead to the same as that one,
-// and undo-X if it was change-X or another step that X goes back on. It is nil if
-// nothing is left that does more than delete.
+// Without returns the scenario without a step that the server refuses, and without
+// the steps that depend on it: those whose sameAs names it, and the step that
+// undoes it. It returns nil if only deletions are left.
 func (s *Scenario) Without(step string) *Scenario {
 	dropped := map[string]bool{step: true}
 	for _, st := range s.Steps {
@@ -239,5 +240,5 @@ func (s *Scenario) Without(step string) *Scenario {
 	return out
 }
 
-// undoPrefix begins the name of a step that takes another one back.
+// undoPrefix begins the name of a step that undoes another one.
 const undoPrefix = "undo-"

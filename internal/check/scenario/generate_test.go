@@ -85,7 +85,8 @@ func operatorCRDs(t *testing.T, operator string) []*apiextensionsv1.CustomResour
 
 var generatedOnce = map[string][]*Scenario{}
 
-// scenariosOf are those of an operator's samples, made once for all tests.
+// scenariosOf returns the scenarios for an operator's samples, made once for all
+// tests.
 func scenariosOf(t *testing.T, operator string) []*Scenario {
 	t.Helper()
 	if generatedOnce[operator] == nil {
@@ -98,7 +99,7 @@ func scenariosOf(t *testing.T, operator string) []*Scenario {
 	return generatedOnce[operator]
 }
 
-// widgets are the scenarios for the small sample.
+// widgets returns the scenarios for the small sample.
 func widgets(t *testing.T, o GenerateOptions) ([]*Scenario, []string) {
 	t.Helper()
 	crds := readCRDs(t, "testdata/widgets.yaml")[:1]
@@ -118,8 +119,8 @@ func named(t *testing.T, all []*Scenario, name string) *Scenario {
 	return all[i]
 }
 
-// outline is a line for each step: its name, what it is the same as, and what it
-// patches or scales to.
+// outline returns a line for each step: its name, its sameAs, and its patch or
+// number of replicas.
 func outline(s *Scenario) []string {
 	var all []string
 	for _, st := range s.Steps {
@@ -177,7 +178,7 @@ func withoutPatches(s *Scenario) []string {
 	return all
 }
 
-// changesOf are all patches of the scenarios that change fields, by step.
+// changesOf returns all patches in the scenarios that change fields, by step.
 func changesOf(all []*Scenario) map[string]string {
 	changes := map[string]string{}
 	for _, s := range all {
@@ -230,8 +231,8 @@ func TestWhatCannotBeChangedIsNoted(t *testing.T) {
 	_, notes := widgets(t, GenerateOptions{})
 	text := strings.Join(notes, "\n")
 	for _, want := range []string{
-		`change spec.serial was left out: spec.serial: Invalid value: "4712": serial is immutable`,
-		"spec.anything: any content is allowed, so none was made up",
+		`left out change spec.serial: spec.serial: Invalid value: "4712": serial is immutable`,
+		"spec.anything: not changed, because the schema allows any content",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no note says %q:\n%s", want, text)
@@ -253,7 +254,7 @@ func TestNoScenarioChangesMoreFieldsThanAllowed(t *testing.T) {
 	if changes != 7 {
 		t.Errorf("there are %d changes", changes)
 	}
-	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "changes were left out, because 7 are the most") }) {
+	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "because the maximum for a kind is 7") }) {
 		t.Errorf("nothing says that some were left out: %q", notes)
 	}
 }
@@ -360,13 +361,13 @@ func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 		}
 	}
 	_, notes, err := Generate(nil, operatorCRDs(t, "storagebucket"), GenerateOptions{})
-	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev: there is no sample") {
+	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev: no scenario was made") {
 		t.Errorf("without samples: %q, %v", notes, err)
 	}
 }
 
 // Each generated scenario is valid, and each of its patches leads to an object
-// that the schema takes.
+// that fits the schema.
 func TestGeneratedScenariosAreValid(t *testing.T) {
 	for _, operator := range []string{"storagebucket", "markdownview"} {
 		g := &generator{crds: operatorCRDs(t, operator), kinds: map[schema.GroupVersionKind]*customKind{}}
@@ -405,7 +406,7 @@ func replay(t *testing.T, s *Scenario, g *generator) {
 	}
 }
 
-// merged applies the patch with another library than made it.
+// merged applies the patch with a library other than the one that made it.
 func merged(t *testing.T, object map[string]any, patch []byte) map[string]any {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: object}
@@ -459,7 +460,7 @@ func TestASampleThatTheSchemaRefusesIsNotChanged(t *testing.T) {
 	objects := objectsOf(t, "testdata/sample.yaml")
 	objects[1].Object["spec"].(map[string]any)["size"] = "huge"
 	all, notes, err := Generate([]Sample{{File: "sample.yaml", Objects: objects}}, readCRDs(t, "testdata/widgets.yaml")[:1], GenerateOptions{})
-	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the schema refuses the sample") {
+	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the sample does not fit the schema") {
 		t.Errorf("got %d scenarios, %q, %v", len(all), notes, err)
 	}
 }

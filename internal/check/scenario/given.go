@@ -13,24 +13,24 @@ import (
 type sampled struct {
 	file   string
 	object unstructured.Unstructured
-	// primary says that it is of a kind that the controller reconciles.
+	// primary reports whether the controller reconciles the object's kind.
 	primary bool
 }
 
 func (s *sampled) kind() string { return groupKind(s.object.Object) }
 
-// groupKind is "Kind.group", as in Subject.Primary.
+// groupKind returns "Kind.group", as in Subject.Primary.
 func groupKind(object map[string]any) string {
 	r := refOf(object)
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind().String()
 }
 
-// library is all objects of all samples.
+// library holds all objects of all samples.
 type library []*sampled
 
-// needs are the objects that have to be there before the one at the start, those
-// first that others need. They are what it names, what these name, what stands
-// beside them in a file and is not reconciled itself, and their namespaces.
+// needs returns the objects that must exist before start, in the order of their
+// dependencies: the objects that it names, directly or indirectly, objects from
+// the same file that are not reconciled themselves, and the namespaces.
 func (l library) needs(start *sampled) []*sampled {
 	var found []*sampled
 	visited := map[*sampled]bool{}
@@ -50,7 +50,7 @@ func (l library) needs(start *sampled) []*sampled {
 		}
 	}
 	visit(start)
-	// Namespaces and configuration first; a stable sort keeps the order of needs.
+	// Namespaces and configuration first; a stable sort keeps dependencies in order.
 	slices.SortStableFunc(found, func(a, b *sampled) int { return order(a) - order(b) })
 	return found
 }
@@ -65,8 +65,8 @@ func order(s *sampled) int {
 	return 1
 }
 
-// sameObject is so for two samples of one object, of two versions maybe: applying
-// the one would overwrite the other.
+// sameObject reports whether two samples are the same object, perhaps in two
+// versions. Applying one would overwrite the other.
 func sameObject(a, b *sampled) bool {
 	return a.kind() == b.kind() && a.object.GetName() == b.object.GetName() && a.object.GetNamespace() == b.object.GetNamespace()
 }
@@ -78,15 +78,16 @@ func (l library) needed(by, other *sampled) bool {
 	case other.file == by.file && !other.primary && by.primary:
 		return true
 	}
-	// Two objects of one kind that have the same name, in two files, are one.
+	// Objects with the same kind and name in two files are one object.
 	first := slices.IndexFunc(l, func(s *sampled) bool { return sameObject(s, other) })
 	return l[first] == other && refersTo(by.object.Object, other)
 }
 
-// reference is how the name of a field ends that names an object.
+// reference matches the names of fields that refer to an object.
 var reference = regexp.MustCompile(`(?i)(^|[a-z])(name|ref|refs|names|from)$`)
 
-// refersTo says that object names other: in a field for names, and not by chance.
+// refersTo reports whether a field of object that is meant for references names
+// other.
 func refersTo(object map[string]any, other *sampled) bool {
 	found := false
 	for _, part := range sortedKeys(object) {
@@ -100,8 +101,8 @@ func refersTo(object map[string]any, other *sampled) bool {
 	return found
 }
 
-// eachReference calls do for text in fields that are for names, with the names of
-// the fields around it.
+// eachReference calls do for the text in fields that are meant for references,
+// with the path of the field.
 func eachReference(value any, field string, path []string, do func([]string, string)) {
 	path = append(slices.Clone(path), field)
 	switch v := value.(type) {
@@ -120,9 +121,9 @@ func eachReference(value any, field string, path []string, do func([]string, str
 	}
 }
 
-// alike says that the fields can speak of the kind: storeRef.name of an
-// ObjectStore, configMap.name of a ConfigMap. A path that tells nothing, such as
-// spec.ref.name, can speak of any.
+// alike reports whether the fields can refer to the kind: storeRef.name to an
+// ObjectStore, configMap.name to a ConfigMap. A path without a hint, such as
+// spec.ref.name, can refer to any kind.
 func alike(path []string, kind string) bool {
 	plain := true
 	for _, part := range path {
@@ -141,7 +142,7 @@ func alike(path []string, kind string) bool {
 	return plain
 }
 
-// namespaces are those that objects are in and no sample makes.
+// namespaces returns the namespaces of the objects that no sample contains.
 func namespaces(objects []*sampled) []Manifest {
 	var all []Manifest
 	made := map[string]bool{"": true, "default": true, "kube-system": true, "kube-public": true, "kube-node-lease": true}
@@ -159,7 +160,7 @@ func namespaces(objects []*sampled) []Manifest {
 	return all
 }
 
-// given are the manifests of what start needs.
+// given returns the manifests of the objects that start needs.
 func (l library) given(start *sampled) []Manifest {
 	needed := l.needs(start)
 	all := namespaces(append([]*sampled{start}, needed...))
@@ -169,9 +170,9 @@ func (l library) given(start *sampled) []Manifest {
 	return all
 }
 
-// twins makes for each given object that start names another one, with another
-// name, so that the reference can be changed to something that is there. It
-// returns their manifests by name, and the new name for each old one.
+// twins makes a copy with another name for each given object that start refers to,
+// so that the reference can be changed to an object that exists. It returns the
+// manifests by name, and the new name for each old one.
 func (l library) twins(start *sampled) (map[string]Manifest, map[string]string) {
 	twins, renamed := map[string]Manifest{}, map[string]string{}
 	for _, s := range l.needs(start) {

@@ -18,14 +18,14 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// customKind is one version of a custom kind. It judges objects with the API
-// server's own code: defaults, schema, list types, CEL rules with their
-// transition rules. Only webhooks can say no after it has said yes.
+// customKind is one version of a custom kind. It validates objects with the API
+// server's own code: defaults, schema, list types, and CEL rules including
+// transition rules. Only webhooks can reject an object that it accepts.
 type customKind struct {
 	name       string // Kind.group
 	namespaced bool
 	schema     *apiextensionsv1.JSONSchemaProps
-	replicas   string // the path of the scale subresource, if there is one
+	replicas   string // the path in the scale subresource, if there is one
 
 	structural *schema.Structural
 	validator  validation.SchemaValidator
@@ -64,8 +64,8 @@ func newCustomKind(crd *apiextensionsv1.CustomResourceDefinition, version string
 	return k, nil
 }
 
-// refusal is why the API server would not have the object, created or, with old,
-// updated; or nil.
+// refusal returns the reason why the API server would reject the object when it is
+// created or, with old, updated; or nil.
 func (k *customKind) refusal(object, old map[string]any) error {
 	object = k.defaulted(object)
 	var before any
@@ -87,7 +87,7 @@ func (k *customKind) defaulted(object map[string]any) map[string]any {
 	return object
 }
 
-// at is the schema that a path of fields leads to, or nil.
+// at returns the schema at a path of fields, or nil.
 func (k *customKind) at(path []string) *apiextensionsv1.JSONSchemaProps {
 	s := k.schema
 	for _, part := range path {
@@ -100,7 +100,7 @@ func (k *customKind) at(path []string) *apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-// replicasPath is where the scale subresource finds the replicas.
+// replicasPath returns the path of the replicas in the object.
 func (k *customKind) replicasPath() []string {
 	return strings.Split(strings.TrimPrefix(k.replicas, "."), ".")
 }
@@ -120,12 +120,12 @@ func fromJSON(data []byte) (any, bool) {
 	return wholeNumbers(value), true
 }
 
-// anything says that the schema leaves open what is in an object.
+// anything reports whether the schema allows any content in an object.
 func anything(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields && len(s.Properties) == 0 && s.AdditionalProperties == nil
 }
 
-// mapValue is the schema of a map's values, or nil if it is no map.
+// mapValue returns the schema of a map's values, or nil if it is not a map.
 func mapValue(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	if s.AdditionalProperties == nil {
 		return nil

@@ -14,19 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// move is one change of one field, with the values that can be tried for it.
+// move is one change of one field, with the values to try.
 type move struct {
 	verb string // change, add, remove, append, shorten or reorder
 	path []any  // text for fields and keys, numbers for list items
-	// values are tried in this order. One that is gone takes the field out.
+	// values are tried in this order. The value gone removes the field.
 	values []any
-	rank   int // lower ones are tried earlier
+	rank   int // lower ranks are tried first
 }
 
-// gone is the value of a field that is taken out.
+// gone is the value of a field that is removed.
 type gone struct{}
 
-// title is the move as the name of a step: fields of spec go without it.
+// title returns the move as the name of a step, without a leading "spec".
 func (m move) title() string {
 	parts := []string{m.verb}
 	for i, part := range m.path {
@@ -45,7 +45,7 @@ func stepTitle(text string) string {
 	return strings.TrimRight(text[:min(len(text), most)], "-")
 }
 
-// field is the path as people write it; it is the same for all items of a list.
+// field returns the path for people. It is the same for all items of a list.
 func (m move) field() string {
 	var out strings.Builder
 	for _, part := range m.path {
@@ -59,11 +59,11 @@ func (m move) field() string {
 	return strings.TrimPrefix(out.String(), ".")
 }
 
-// severing is how the name of a field ends by which the controller finds what it
-// talks to.
+// severing matches the names of fields that hold the address of a server.
 var severing = regexp.MustCompile(`(?i)(url|uri|endpoint|host|address)$`)
 
-// severs says that the change may cut the controller off from something.
+// severs reports whether the change may cut the controller off from a server or
+// object that it needs.
 func (m move) severs() bool {
 	name := lastName(m.path)
 	return m.verb == "change" && (severing.MatchString(name) || reference.MatchString(name))
@@ -71,8 +71,8 @@ func (m move) severs() bool {
 
 func (m move) String() string { return m.verb + " " + m.field() }
 
-// Ranks. What the sample says comes before what it leaves out, and all that is
-// taken out comes last, because it may take other fields with it.
+// Ranks: fields of the sample come before fields that it leaves out. Removals come
+// last, because they may affect other fields.
 const (
 	rankPresent = 0
 	rankSevers  = 9
@@ -80,8 +80,8 @@ const (
 	rankRemove  = 30
 )
 
-// mostDepthAbsent is how many levels below the first field that the sample does
-// not have are looked at; a Pod template has hundreds of fields.
+// mostDepthAbsent is the number of levels that are explored below a field that the
+// sample lacks; a Pod template has hundreds of fields.
 const mostDepthAbsent = 2
 
 // explorer finds the moves of an object.
@@ -90,8 +90,8 @@ type explorer struct {
 	notes []string
 }
 
-// explore returns the moves in the order in which they should be tried, and what
-// nothing can be done about.
+// explore returns the moves in the order in which they should be tried, and notes
+// about fields that cannot be changed.
 func explore(k *customKind, object map[string]any, random *rand.Rand) ([]move, []string) {
 	e := &explorer{}
 	for _, name := range sortedKeys(k.schema.Properties) {
@@ -109,7 +109,7 @@ func explore(k *customKind, object map[string]any, random *rand.Rand) ([]move, [
 
 func (e *explorer) add(verb string, rank int, at []any, values ...any) {
 	if len(values) == 0 {
-		e.note(at, "no value was found that fits")
+		e.note(at, "no other valid value was found")
 		return
 	}
 	m := move{verb: verb, path: slices.Clone(at), values: values, rank: rank}
@@ -148,7 +148,7 @@ func (e *explorer) present(s *apiextensionsv1.JSONSchemaProps, at []any, value a
 		case mapValue(s) != nil:
 			e.mapping(mapValue(s), at, v)
 		default:
-			e.note(at, "any content is allowed, so none was made up")
+			e.note(at, "not changed, because the schema allows any content")
 		}
 	case []any:
 		e.list(s, at, v)
@@ -178,8 +178,8 @@ func (e *explorer) mapping(s *apiextensionsv1.JSONSchemaProps, at []any, v map[s
 	e.add("shorten", rankRemove, at, without)
 }
 
-// list appends an item, changes the first, removes the last, and turns the order
-// around where the order means something.
+// list appends an item, changes the first, removes the last, and reverses the
+// order if it has a meaning.
 func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 	item := listItem(s)
 	if item == nil {
@@ -205,7 +205,7 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 		return
 	}
 	for _, name := range sortedKeys(item.Properties) {
-		// Another key makes another item.
+		// Another key would make it another item.
 		if slices.Contains(s.XListMapKeys, name) {
 			continue
 		}
@@ -215,11 +215,11 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 	}
 }
 
-// appended are lists with one item more.
+// appended returns lists with one more item.
 func appended(s, item *apiextensionsv1.JSONSchemaProps, name string, v []any) []any {
 	var more []any
 	if len(v) > 0 {
-		// One like the last, with another key.
+		// A copy of the last item with another key.
 		last, isObject := v[len(v)-1].(map[string]any)
 		if !isObject {
 			more = values(item, name, v[len(v)-1])
@@ -255,11 +255,11 @@ func lastOf(v []any) any {
 	return v[len(v)-1]
 }
 
-// absent adds the moves for a field that the sample does not have.
+// absent adds the moves for a field that the sample lacks.
 func (e *explorer) absent(s *apiextensionsv1.JSONSchemaProps, at []any, depth int) {
 	switch {
 	case anything(s) || s.XEmbeddedResource:
-		e.note(at, "any content is allowed, so none was made up")
+		e.note(at, "not changed, because the schema allows any content")
 		return
 	case len(s.Properties) > 0 && depth < mostDepthAbsent:
 		for _, name := range sortedKeys(s.Properties) {
@@ -280,8 +280,8 @@ func lastName(at []any) string {
 	return ""
 }
 
-// with is object with value at the path. Objects on the way that are not there
-// are made up with what they require. It is false if that cannot be done.
+// with returns a copy of object with value at the path. Missing objects on the way
+// are created with their required fields. It returns false if that is impossible.
 func with(s *apiextensionsv1.JSONSchemaProps, object map[string]any, at []any, value any) (map[string]any, bool) {
 	changed := runtime.DeepCopyJSON(object)
 	ok := put(s, changed, at, value)
@@ -330,7 +330,7 @@ func put(s *apiextensionsv1.JSONSchemaProps, in map[string]any, at []any, value 
 	return false
 }
 
-// unused keeps a name apart from those that were used before, by a number.
+// unused adds a number to a name that was used before, and marks it as used.
 func unused(name string, used map[string]bool) string {
 	free := name
 	for i := 2; used[free]; i++ {

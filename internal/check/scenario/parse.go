@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Load reads the scenarios of a file.
+// Load reads the scenarios in a file.
 func Load(file string) ([]*Scenario, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -25,10 +25,33 @@ func Load(file string) ([]*Scenario, error) {
 	return Parse(file, data)
 }
 
-// Parse reads scenarios from YAML, one a document. name is that of the file: for
-// errors, and because the paths in the scenarios are relative to it. The error
-// joins a *Problem for each thing that is wrong. Paths of the scenarios that are
-// returned are relative to the working directory, if name is.
+// LoadAll reads the scenarios of several files and inlines the files that they
+// name. It also returns the file of each scenario, by name; names must be unique.
+func LoadAll(files []string) (all []*Scenario, from map[string]string, err error) {
+	from = map[string]string{}
+	for _, file := range files {
+		scenarios, err := Load(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range scenarios {
+			if other, twice := from[s.Name]; twice {
+				return nil, nil, fmt.Errorf("%s: %s also has a scenario %s; rename one of them", file, other, s.Name)
+			}
+			inlined, err := s.Inline()
+			if err != nil {
+				return nil, nil, err
+			}
+			all, from[s.Name] = append(all, inlined), file
+		}
+	}
+	return all, from, nil
+}
+
+// Parse reads scenarios from YAML, one per document. name is the name of the file,
+// for errors and because the paths in the scenarios are relative to it. The error
+// joins a *Problem for each mistake. Paths in the returned scenarios are relative
+// to the working directory, if name is.
 func Parse(name string, data []byte) ([]*Scenario, error) {
 	documents, err := split(name, data)
 	if err != nil {
@@ -47,7 +70,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 		}
 		if line, twice := seen[s.Name]; twice {
 			problems = append(problems, &Problem{File: name, Line: lines["name"], Field: "name",
-				Message: fmt.Sprintf("%s is the name of the scenario in line %d already", s.Name, line)})
+				Message: fmt.Sprintf("%s is already the name of the scenario in line %d", s.Name, line)})
 		}
 		seen[s.Name] = lines["name"]
 		all = append(all, s)
@@ -58,7 +81,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 	return all, nil
 }
 
-// mostProblems is how many are told; who has made more has to begin anew anyhow.
+// mostProblems is the maximum number of mistakes that are reported at once.
 const mostProblems = 20
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
@@ -85,7 +108,7 @@ func split(name string, data []byte) ([]*yaml.Node, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, &Problem{File: name, Message: fmt.Sprintf("holds no scenario; one begins with apiVersion: %s and kind: %s", APIVersion, Kind)}
+		return nil, &Problem{File: name, Message: fmt.Sprintf("contains no scenario; a scenario begins with apiVersion: %s and kind: %s", APIVersion, Kind)}
 	}
 	return all, nil
 }
@@ -115,8 +138,8 @@ func parseOne(file string, n *yaml.Node) (*Scenario, map[string]int, []*Problem)
 	return s, d.lines, nil
 }
 
-// otherKind says what is wrong if the document is something else altogether: then
-// a list of unknown fields would not help.
+// otherKind returns an error message if the document is not a scenario at all: a
+// list of unknown fields would not help then.
 func (d *decoder) otherKind(n *yaml.Node) string {
 	var version, kind string
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -129,9 +152,9 @@ func (d *decoder) otherKind(n *yaml.Node) string {
 	}
 	switch {
 	case kind != "" && kind != Kind:
-		return fmt.Sprintf("this is a %s and not a %s; objects go into given, into a step's apply, or into a file that they name", kind, Kind)
+		return fmt.Sprintf("this is a %s, not a %s; put objects into given, into a step's apply, or into a file that one of them names", kind, Kind)
 	case version != "" && version != APIVersion:
-		return fmt.Sprintf("apiVersion is %s, and this program knows %s", version, APIVersion)
+		return fmt.Sprintf("apiVersion is %s, but this program only supports %s", version, APIVersion)
 	}
 	return ""
 }
@@ -145,7 +168,7 @@ func fromValue(value any) (*Scenario, error) {
 	return s, json.Unmarshal(data, s)
 }
 
-// stepNames are the names of the steps by number, as far as they have some.
+// stepNames returns the names of the steps by index; unnamed steps have "".
 func stepNames(value any) []string {
 	document, _ := value.(map[string]any)
 	steps, _ := document["steps"].([]any)

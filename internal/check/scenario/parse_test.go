@@ -24,48 +24,48 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"field of another case":      {step("Scale: {}"), "unknown field, did you mean scale?"},
 		"missing field":              {step("scale: {" + ref + "}"), `x.yaml:6: step "grow": scale: replicas is missing`},
 		"missing steps":              {header, "x.yaml:1: steps is missing"},
-		"no steps":                   {header + "steps: []\n", "x.yaml:4: steps: there are none"},
+		"no steps":                   {header + "steps: []\n", "x.yaml:4: steps: is empty"},
 		"empty value":                {header + "steps:\n", "x.yaml:4: steps: is empty"},
 		"number for text":            {"apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: 12\nsteps: []\n", `x.yaml:3: name: must be text; write "12", with the quotes`},
 		"text for a number":          {step("scale: {" + ref + ", replicas: many}"), `scale.replicas: must be a whole number, not "many"`},
 		"number too large":           {step("scale: {" + ref + ", replicas: 3000000000}"), "3000000000 is too large"},
-		"negative number":            {step("scale: {" + ref + ", replicas: -1}"), "-1 is less than nothing"},
+		"negative number":            {step("scale: {" + ref + ", replicas: -1}"), "-1 is negative"},
 		"text for a truth":           {step("run: [a]\n  whileDown: 'true'"), `whileDown: must be true or false, not "true"`},
 		"mapping for a list":         {header + "steps: {name: a}\n", "steps: must be a list"},
 		"list for a mapping":         {step("scale: []"), "scale: must be a mapping with apiVersion"},
 		"text for a command":         {step("run: echo hello"), "run: must be a list"},
-		"duration without unit":      {header + "rest: {quiet: 3}\nsteps: []\n", `x.yaml:4: rest.quiet: "3" is no duration`},
-		"negative duration":          {header + "rest: {quiet: -3s}\nsteps: []\n", "less than nothing"},
-		"key twice":                  {header + "name: b\nsteps: []\n", "x.yaml:4: name: is there twice"},
-		"two actions":                {step("run: [a]\n  delete: {" + ref + "}"), `step "grow": has delete and run; a step does one thing`},
+		"duration without unit":      {header + "rest: {quiet: 3}\nsteps: []\n", `x.yaml:4: rest.quiet: "3" is not a duration`},
+		"negative duration":          {header + "rest: {quiet: -3s}\nsteps: []\n", `"-3s" is negative`},
+		"key twice":                  {header + "name: b\nsteps: []\n", "x.yaml:4: name: appears twice"},
+		"two actions":                {step("run: [a]\n  delete: {" + ref + "}"), `step "grow": has delete and run; a step has only one action`},
 		"no action":                  {header + "steps:\n- name: grow\n", `x.yaml:5: step "grow": does nothing`},
-		"nothing while down":         {step("whileDown: true\n  expect: [{" + ref + "}]"), "whileDown: the step does nothing"},
-		"step twice":                 {step("run: [a]\n- name: grow\n  run: [a]"), `x.yaml:7: step "grow": name: grow is the name of an earlier step`},
-		"bad step name":              {header + "steps:\n- name: a b\n  run: [a]\n", `name: "a b" must have`},
+		"nothing while down":         {step("whileDown: true\n  expect: [{" + ref + "}]"), "whileDown: the step has no action"},
+		"step twice":                 {step("run: [a]\n- name: grow\n  run: [a]"), `x.yaml:7: step "grow": name: grow is already the name of an earlier step`},
+		"bad step name":              {header + "steps:\n- name: a b\n  run: [a]\n", `name: "a b" must be`},
 		"sameAs of a typo":           {step("run: [a]\n- name: back\n  run: [a]\n  sameAs: groww"), `x.yaml:9: step "back": sameAs: groww: unknown earlier step, did you mean grow?`},
-		"sameAs of itself":           {step("run: [a]\n  sameAs: grow"), "unknown earlier step; there is none"},
-		"no DNS label":               {"apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: My Test\nsteps: [{name: a, run: [a]}]\n", `x.yaml:3: name: "My Test" is no DNS label`},
+		"sameAs of itself":           {step("run: [a]\n  sameAs: grow"), "unknown earlier step; none is defined"},
+		"no DNS label":               {"apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: My Test\nsteps: [{name: a, run: [a]}]\n", `x.yaml:3: name: "My Test" is not a DNS label`},
 		"no such file":               {step("apply:\n  - file: nowhere.yaml"), `x.yaml:7: step "grow": apply[0].file: nowhere.yaml does not exist`},
-		"file and more":              {step("apply:\n  - {file: a.yaml, name: b}"), "apply[0].name: stands beside file"},
+		"file and more":              {step("apply:\n  - {file: a.yaml, name: b}"), "apply[0].name: cannot be combined with file"},
 		"object without a name":      {step("apply:\n  - {apiVersion: v1, kind: Pod}"), "the object has no metadata.name"},
 		"unknown endpoint":           {step("apply:\n  - {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {url: $(endpoint.stor)/a}}\nendpoints: [{name: store, url: http://a}]"), `x.yaml:7: step "grow": apply[0]: $(endpoint.stor): unknown endpoint, did you mean store?`},
-		"endpoint in a command":      {step("run: [curl, $(endpoint.s)]"), "run[1]: $(endpoint.s): unknown endpoint; there is none"},
+		"endpoint in a command":      {step("run: [curl, $(endpoint.s)]"), "run[1]: $(endpoint.s): unknown endpoint; none is defined"},
 		"endpoint in a patch":        {step("patch: {" + ref + ", merge: {a: $(endpoint.s)}}"), "patch.merge: $(endpoint.s): unknown"},
 		"endpoint in equals":         {step("expect: [{" + ref + ", field: a, equals: $(endpoint.s)}]"), "expect[0].equals: $(endpoint.s): unknown"},
 		"endpoint without a port":    {header + "endpoints: [{name: s, run: [a], url: 'http://a'}]\nsteps: [{name: a, run: [a]}]\n", "x.yaml:4: endpoints[0].url: needs $(PORT)"},
-		"endpoint with a port":       {header + "endpoints: [{name: s, url: 'http://a:$(PORT)'}]\nsteps: [{name: a, run: [a]}]\n", "there is no run that could be told"},
-		"endpoint without a URL":     {header + "endpoints: [{name: s, url: 'a:80'}]\nsteps: [{name: a, run: [a]}]\n", "is no URL"},
+		"endpoint with a port":       {header + "endpoints: [{name: s, url: 'http://a:$(PORT)'}]\nsteps: [{name: a, run: [a]}]\n", "there is no run to pass the port to"},
+		"endpoint without a URL":     {header + "endpoints: [{name: s, url: 'a:80'}]\nsteps: [{name: a, run: [a]}]\n", "is not a URL"},
 		"variable of an endpoint":    {header + "endpoints: [{name: s, url: 'http://a', env: 'A-B'}]\nsteps: [{name: a, run: [a]}]\n", "endpoints[0].env"},
-		"two kinds of patch":         {step("patch: {" + ref + ", merge: {}, json: [{op: add, path: /a, value: 1}]}"), "patch: needs one of merge and json"},
-		"patch of nothing":           {step("patch: {" + ref + "}"), "patch: needs one of merge and json"},
+		"two kinds of patch":         {step("patch: {" + ref + ", merge: {}, json: [{op: add, path: /a, value: 1}]}"), "patch: needs either merge or json"},
+		"patch of nothing":           {step("patch: {" + ref + "}"), "patch: needs either merge or json"},
 		"merge of a list":            {step("patch: {" + ref + ", merge: []}"), "patch.merge: must be a mapping"},
 		"operation of a typo":        {step("patch: {" + ref + ", json: [{op: repalce, path: /a}]}"), "json[0].op: repalce: unknown value, did you mean replace?"},
 		"operation without slash":    {step("patch: {" + ref + ", json: [{op: add, path: a}]}"), "json[0].path: must begin with a slash"},
 		"unknown subresource":        {step("patch: {" + ref + ", merge: {}, subresource: statsu}"), "did you mean status?"},
 		"unknown propagation":        {step("delete: {" + ref + ", propagation: background}"), "did you mean Background?"},
-		"bad JSONPath":               {step("expect: [{" + ref + ", field: 'status[?'}]"), `x.yaml:6: step "grow": expect[0].field: "status[?" is no JSONPath`},
-		"JSONPath with braces":       {step("expect: [{" + ref + ", field: '{.status}'}]"), "is written without braces"},
-		"equals without a field":     {step("expect: [{" + ref + ", equals: 1}]"), "expect[0].equals: needs field"},
+		"bad JSONPath":               {step("expect: [{" + ref + ", field: 'status[?'}]"), `x.yaml:6: step "grow": expect[0].field: "status[?" is not a JSONPath`},
+		"JSONPath with braces":       {step("expect: [{" + ref + ", field: '{.status}'}]"), "must be written without braces"},
+		"equals without a field":     {step("expect: [{" + ref + ", equals: 1}]"), "expect[0].equals: also needs field"},
 		"two conditions in one":      {step("expect: [{" + ref + ", field: a, absent: true}]"), "has absent and field"},
 		"bad status":                 {step("expect: [{" + ref + ", status: Ready=Yes}]"), "expect[0].status: Yes: unknown value"},
 		"timeout of an expectation":  {step("expect: [{" + ref + ", timeout: 3s}]"), "only wait has a timeout"},
@@ -74,16 +74,16 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"bad namespace":              {step("delete: {" + ref + ", namespace: A}"), "delete.namespace"},
 		"ignore without a path":      {header + "ignore: [Widget]\nsteps: [{name: a, run: [a]}]\n", "ignore[0]"},
 		"empty ledger":               {header + "ledger: []\nsteps: [{name: a, run: [a]}]\n", "ledger: is empty"},
-		"an object":                  {"apiVersion: v1\nkind: Pod\n", "x.yaml:1: this is a Pod and not a Scenario; objects go into given"},
-		"another version":            {"apiVersion: check.koboshi.dev/v9\nkind: Scenario\n", "this program knows check.koboshi.dev/v1"},
-		"nothing":                    {"# nothing\n---\n", "x.yaml: holds no scenario"},
+		"an object":                  {"apiVersion: v1\nkind: Pod\n", "x.yaml:1: this is a Pod, not a Scenario; put objects into given"},
+		"another version":            {"apiVersion: check.koboshi.dev/v9\nkind: Scenario\n", "this program only supports check.koboshi.dev/v1"},
+		"nothing":                    {"# nothing\n---\n", "x.yaml: contains no scenario"},
 		"a list":                     {"- a\n", "x.yaml:1: must be a mapping"},
 		"no YAML":                    {header + "steps: [\n", "x.yaml:"},
 		"a tab":                      {header + "steps:\n\t- a\n", "x.yaml:5: "},
-		"a scenario twice":           {header + "steps: [{name: a, run: [a]}]\n---\n" + header + "steps: [{name: a, run: [a]}]\n", "x.yaml:8: name: test is the name of the scenario in line 3 already"},
+		"a scenario twice":           {header + "steps: [{name: a, run: [a]}]\n---\n" + header + "steps: [{name: a, run: [a]}]\n", "x.yaml:8: name: test is already the name of the scenario in line 3"},
 		"a mistake in the second":    {header + "steps: [{name: a, run: [a]}]\n---\n" + header + "stpes: []\n", "x.yaml:9: stpes: unknown field"},
 		"merge keys":                 {header + "<<: {}\nsteps: []\n", "is not supported"},
-		"not a number":               {step("apply:\n  - {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {a: .nan}}"), "no number that JSON has"},
+		"not a number":               {step("apply:\n  - {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {a: .nan}}"), ".nan is not a number in JSON"},
 		"an anchor that has no end":  {step("apply:\n  - &a {apiVersion: v1, kind: Pod, b: *a}"), "x.yaml:"},
 		"a mapping in place of text": {header + "description: {a: b}\nsteps: []\n", "description: must be text, not a mapping"},
 	}
@@ -163,7 +163,7 @@ func TestAScenarioWithInlinedFilesSurvivesJSON(t *testing.T) {
 		if diff := cmp.Diff(inlined, again); diff != "" {
 			t.Error(diff)
 		}
-		// Elsewhere the files are not there, and are not needed.
+		// In other folders the files do not exist, and are not needed.
 		t.Chdir(t.TempDir())
 		if err := again.Validate(); err != nil {
 			t.Error(err)
@@ -204,7 +204,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was read can be written, and is then the same.
+		// Writing and reading it again gives the same.
 		for _, s := range all {
 			copied, err := s.clone()
 			if err != nil {
@@ -241,5 +241,36 @@ func TestAnObjectIsReadAsKubectlReadsIt(t *testing.T) {
 	got := wholeNumbers(inline[0].Given[0].Object)
 	if diff := cmp.Diff(objects[0], got); diff != "" {
 		t.Errorf("from a file, and in place:\n%s", diff)
+	}
+}
+
+func TestScenariosOfSeveralFilesAreInlinedAndHaveTheirOwnNames(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	scenario := func(name string) string {
+		return strings.Replace(header, "name: test", "name: "+name, 1) + "given: [{file: map.yaml}]\nsteps: [{name: a, run: [\"true\"]}]\n"
+	}
+	file("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	one, two, third := file("1.yaml", scenario("one")+"---\n"+scenario("two")), file("2.yaml", scenario("three")), file("3.yaml", scenario("two"))
+	all, from, err := LoadAll([]string{one, two})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"one": one, "two": one, "three": two}, from); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	for _, s := range all {
+		if len(s.Given) != 1 || s.Given[0].File != "" || s.Given[0].Object["kind"] != "ConfigMap" {
+			t.Errorf("%s: given %v", s.Name, s.Given)
+		}
+	}
+	if _, _, err := LoadAll([]string{one, third}); err == nil || err.Error() != third+": "+one+" also has a scenario two; rename one of them" {
+		t.Errorf("a name twice: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
-// plane starts a real one with the binary that the environment variable KOBOSHI
+// plane starts a real plane with the binary that the environment variable KOBOSHI
 // names.
 func plane(t *testing.T) Cluster {
 	t.Helper()
@@ -153,8 +153,8 @@ func written(ctx context.Context, t *testing.T, c Cluster) {
 	}
 }
 
-// generated does the scenarios for the operators' samples without their
-// controllers: what was made up from a schema must be what the server takes.
+// generated performs the scenarios for the operators' samples without their
+// controllers: the server must accept what was invented from a schema.
 func generated(ctx context.Context, t *testing.T, c Cluster) {
 	crds := readCRDs(t, "testdata/widgets.yaml")[:1]
 	samples := []Sample{{File: "sample.yaml", Objects: objectsOf(t, "testdata/sample.yaml")}}
@@ -204,7 +204,7 @@ func generated(ctx context.Context, t *testing.T, c Cluster) {
 	t.Logf("%d scenarios with %d steps", len(all), steps)
 }
 
-// remove deletes what a scenario leaves.
+// remove deletes what a scenario leaves behind.
 func remove(ctx context.Context, t *testing.T, c Cluster, s *Scenario) {
 	t.Helper()
 	refs := []ObjectRef{refOf(s.Steps[0].Apply[0].Object)}

@@ -22,12 +22,12 @@ type plot struct {
 	given  []Manifest
 	title  string
 	random *rand.Rand
-	// twins are objects that references may be changed to; renamed has the name of
-	// the twin for each name.
+	// twins are objects that references can be changed to; renamed maps a name to
+	// the name of its twin.
 	twins   map[string]Manifest
 	renamed map[string]string
 
-	// made are the changes that can be made of the sample itself, for the
+	// made holds the changes that are possible on the unchanged sample, for the
 	// scenarios that need one.
 	made []change
 }
@@ -38,7 +38,7 @@ type change struct {
 	from, to map[string]any
 }
 
-// add makes a scenario of steps.
+// add makes a scenario from the steps.
 func (p *plot) add(name, description string, steps ...Step) {
 	s := &Scenario{
 		APIVersion: APIVersion, Kind: Kind,
@@ -57,7 +57,7 @@ func (p *plot) add(name, description string, steps ...Step) {
 	p.scenarios = append(p.scenarios, s)
 }
 
-// uses says that a patch names the object.
+// uses reports whether a patch names the object.
 func uses(steps []Step, name string) bool {
 	return slices.ContainsFunc(steps, func(st Step) bool {
 		if st.Patch == nil {
@@ -93,13 +93,13 @@ func (st Step) down() Step {
 }
 
 func (p *plot) again() {
-	p.add("again", "Created, deleted, and created once more under the same name.",
+	p.add("again", "Created, deleted, and created again under the same name.",
 		p.create("create"), p.delete("delete"), p.create("create-again").same("create"), p.delete("delete-again").same("delete"))
 }
 
-// changes makes as many scenarios as all moves need. In one scenario a change
-// comes on top of those before it; what is not possible there waits for the next
-// scenario, and what is not possible on the sample itself is given up.
+// changes makes as many scenarios as the moves need. The changes in a scenario add
+// up. A move that is impossible after the others goes into the next scenario; one
+// that is impossible on the sample itself is dropped.
 func (p *plot) changes() {
 	queue := p.queue()
 	for len(queue) > 0 && p.counts[p.kind.name] < p.options.MostChanges {
@@ -109,10 +109,10 @@ func (p *plot) changes() {
 		if len(steps) == 0 {
 			return
 		}
-		p.add("change", "Created, then one field changed after the other: "+list(taken)+".", append([]Step{p.create("create")}, steps...)...)
+		p.add("change", "Created, then one field changed after another: "+list(taken)+".", append([]Step{p.create("create")}, steps...)...)
 	}
 	if len(queue) > 0 {
-		p.note("%s: %s: %d changes were left out, because %d are the most for a kind", p.sample.file, p.ref, len(queue), p.options.MostChanges)
+		p.note("%s: %s: left out %d changes, because the maximum for a kind is %d", p.sample.file, p.ref, len(queue), p.options.MostChanges)
 		for _, m := range queue {
 			p.keep(m)
 		}
@@ -134,10 +134,10 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 			p.tried[p.kind.name+" "+m.String()] = true
 			p.counts[p.kind.name]++
 			p.keep(m)
-			// What comes after a broken connection would show nothing.
+			// Steps after a broken connection would show nothing.
 			full = len(steps) == p.options.MostFields || m.severs()
 		case len(steps) == 0:
-			p.note("%s: %s: %s was left out: %s", p.sample.file, p.ref, m, why)
+			p.note("%s: %s: left out %s: %s", p.sample.file, p.ref, m, why)
 		default:
 			left = append(left, m)
 		}
@@ -145,7 +145,7 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 	return steps, taken, left
 }
 
-// queue are the moves that were not made of another sample of the kind.
+// queue returns the moves that were not yet made with another sample of the kind.
 func (p *plot) queue() []move {
 	moves, notes := explore(p.kind, p.base, p.random)
 	for _, n := range notes {
@@ -158,7 +158,7 @@ func (p *plot) queue() []move {
 	for _, m := range moves {
 		p.rename(&m)
 		if p.tried[p.kind.name+" "+m.String()] {
-			// It is of use to the scenarios that need some change.
+			// The scenarios that need any change can use it.
 			p.keep(m)
 			continue
 		}
@@ -196,7 +196,8 @@ func textAt(value any, path []any) string {
 	return text
 }
 
-// make finds a value for the move that the server takes, on top of now.
+// make finds a value for the move that the server accepts, applied to now. If it
+// finds none, it returns the reason.
 func (p *plot) make(m move, now map[string]any) (*change, string) {
 	why := ""
 	for _, value := range m.values {
@@ -215,7 +216,7 @@ func (p *plot) make(m move, now map[string]any) (*change, string) {
 	return nil, cmp.Or(why, "there is nothing to change")
 }
 
-// keep remembers a move for back and down, if it can be taken back.
+// keep stores a move for back and down, if it can be undone.
 func (p *plot) keep(m move) {
 	made, _ := p.make(m, p.base)
 	if made != nil && p.kind.refusal(made.from, made.to) == nil {
@@ -231,8 +232,8 @@ func list(moves []move) string {
 	return strings.Join(all, ", ")
 }
 
-// back changes fields and changes them back, each alone; first those that differ
-// in what is done.
+// back changes fields one by one and changes each back. It prefers moves with
+// different verbs.
 func (p *plot) back() {
 	var chosen []change
 	verbs := map[string]bool{}
@@ -264,7 +265,7 @@ func (p *plot) scale() {
 	path := p.kind.replicasPath()
 	s := p.kind.at(path)
 	if s == nil {
-		p.note("%s: the scale subresource names %s, which the schema does not have", p.kind.name, p.kind.replicas)
+		p.note("%s: not scaled, because the scale subresource names %s, which the schema lacks", p.kind.name, p.kind.replicas)
 		return
 	}
 	first, explicit := unstructuredInt(p.kind.defaulted(p.base), path)
@@ -279,7 +280,7 @@ func (p *plot) scale() {
 		steps = append(steps, step("down", first-1))
 	}
 	if len(steps) == 1 {
-		p.note("%s: %s: the schema lets the replicas be %d only, so it was not scaled", p.sample.file, p.ref, first)
+		p.note("%s: %s: not scaled, because the schema only allows %d replicas", p.sample.file, p.ref, first)
 		return
 	}
 	home := step("home", first)
@@ -299,7 +300,7 @@ func (p *plot) fitsReplicas(s *apiextensionsv1.JSONSchemaProps, replicas int64) 
 	return fits(s, replicas) && ok && p.kind.refusal(to, p.base) == nil
 }
 
-// unstructuredInt is the number at the path; 1 and false if there is none.
+// unstructuredInt returns the number at the path, or 1 and false if there is none.
 func unstructuredInt(object map[string]any, path []string) (int64, bool) {
 	n, found, err := unstructured.NestedInt64(object, path...)
 	if err != nil || !found {
@@ -308,7 +309,7 @@ func unstructuredInt(object map[string]any, path []string) (int64, bool) {
 	return n, true
 }
 
-// down does while the controller is stopped what it did before while it ran.
+// down repeats, while the controller is stopped, what was done before while it ran.
 func (p *plot) down() {
 	steps := []Step{p.create("create"), p.delete("delete"), p.create("create-again")}
 	if len(p.made) > 0 {
@@ -318,6 +319,6 @@ func (p *plot) down() {
 			p.patch(name, c.from, c.to), p.patch(undoPrefix+name, c.to, c.from).same("create-again"),
 			p.patch(name+"-down", c.from, c.to).same(name).down(), p.patch(undoPrefix+name+"-down", c.to, c.from).same("create-again"))
 	}
-	p.add("down", "Changed and deleted while the controller is down, as before while it ran.",
+	p.add("down", "Changed and deleted while the controller runs, and again while it is down.",
 		append(steps, p.delete("delete-down").same("delete").down())...)
 }

@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/spelling"
 )
 
-// Problem is one thing that is wrong with a scenario. Parse and Validate return
-// all of them, joined.
+// Problem is a mistake in a scenario. Parse and Validate return all problems,
+// joined.
 type Problem struct {
-	// File and Line are where; Line is 0 if there is no file.
+	// File and Line locate the mistake; Line is 0 if there is no file.
 	File string
 	Line int
-	// Step is the name of the step, if it is about one that has a name.
+	// Step is the name of the step with the mistake, if it is in a named step.
 	Step string
 	// Field is the path in the step or, without Step, in the scenario.
 	Field   string
@@ -38,14 +40,14 @@ func (p *Problem) Error() string {
 	return where.String() + p.Message
 }
 
-// complaint is a problem before it is known where it stands in a file.
+// complaint is a problem before its place in the file is known.
 type complaint struct {
 	path    string // such as steps[2].patch.kind
 	message string
-	line    int // if it is another than that of the path
+	line    int // if it differs from the line of the path
 }
 
-// place makes problems of complaints. names are those of the steps by number.
+// place turns complaints into problems. names holds the names of the steps.
 func place(complaints []complaint, file string, lines map[string]int, names []string) []*Problem {
 	var all []*Problem
 	for _, c := range complaints {
@@ -64,7 +66,7 @@ func place(complaints []complaint, file string, lines map[string]int, names []st
 	return all
 }
 
-// lineOf is the line of the path, or of the nearest thing around it that has one.
+// lineOf returns the line of the path, or of its nearest parent with a known line.
 func lineOf(lines map[string]int, path string) int {
 	for {
 		if line, known := lines[path]; known || path == "" {
@@ -82,52 +84,32 @@ func join(problems []*Problem) error {
 	return errors.Join(all...)
 }
 
-// unknown says that name is not among those that are known, and which of them it
-// may have been meant to be.
+// unknown returns the message that name is not among the known names. It suggests
+// a similar one.
 func unknown(what, name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("unknown %s, did you mean %s?", what, near)
 	}
 	if len(known) == 0 {
-		return fmt.Sprintf("unknown %s; there is none", what)
+		return fmt.Sprintf("unknown %s; none is defined", what)
 	}
-	return fmt.Sprintf("unknown %s; there are %s", what, strings.Join(known, ", "))
+	return fmt.Sprintf("unknown %s; choose from %s", what, strings.Join(known, ", "))
 }
 
-// nearest is the known name that is most like name, or empty if none is.
+// longestMisspelt is the length of the longest name for which a similar one is
+// looked for.
+const longestMisspelt = 64
+
+// nearest returns the known name that is most similar to name, or "" if none is.
 func nearest(name string, known []string) string {
+	if len(name) > longestMisspelt {
+		return ""
+	}
 	best, least := "", max(2, len(name)/3)+1
 	for _, k := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {
+		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}
 	return best
-}
-
-// mostNameLength is the longest name for which it is worth looking for a near one.
-const mostNameLength = 64
-
-// distance counts how many letters have to be put in, taken out or changed.
-func distance(a, b string) int {
-	if len(a) > mostNameLength || len(b) > mostNameLength {
-		return mostNameLength
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -119,7 +119,7 @@ func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
 	}
 }
 
-// parseYAML has numbers as encoding/json has them.
+// parseYAML returns numbers with the types of encoding/json.
 func parseYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.ToJSON([]byte(text))
@@ -133,7 +133,8 @@ func parseYAML(t *testing.T, text string) map[string]any {
 	return value
 }
 
-// validator knows as much of JSON schema as schema.json uses, and fails on more.
+// validator supports the part of JSON schema that schema.json uses, and fails on
+// anything else.
 type validator struct{ root map[string]any }
 
 func (v validator) check(s map[string]any, value any, at string) (wrong []string) {

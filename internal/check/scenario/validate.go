@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Validate says all that is wrong with a scenario that was not read by Parse.
+// Validate checks a scenario that was not read by Parse, and returns all problems.
 func (s *Scenario) Validate() error {
 	names := make([]string, len(s.Steps))
 	for i := range s.Steps {
@@ -22,7 +22,7 @@ func (s *Scenario) Validate() error {
 	return join(place(s.complaints(), "", nil, names))
 }
 
-// checker collects what is wrong with a scenario.
+// checker collects the mistakes in a scenario.
 type checker struct {
 	found     []complaint
 	endpoints []string
@@ -38,7 +38,7 @@ func (s *Scenario) complaints() []complaint {
 		c.complain("apiVersion", "must be %s, and kind %s", APIVersion, Kind)
 	}
 	for _, wrong := range validation.IsDNS1123Label(s.Name) {
-		c.complain("name", "%q is no DNS label: %s", s.Name, wrong)
+		c.complain("name", "%q is not a DNS label: %s", s.Name, wrong)
 	}
 	for i, e := range s.Endpoints {
 		c.endpoint(fmt.Sprintf("endpoints[%d]", i), e, s.Endpoints[:i])
@@ -48,7 +48,7 @@ func (s *Scenario) complaints() []complaint {
 		c.manifest(fmt.Sprintf("given[%d]", i), m)
 	}
 	if len(s.Steps) == 0 {
-		c.complain("steps", "there are none; a scenario without steps shows nothing")
+		c.complain("steps", "is empty; a scenario needs at least one step")
 	}
 	var earlier []string
 	for i, step := range s.Steps {
@@ -72,14 +72,14 @@ var stepNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za
 
 func (c *checker) stepName(path, name string, earlier []string) {
 	if !stepNamePattern.MatchString(name) {
-		c.complain(path, "%q must have 1 to 63 letters, digits and - _ . between them", name)
+		c.complain(path, "%q must be 1 to 63 letters or digits, with - _ . only between them", name)
 	}
 	if slices.Contains(earlier, name) {
-		c.complain(path, "%s is the name of an earlier step already", name)
+		c.complain(path, "%s is already the name of an earlier step", name)
 	}
 }
 
-// actions are the names of what the step does.
+// actions returns the names of the step's actions.
 func (st *Step) actions() []string {
 	var all []string
 	for _, action := range []struct {
@@ -99,11 +99,11 @@ func (st *Step) actions() []string {
 func (c *checker) step(path string, st *Step, earlier []string) {
 	switch actions := st.actions(); {
 	case len(actions) > 1:
-		c.complain(path, "has %s; a step does one thing, so make two steps", strings.Join(actions, " and "))
+		c.complain(path, "has %s; a step has only one action, so make two steps", strings.Join(actions, " and "))
 	case len(actions) == 0 && st.WhileDown:
-		c.complain(path+".whileDown", "the step does nothing that could be done while the controller is down")
+		c.complain(path+".whileDown", "the step has no action to perform while the controller is down")
 	case len(actions) == 0 && len(st.Wait)+len(st.Expect) == 0 && st.SameAs == "":
-		c.complain(path, "does nothing; give it apply, patch, delete, scale or run, or wait or expect")
+		c.complain(path, "does nothing; add apply, patch, delete, scale, run, wait or expect")
 	}
 	if st.Apply != nil && len(st.Apply) == 0 {
 		c.complain(path+".apply", "is empty")
@@ -121,7 +121,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	if st.Scale != nil {
 		c.ref(path+".scale", st.Scale.ObjectRef)
 		if st.Scale.Replicas < 0 {
-			c.complain(path+".scale.replicas", "%d is less than nothing", st.Scale.Replicas)
+			c.complain(path+".scale.replicas", "%d is negative", st.Scale.Replicas)
 		}
 	}
 	if st.Run != nil {
@@ -133,7 +133,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	for i := range st.Expect {
 		c.condition(fmt.Sprintf("%s.expect[%d]", path, i), &st.Expect[i])
 		if st.Expect[i].Timeout != 0 {
-			c.complain(fmt.Sprintf("%s.expect[%d].timeout", path, i), "an expectation is checked once all has come to rest; only wait has a timeout")
+			c.complain(fmt.Sprintf("%s.expect[%d].timeout", path, i), "is not allowed here: an expectation is checked once, when the cluster is idle; only wait has a timeout")
 		}
 	}
 	if st.SameAs != "" && !slices.Contains(earlier, st.SameAs) {
@@ -141,7 +141,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	}
 }
 
-// oneOf complains of a value that is neither empty nor known.
+// oneOf complains about a value that is neither empty nor known.
 func (c *checker) oneOf(path, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
 		c.complain(path, "%s: %s", value, unknown("value", value, known))
@@ -150,16 +150,16 @@ func (c *checker) oneOf(path, value string, known ...string) {
 
 func (c *checker) ref(path string, r ObjectRef) {
 	if _, err := schema.ParseGroupVersion(r.APIVersion); err != nil || r.APIVersion == "" {
-		c.complain(path+".apiVersion", "%q is no group and version such as apps/v1", r.APIVersion)
+		c.complain(path+".apiVersion", "%q is not a group and version such as apps/v1", r.APIVersion)
 	}
 	if r.Kind == "" {
 		c.complain(path+".kind", "is missing")
 	}
 	if r.Name == "" || strings.ContainsAny(r.Name, "/%") || r.Name == "." || r.Name == ".." {
-		c.complain(path+".name", "%q can be the name of no object", r.Name)
+		c.complain(path+".name", "%q is not a valid name of an object", r.Name)
 	}
 	if r.Namespace != "" && len(validation.IsDNS1123Label(r.Namespace)) > 0 {
-		c.complain(path+".namespace", "%q is no DNS label", r.Namespace)
+		c.complain(path+".namespace", "%q is not a DNS label", r.Namespace)
 	}
 }
 
@@ -194,11 +194,11 @@ func (c *checker) patch(path string, p *Patch) {
 	c.oneOf(path+".subresource", p.Subresource, "status", "scale")
 	switch {
 	case (p.Merge == nil) == (p.JSON == nil):
-		c.complain(path, "needs one of merge and json")
+		c.complain(path, "needs either merge or json")
 	case p.Merge != nil:
 		var object map[string]any
 		if err := json.Unmarshal(p.Merge, &object); err != nil || object == nil {
-			c.complain(path+".merge", "must be a mapping with the fields that change")
+			c.complain(path+".merge", "must be a mapping with the fields to change")
 			return
 		}
 		c.references(path+".merge", object)
@@ -240,7 +240,7 @@ func (c *checker) operations(path string, data json.RawMessage) {
 
 func (c *checker) command(path string, command []string) {
 	if len(command) == 0 || command[0] == "" {
-		c.complain(path, "is empty; it is a command and its arguments")
+		c.complain(path, "is empty; write a command and its arguments")
 	}
 	for i, part := range command {
 		c.references(fmt.Sprintf("%s[%d]", path, i), part)
@@ -260,16 +260,16 @@ func (c *checker) condition(path string, cond *Condition) {
 		set = append(set, "field")
 	}
 	if len(set) > 1 {
-		c.complain(path, "has %s; a condition is about one thing", strings.Join(set, " and "))
+		c.complain(path, "has %s; a condition can have only one of them", strings.Join(set, " and "))
 	}
 	if kind, value, _ := strings.Cut(cond.Status, "="); cond.Status != "" {
 		if kind == "" || strings.HasSuffix(cond.Status, "=") || strings.ContainsAny(kind, " \t") {
-			c.complain(path+".status", `%q must be as "Ready" or "Ready=False"`, cond.Status)
+			c.complain(path+".status", `%q must look like "Ready" or "Ready=False"`, cond.Status)
 		}
 		c.oneOf(path+".status", value, "True", "False", "Unknown")
 	}
 	if cond.Equals != nil && cond.Field == "" {
-		c.complain(path+".equals", "needs field beside it")
+		c.complain(path+".equals", "also needs field")
 	}
 	if cond.Field != "" {
 		if _, err := fieldPath(cond.Field); err != nil {
@@ -282,11 +282,11 @@ func (c *checker) condition(path string, cond *Condition) {
 	}
 }
 
-// fieldPath is a JSONPath, written without braces, and with or without $ and the
-// dot at its beginning.
+// fieldPath parses a JSONPath that is written without braces. A leading $ or dot
+// is optional.
 func fieldPath(text string) (*jsonpath.JSONPath, error) {
 	if strings.ContainsAny(text, "{}") {
-		return nil, fmt.Errorf("%q is written without braces, such as status.readyReplicas", text)
+		return nil, fmt.Errorf("%q must be written without braces, such as status.readyReplicas", text)
 	}
 	full := strings.TrimPrefix(text, "$")
 	if !strings.HasPrefix(full, ".") && !strings.HasPrefix(full, "[") {
@@ -294,7 +294,7 @@ func fieldPath(text string) (*jsonpath.JSONPath, error) {
 	}
 	p := jsonpath.New("field").AllowMissingKeys(true)
 	if err := p.Parse("{" + full + "}"); err != nil {
-		return nil, fmt.Errorf("%q is no JSONPath: %w", text, err)
+		return nil, fmt.Errorf("%q is not a JSONPath: %w", text, err)
 	}
 	return p, nil
 }
@@ -303,36 +303,36 @@ var envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (c *checker) endpoint(at string, e Endpoint, earlier []Endpoint) {
 	for _, wrong := range validation.IsDNS1123Label(e.Name) {
-		c.complain(at+".name", "%q is no DNS label: %s", e.Name, wrong)
+		c.complain(at+".name", "%q is not a DNS label: %s", e.Name, wrong)
 	}
 	if slices.ContainsFunc(earlier, func(o Endpoint) bool { return o.Name == e.Name }) {
-		c.complain(at+".name", "%s is the name of an earlier endpoint already", e.Name)
+		c.complain(at+".name", "%s is already the name of an earlier endpoint", e.Name)
 	}
 	if e.Run != nil && (len(e.Run) == 0 || e.Run[0] == "") {
-		c.complain(at+".run", "is empty; it is a command and its arguments")
+		c.complain(at+".run", "is empty; write a command and its arguments")
 	}
 	port := strings.Contains(e.URL, portVariable)
 	u, err := url.Parse(strings.ReplaceAll(e.URL, portVariable, "1"))
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		c.complain(at+".url", "%q is no URL such as http://127.0.0.1:%s/", e.URL, portVariable)
+		c.complain(at+".url", "%q is not a URL such as http://127.0.0.1:%s/", e.URL, portVariable)
 	case len(e.Run) > 0 && !port:
-		c.complain(at+".url", "needs %s, because several are started at the same time", portVariable)
+		c.complain(at+".url", "needs %s, because several instances run at the same time", portVariable)
 	case len(e.Run) == 0 && port:
-		c.complain(at+".url", "has %s, and there is no run that could be told the port", portVariable)
+		c.complain(at+".url", "has %s, but there is no run to pass the port to", portVariable)
 	}
 	if e.Env == "" {
 		return
 	}
 	if !envPattern.MatchString(e.Env) || e.Env == "KUBECONFIG" || e.Env == "PORT" {
-		c.complain(at+".env", "%q can not be the name of the variable", e.Env)
+		c.complain(at+".env", "%q cannot be the name of the variable", e.Env)
 	}
 	if slices.ContainsFunc(earlier, func(o Endpoint) bool { return o.Env == e.Env }) {
-		c.complain(at+".env", "%s is the variable of an earlier endpoint already", e.Env)
+		c.complain(at+".env", "%s is already the variable of an earlier endpoint", e.Env)
 	}
 }
 
-// references complains of endpoints that are named in a value and do not exist.
+// references complains about endpoints that a value names and that do not exist.
 func (c *checker) references(path string, value any) {
 	eachString(value, func(text string) {
 		for _, found := range endpointVariable.FindAllStringSubmatch(text, -1) {

@@ -16,12 +16,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// mostCandidates is how many values of a field are tried before it is given up.
+// mostCandidates is the maximum number of values that are tried for a field.
 const mostCandidates = 12
 
-// values are values for a field with this name that differ from the one it has
-// (or, with nil, from its default), the most sensible first. They fit the schema
-// as far as can be seen without the fields around it.
+// values returns values for the named field that differ from its current value or,
+// if that is nil, from its default; the most sensible first. They are valid as far
+// as the schema of this field alone can tell.
 func values(s *apiextensionsv1.JSONSchemaProps, name string, current any) []any {
 	if s == nil {
 		return nil
@@ -97,8 +97,8 @@ func numbers(s *apiextensionsv1.JSONSchemaProps, is any) []any {
 	return all
 }
 
-// hints are values for text by the name of its field: a schema often says no more
-// than string of what a controller reads as a duration.
+// hints lists values for text fields by name: the schema of what a controller
+// parses as a duration often says no more than string.
 var hints = []struct {
 	name   *regexp.Regexp
 	values []string
@@ -149,11 +149,11 @@ func texts(s *apiextensionsv1.JSONSchemaProps, name string, is any) []any {
 	return values
 }
 
-// varied are texts of the same kind as the one that is there.
+// varied returns texts similar to the current one.
 func varied(now string) []string {
 	next := nextNumber(now)
 	if u, err := url.Parse(now); err == nil && u.Host != "" {
-		// The host stays: a made-up one may be somebody's.
+		// The host stays the same: an invented one may belong to somebody.
 		u.Path = path.Join("/", u.Path, "koboshi")
 		return []string{u.String()}
 	}
@@ -168,7 +168,7 @@ func varied(now string) []string {
 
 var lastNumber = regexp.MustCompile(`\d{1,15}([^\d]*)$`)
 
-// nextNumber has one more where text has its last number.
+// nextNumber increments the last number in text.
 func nextNumber(text string) string {
 	at := lastNumber.FindStringSubmatchIndex(text)
 	if at == nil {
@@ -185,7 +185,7 @@ func nextNumber(text string) string {
 	return text[:at[0]] + next + text[at[2]:]
 }
 
-// fits checks what concerns one value alone. The rest is for customKind.refusal.
+// fits checks the limits for a single value. customKind.refusal checks the rest.
 func fits(s *apiextensionsv1.JSONSchemaProps, value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -217,10 +217,10 @@ func fitsNumber(s *apiextensionsv1.JSONSchemaProps, v float64) bool {
 	return true
 }
 
-// mostMaking is how deep a value is made up.
+// mostMaking is the maximum depth of an invented value.
 const mostMaking = 8
 
-// makeUp makes up one value, with what is required in it and nothing more.
+// makeUp invents a value with no more than its required fields.
 func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bool) {
 	if value, has := hasDefault(s); has {
 		return value, true
@@ -240,7 +240,8 @@ func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bo
 	return nil, false
 }
 
-// newKey is a key for a map with this name. Resources have no names of one's own.
+// newKey returns a key for a map with this name. Names of resources cannot be
+// invented.
 func newKey(name string) string {
 	switch name {
 	case "limits", "requests":
@@ -273,7 +274,7 @@ func makeObject(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any
 	return object, true
 }
 
-// matching is a short text that fits a pattern, if one can be seen in it.
+// matching returns a short text that matches a pattern, if it finds one.
 func matching(pattern string) (string, bool) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -308,7 +309,7 @@ func write(out *strings.Builder, re *syntax.Regexp) {
 	}
 }
 
-// oneOf is a character of a class, given as pairs; b if it may be.
+// oneOf returns a character of a class, which is given as ranges; b if possible.
 func oneOf(class []rune) rune {
 	for i := 0; i+1 < len(class); i += 2 {
 		if class[i] <= 'b' && 'b' <= class[i+1] {
@@ -326,7 +327,7 @@ func oneOf(class []rune) rune {
 	return class[0]
 }
 
-// mergePatch is the JSON merge patch that leads from one object to another.
+// mergePatch returns the JSON merge patch that turns one object into another.
 func mergePatch(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, was := range from {

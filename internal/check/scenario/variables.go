@@ -8,10 +8,10 @@ import (
 // portVariable stands for the port in the URL of an endpoint.
 const portVariable = "$(PORT)"
 
-// endpointVariable stands for the address of the proxy before an endpoint.
+// endpointVariable stands for the address of the proxy in front of an endpoint.
 var endpointVariable = regexp.MustCompile(`\$\(endpoint\.([^()]*)\)`)
 
-// substitute puts addresses for the endpoints that text names.
+// substitute replaces the endpoint variables in text with addresses.
 func (c Cluster) substitute(text string) string {
 	return endpointVariable.ReplaceAllStringFunc(text, func(variable string) string {
 		name := endpointVariable.FindStringSubmatch(variable)[1]
@@ -22,7 +22,7 @@ func (c Cluster) substitute(text string) string {
 	})
 }
 
-// substituteIn does it in all text of a value, in place where that is possible.
+// substituteIn substitutes in all text of a value, in place where possible.
 func (c Cluster) substituteIn(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -39,7 +39,7 @@ func (c Cluster) substituteIn(value any) any {
 	return value
 }
 
-// substituteJSON does it in the text of JSON. What cannot be read stays as it is.
+// substituteJSON substitutes in the text of JSON. It leaves invalid JSON unchanged.
 func (c Cluster) substituteJSON(data json.RawMessage) json.RawMessage {
 	if !endpointVariable.Match(data) {
 		return data

@@ -9,12 +9,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Body is a hash of what a request writes, without what differs from run to run.
-// The request may be an object or a part of one; a nil body gives "".
+// Body returns a hash of what a request writes, without what differs from run to run.
+// The body may be an object or a part of one; for a nil body Body returns "".
 //
-// It knows nothing of the other objects in the cluster, so what it tells apart is
-// a little less than a World does: all UIDs are alike, all random values, and all
-// values of Secrets, whose hashes have another key in each check.
+// It does not know the other objects in the cluster, so it distinguishes a little
+// less than a World does: all UIDs are equal, as are all random values and all values
+// of Secrets, whose hashes have another key in each check.
 func Body(m *Mask, target trace.Target, body map[string]any) string {
 	if len(body) == 0 {
 		return ""
@@ -29,7 +29,7 @@ func Body(m *Mask, target trace.Target, body map[string]any) string {
 	}
 	data, err := json.Marshal(c.object(body))
 	if err != nil {
-		return "" // no JSON: then any body is like any other
+		return "" // no JSON: such bodies are not distinguished
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:6])
@@ -40,7 +40,7 @@ func isRedacted(v any) bool {
 	return is && trace.IsRedacted(text)
 }
 
-// kindsOf are the kinds with learnt rules that a resource could be of: a patch
+// kindsOf returns the kinds with learnt rules that a resource could have: a patch
 // does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string
@@ -53,8 +53,8 @@ func (m *Mask) kindsOf(target trace.Target) []string {
 	return kinds
 }
 
-// singular is the beginning that a plural has in common with its kind in lower
-// case: "polic" of "policies".
+// singular returns the beginning that a plural shares with its kind in lower case:
+// "polic" for "policies".
 func singular(plural string) string {
 	for _, ending := range []string{"ies", "es", "s"} {
 		if bare, ok := strings.CutSuffix(plural, ending); ok {
@@ -64,7 +64,7 @@ func singular(plural string) string {
 	return plural
 }
 
-// replaceSeen puts the canonical form for the generated names that learning saw.
+// replaceSeen replaces the generated names that learning saw by their canonical form.
 func (m *Mask) replaceSeen(text string) string {
 	if m == nil || len(m.Seen) == 0 {
 		return text
@@ -80,7 +80,7 @@ func (m *Mask) replaceSeen(text string) string {
 	})
 }
 
-// matches is fits for a name whose fixed parts may have dashes too.
+// matches is like fits, for a name whose fixed parts may contain dashes.
 func (p NamePattern) matches(name string) bool {
 	for i, part := range strings.Split(p.Pattern, "*") {
 		at := strings.Index(name, part)
@@ -92,8 +92,8 @@ func (p NamePattern) matches(name string) bool {
 	return true
 }
 
-// Name is "namespace/name" of an object at the moment of a request, in the form
-// that it has in every run; name may end in * if the server is to make it up.
+// Name returns "namespace/name" of a request's object in the form that it has in every
+// run. The name may end in * if the server will generate it.
 func (m *Mask) Name(namespace, name, _ string) string {
 	canonical := func(s string) string {
 		if m == nil || strings.HasSuffix(s, "*") {

@@ -3,18 +3,22 @@ package state
 import (
 	"regexp"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// Rule is what is done with a field before it is compared.
+// Rule is the treatment of a field in a comparison.
 type Rule string
 
-// The rules, from the mildest on. Learning only ever goes on to a stricter one.
+// The rules, the mildest first. Learning only ever moves on to a stricter one.
 const (
 	// Set sorts a list: it is compared as a multiset.
 	Set Rule = "set"
-	// Random replaces a string by where else the same string is found.
+	// Random replaces a string by the other places that hold the same string.
 	Random Rule = "random"
-	// Keys compares the values of a map as a multiset, whatever their keys.
+	// Keys compares the values of a map as a multiset, and ignores the keys.
 	Keys Rule = "keys"
 	// Type keeps the presence of a field and its JSON type.
 	Type Rule = "type"
@@ -25,10 +29,9 @@ const (
 // strictness orders the rules.
 var strictness = map[Rule]int{"": 0, Set: 1, Random: 2, Keys: 2, Type: 3, Ignore: 4}
 
-// Paths are written with dots, an element of a list as [].
-
-// ofAll are the rules for every kind. The server keeps these fields, or they are
-// in the name under which an object is filed.
+// ofAll holds the rules for every kind. The server maintains these fields, or the
+// object's canonical name holds them already. Paths are written with dots, an element
+// of a list as [].
 var ofAll = map[string]Rule{
 	"apiVersion":                          Ignore,
 	"kind":                                Ignore,
@@ -43,13 +46,13 @@ var ofAll = map[string]Rule{
 	"metadata.deletionGracePeriodSeconds": Ignore,
 	"metadata.finalizers":                 Set,
 	"metadata.ownerReferences":            Set,
-	// How often a Deployment was rolled out depends on the way to where it is.
+	// The number of rollouts of a Deployment depends on the path to its state.
 	"metadata.annotations.deployment.kubernetes.io/revision":         Ignore,
 	"metadata.annotations.deployment.kubernetes.io/revision-history": Ignore,
 }
 
-// ofWorkload are the rules for the kinds whose status Kubernetes' own controllers
-// write: their words depend on the way and not only on the goal.
+// ofWorkload holds the rules for the kinds whose status Kubernetes' own controllers
+// write: their messages depend on the path and not only on the goal.
 var ofWorkload = map[string]Rule{
 	"status.conditions.[].reason":  Ignore,
 	"status.conditions.[].message": Ignore,
@@ -59,14 +62,14 @@ var ofWorkload = map[string]Rule{
 	"status.updateRevision":        Ignore,
 }
 
-// ofWebhooks are the rules for webhooks, which listen on another port with another
-// certificate in each place where a run is done.
+// ofWebhooks holds the rules for webhooks, which use another port and certificate in
+// each lab.
 var ofWebhooks = map[string]Rule{
 	"webhooks.[].clientConfig.caBundle": Type,
 	"webhooks.[].clientConfig.url":      Type,
 }
 
-// ofKind are the rules for single kinds of Kubernetes itself.
+// ofKind holds the rules for single kinds of Kubernetes itself.
 var ofKind = map[string]map[string]Rule{
 	"Deployment.apps":  ofWorkload,
 	"ReplicaSet.apps":  ofWorkload,
@@ -110,45 +113,44 @@ var ofKind = map[string]map[string]Rule{
 	},
 }
 
-// bookkeepers are the kinds of which no object is ever compared: the cluster's
-// own notes.
-var bookkeepers = map[string]bool{
-	"Event":                                   true,
-	"Event.events.k8s.io":                     true,
-	"Endpoints":                               true,
-	"EndpointSlice.discovery.k8s.io":          true,
-	"Lease.coordination.k8s.io":               true,
-	"LeaseCandidate.coordination.k8s.io":      true,
-	"ControllerRevision.apps":                 true,
-	"Node":                                    true,
-	"CSINode.storage.k8s.io":                  true,
-	"IPAddress.networking.k8s.io":             true,
-	"ServiceCIDR.networking.k8s.io":           true,
-	"APIService.apiregistration.k8s.io":       true,
-	"FlowSchema.flowcontrol.apiserver.k8s.io": true,
+// maintained lists the kinds whose objects the cluster itself maintains, besides
+// bookkeeping and what upstream derives. They are never compared.
+var maintained = map[string]bool{
+	"ControllerRevision.apps":                                 true,
+	"CSINode.storage.k8s.io":                                  true,
+	"IPAddress.networking.k8s.io":                             true,
+	"ServiceCIDR.networking.k8s.io":                           true,
+	"APIService.apiregistration.k8s.io":                       true,
+	"FlowSchema.flowcontrol.apiserver.k8s.io":                 true,
 	"PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io": true,
 }
 
-// isBookkeeping says that an object is one of the cluster's own notes.
+// ownKind reports whether the cluster itself maintains all objects of a kind. An
+// election's ConfigMap is bookkeeping, but not every ConfigMap is.
+func ownKind(kind schema.GroupKind) bool {
+	return request.IsBookkeepingObject(kind, nil) || request.IsDerived(kind) || maintained[kind.String()]
+}
+
+// isBookkeeping reports whether the cluster itself maintains an object.
 func isBookkeeping(ref Ref, object Object) bool {
 	kind := ref.String()
 	switch {
-	case bookkeepers[kind]:
+	case ownKind(ref.GroupKind), request.IsBookkeepingObject(ref.GroupKind, object):
 		return true
 	case kind == "ConfigMap" && (ref.Name == "kube-root-ca.crt" || ref.Namespace == "kube-system" &&
 		(ref.Name == "extension-apiserver-authentication" || strings.HasPrefix(ref.Name, "kube-apiserver-"))):
 		return true
 	case kind == "Namespace" && strings.HasPrefix(ref.Name, "kube-"):
 		return true
-	case kind == "ReplicaSet.apps" && MadeUpstream(object):
-		// A Deployment keeps those it no longer needs, as many as there were ways.
+	case kind == "ReplicaSet.apps" && object.MadeUpstream():
+		// A Deployment keeps old ones, as many as there were paths to its state.
 		spec, _ := object["spec"].(map[string]any)
 		return number(spec["replicas"]) == 0
 	}
 	return false
 }
 
-// hashes are labels whose values are hashes of templates.
+// hashes lists the labels whose values are hashes of templates.
 var hashes = map[string]bool{
 	"pod-template-hash":        true,
 	"controller-revision-hash": true,

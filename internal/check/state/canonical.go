@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Values that stand for what is never the same twice.
+// Values that stand for values that differ in each run.
 const (
 	aTime    = "time"
 	aHash    = "hash"
@@ -13,20 +13,20 @@ const (
 	outdated = "an earlier generation"
 )
 
-// canonicaliser goes through one object. Labels are nil where nothing is known
-// of the other objects: in the body of a request.
+// canonicaliser makes one object canonical. Labels are nil where the other objects
+// are unknown: in the body of a request.
 type canonicaliser struct {
 	m          *Mask
 	kind       string
 	labels     *Labels
 	generation float64
-	// kinds are all kinds that it could be, if kind is not known.
+	// kinds lists the possible kinds if kind is unknown.
 	kinds []string
 }
 
-// object is the canonical content of an object.
+// object returns the canonical content of an object.
 func (c canonicaliser) object(object Object) any {
-	content, keep := c.value("", "", object)
+	content, keep := c.value("", "", map[string]any(object))
 	if !keep {
 		return map[string]any{}
 	}
@@ -46,7 +46,7 @@ func (c canonicaliser) rule(field string) Rule {
 	return strictest
 }
 
-// value is a value at a path; keep is false if it is not compared.
+// value returns the canonical value at a path; keep is false if it is not compared.
 func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	rule := c.rule(field)
 	switch {
@@ -72,8 +72,8 @@ func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	return number(v), true
 }
 
-// observed compares a generation with that of the object itself. That of another
-// object, somewhere else, depends on how often it was written.
+// observed compares a generation with the object's own. Another object's generation
+// depends on how often that was written.
 func (c canonicaliser) observed(field string, v any) any {
 	switch {
 	case c.labels == nil || field != "status.observedGeneration" && field != "status.conditions.[].observedGeneration":
@@ -101,14 +101,14 @@ func (c canonicaliser) mapping(field string, m map[string]any, rule Rule) (any, 
 		}
 		name := c.replace(key)
 		for _, taken := out[name]; taken; _, taken = out[name] {
-			name += "'" // two generated keys that have become the same
+			name += "'" // two generated keys that have become equal
 		}
 		out[name] = value
 	}
 	if rule == Keys {
 		return values(out), true
 	}
-	// None and an empty map of them are the same.
+	// A missing and an empty map are equal.
 	if len(out) == 0 && (field == "metadata.annotations" || field == "metadata.labels" || field == "status") {
 		return nil, false
 	}
@@ -147,8 +147,8 @@ func (c canonicaliser) list(field string, list []any, rule Rule) (any, bool) {
 	return out, true
 }
 
-// conditions says that a list is one of conditions, which are told by their type
-// and whose order depends on which was set first.
+// conditions reports whether a list holds conditions. They are identified by their
+// type, and their order depends on which was set first.
 func conditions(field string, list []any) bool {
 	if field != "conditions" && !strings.HasSuffix(field, ".conditions") {
 		return false
@@ -170,7 +170,8 @@ func (c canonicaliser) text(field, s string, rule Rule) any {
 	return c.replace(s)
 }
 
-// uuid is a UID of something that lives, or else a random value.
+// uuid replaces the UID of an existing object by its name, and any other UUID by a
+// random value.
 func (c canonicaliser) uuid(field, s string) any {
 	if c.labels == nil {
 		return "uid"
@@ -184,7 +185,7 @@ func (c canonicaliser) uuid(field, s string) any {
 	return random{raw: s, uid: true}
 }
 
-// replace puts what is the same in every run for generated names and UIDs.
+// replace replaces generated names and UIDs by names that are the same in every run.
 func (c canonicaliser) replace(s string) string {
 	if strings.Contains(s, "kube-api-access-") {
 		s = tokenVolume.ReplaceAllString(s, "kube-api-access-*")
@@ -211,13 +212,13 @@ func jsonType(v any) string {
 	return "number"
 }
 
-// element is the path of one element that has a name.
+// element returns the path of one element that has a name.
 func element(field string, id any) string {
 	s, _ := id.(string)
 	return join(field, "["+s+"]")
 }
 
-// identity is the key by which the elements of a list are told, if there is one.
+// identity returns the key that identifies the elements of a list, if there is one.
 func identity(list []any) string {
 	for _, key := range []string{"name", "type", "key", "mountPath", "id", "uid"} {
 		if len(list) > 0 && identifies(list, key) {

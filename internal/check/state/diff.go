@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// gap is a difference, with what learning has to know of it.
+// gap is a difference with the details that learning needs.
 type gap struct {
 	Difference
 	field     string // the path without the identities of list elements
@@ -15,8 +15,8 @@ type gap struct {
 	order     bool // the same elements in another order
 }
 
-// Diff is what is not as in w, which is wanted: nothing if the worlds are the
-// same. A condition that is more up to date than wanted is no difference.
+// Diff returns how got differs from w, the expected world; nothing if they are equal.
+// A condition that is more up to date than expected is no difference.
 func (w World) Diff(got World) []Difference {
 	var differences []Difference
 	for _, g := range w.gaps(got) {
@@ -80,7 +80,7 @@ func whole(key, want, got string) gap {
 	return gap{Difference: Difference{Object: key, Want: want, Got: got}}
 }
 
-// withoutEqual takes away what is in both.
+// withoutEqual removes what is in both.
 func withoutEqual(want, got []any) (left, right []any) {
 	right = slices.Clone(got)
 	for _, w := range want {
@@ -108,8 +108,8 @@ type differ struct {
 	gaps   []gap
 }
 
-// differs notes a difference. It looks for no more in the same value.
-func (d *differ) differs(shown, field string, want, got any) {
+// note records a difference. The caller looks for no others in the same value.
+func (d *differ) note(shown, field string, want, got any) {
 	d.gaps = append(d.gaps, gap{
 		Difference: Difference{Object: d.object, Path: shown, Want: short(want), Got: short(got)},
 		field:      field, want: want, got: got,
@@ -130,7 +130,7 @@ func (d *differ) value(shown, field string, want, got any) {
 		d.list(shown, field, wantList, gotList)
 	case want == outdated && got == current:
 	case !reflect.DeepEqual(want, got):
-		d.differs(shown, field, want, got)
+		d.note(shown, field, want, got)
 	}
 }
 
@@ -139,7 +139,7 @@ func (d *differ) list(shown, field string, want, got []any) {
 		return
 	}
 	if reordered(want, got) {
-		d.differs(shown, field, want, got)
+		d.note(shown, field, want, got)
 		d.gaps[len(d.gaps)-1].order = true
 		return
 	}
@@ -152,7 +152,7 @@ func (d *differ) list(shown, field string, want, got []any) {
 		return
 	}
 	if len(want) != len(got) {
-		d.differs(shown, field, want, got)
+		d.note(shown, field, want, got)
 		return
 	}
 	for i := range want {
@@ -175,15 +175,15 @@ func (d *differ) identified(shown, field, key string, want, got []any) {
 	}
 	for _, id := range sortedKeys(union(wantBy, gotBy)) {
 		part := join(field, "[]")
-		// One element that is there or not is learnt by its name, unless its name
-		// is what differs.
+		// An element that is missing from one side is learnt by its name, unless it
+		// is the name that differs.
 		if (wantBy[id] == nil || gotBy[id] == nil) && (missing == 0 || extra == 0) {
 			part = element(field, id)
 		}
 		d.value(shown+"["+id+"]", part, wantBy[id], gotBy[id])
 	}
 	if len(d.gaps) == before && !slices.Equal(wantIDs, gotIDs) && !conditions(field, want) {
-		d.differs(shown, field, texts(wantIDs), texts(gotIDs))
+		d.note(shown, field, texts(wantIDs), texts(gotIDs))
 		d.gaps[len(d.gaps)-1].order = true
 	}
 }
@@ -208,7 +208,7 @@ func texts(list []string) []any {
 	return out
 }
 
-// reordered says that both have the same elements in another order.
+// reordered reports whether both have the same elements in another order.
 func reordered(want, got []any) bool {
 	if len(want) != len(got) {
 		return false
@@ -237,7 +237,7 @@ func showKey(shown, key string) string {
 	return join(shown, key)
 }
 
-// longest is how much of a value is shown, in characters.
+// longest is the length to which a shown value is cut, in characters.
 const longest = 60
 
 func short(v any) string {

@@ -7,13 +7,12 @@ import (
 )
 
 // Mark is the prefix of the annotations, labels and finalizers that the checker
-// itself puts on objects. They are never compared.
+// itself adds to objects. They are never compared.
 const Mark = "check.koboshi.dev/"
 
-// At is what there was once all changes up to the revision had been written, in
-// so far as it is not as in the Baseline: objects that were created or changed,
-// and, with a nil Object, those of the Baseline that are gone. An object that is
-// again as in the Baseline, but for bookkeeping, is not in it.
+// At returns how the state at a revision differs from the Baseline: the objects that
+// were created or changed and, with a nil Object, those of the Baseline that are
+// gone. It omits objects that equal the Baseline apart from bookkeeping fields.
 func (h History) At(revision int64) Snapshot {
 	snapshot := Snapshot{}
 	for _, c := range h.Changes {
@@ -37,8 +36,8 @@ func (h History) At(revision int64) Snapshot {
 	return snapshot
 }
 
-// Living is everything that was there at the revision, the untouched objects of
-// the Baseline too.
+// Living returns every object that existed at the revision, including the untouched
+// ones of the Baseline.
 func (h History) Living(revision int64) Snapshot {
 	living := Snapshot{}
 	for ref, object := range h.Baseline {
@@ -56,7 +55,7 @@ func (h History) Living(revision int64) Snapshot {
 	return living
 }
 
-// Between are the changes after one revision, up to and with another.
+// Between returns the changes after one revision, up to and including another.
 func (h History) Between(after, upTo int64) []Change {
 	var changes []Change
 	for _, c := range h.Changes {
@@ -67,7 +66,7 @@ func (h History) Between(after, upTo int64) []Change {
 	return changes
 }
 
-// Last is the revision of the last change.
+// Last returns the revision of the last change.
 func (h History) Last() int64 {
 	var last int64
 	for _, c := range h.Changes {
@@ -76,13 +75,13 @@ func (h History) Last() int64 {
 	return last
 }
 
-// Effective says that the write changed more than bookkeeping: not only the
-// resourceVersion, who manages which field since when, or a mark of the checker.
+// Effective reports whether the write changed more than bookkeeping fields, such as
+// the resourceVersion and the managed fields, and the checker's marks.
 func (c Change) Effective() bool {
 	return c.Op != Updated || !sameButBookkeeping(c.Before, c.After)
 }
 
-// bookkeeping are the fields of metadata that the server keeps for itself.
+// bookkeeping lists the fields of metadata that the server maintains.
 var bookkeeping = []string{"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink"}
 
 func sameButBookkeeping(a, b Object) bool {
@@ -111,8 +110,8 @@ func withoutBookkeeping(object Object) Object {
 	return rest
 }
 
-// withoutMarks takes the checker's marks off the annotations, labels and
-// finalizers. It gives nil if nothing is left.
+// withoutMarks removes the checker's marks from annotations, labels and finalizers.
+// It returns nil if nothing is left.
 func withoutMarks(field string, value any) any {
 	switch typed := value.(type) {
 	case map[string]any:
@@ -145,69 +144,4 @@ func withoutMarks(field string, value any) any {
 		return kept
 	}
 	return value
-}
-
-// Metadata is a string of an object's metadata, such as its uid.
-func Metadata(object Object, field string) string {
-	metadata, _ := object["metadata"].(map[string]any)
-	s, _ := metadata[field].(string)
-	return s
-}
-
-// Owner is one owner reference of an object.
-type Owner struct {
-	APIVersion, Kind, Name, UID string
-	Controller                  bool
-}
-
-// Group is the owner's API group.
-func (o Owner) Group() string {
-	group, _, found := strings.Cut(o.APIVersion, "/")
-	if !found {
-		return ""
-	}
-	return group
-}
-
-// Owners are the owner references of an object.
-func Owners(object Object) []Owner {
-	metadata, _ := object["metadata"].(map[string]any)
-	list, _ := metadata["ownerReferences"].([]any)
-	var owners []Owner
-	for _, item := range list {
-		ref, _ := item.(map[string]any)
-		text := func(key string) string { s, _ := ref[key].(string); return s }
-		controller, _ := ref["controller"].(bool)
-		owners = append(owners, Owner{text("apiVersion"), text("kind"), text("name"), text("uid"), controller})
-	}
-	return owners
-}
-
-// Finalizers are those of an object.
-func Finalizers(object Object) []string {
-	metadata, _ := object["metadata"].(map[string]any)
-	list, _ := metadata["finalizers"].([]any)
-	var finalizers []string
-	for _, item := range list {
-		if s, ok := item.(string); ok {
-			finalizers = append(finalizers, s)
-		}
-	}
-	return finalizers
-}
-
-// MadeUpstream says that an object is made and unmade by one of Kubernetes' own
-// controllers: a Pod of a ReplicaSet, a ReplicaSet of a Deployment, and such.
-func MadeUpstream(object Object) bool {
-	for _, owner := range Owners(object) {
-		if !owner.Controller {
-			continue
-		}
-		switch owner.Kind + "." + owner.Group() {
-		case "ReplicaSet.apps", "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps",
-			"Job.batch", "CronJob.batch", "ReplicationController.", "Service.":
-			return true
-		}
-	}
-	return false
 }

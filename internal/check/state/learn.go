@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// mostRounds ends learning that does not come to an end; each round makes a
-	// rule stricter, so there are never so many.
+	// mostRounds bounds learning. Each round makes a rule stricter, so it is never
+	// reached.
 	mostRounds = 200
-	// shortestRandom is how long a random part of a name is at least.
+	// shortestRandom is the least length of a random part of a name.
 	shortestRandom = 4
 )
 
 // Learn compares runs without faults, step by step, and masks what differs until
-// nothing does any more. Ignore are lines "Kind.group path" of the scenario, where
-// * stands for one part of a path or any kind; without a path all objects of the
-// kind are meant.
+// nothing does. Ignore holds the scenario's lines "Kind.group path", where * stands for
+// one part of a path or for any kind; without a path, a line means all objects of the
+// kind.
 //
-// A name that differs becomes a pattern, a list in another order a set, a string
-// is compared by where else it is found, another value by its type; what is not
-// there in all runs is ignored.
+// A name that differs becomes a pattern, and a list in another order a set. A string is
+// compared by the other places that hold it, another value by its type. What only some
+// runs have is ignored.
 func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 	m := &Mask{Configured: ignore}
 	for range mostRounds {
@@ -34,13 +34,13 @@ func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 	return m.fresh()
 }
 
-// fresh is the same mask, to be compiled anew.
+// fresh returns a copy of the mask that is not compiled yet.
 func (m *Mask) fresh() *Mask {
 	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Objects: m.Objects, Names: m.Names, Seen: m.Seen}
 }
 
-// round learns from each pair of the first run with another one. The mildest kind
-// of rule that can be learnt goes first: it may explain the rest.
+// round compares the first run with each other one, and learns. The mildest kind of
+// rule goes first, because it may explain the rest.
 func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	var gaps []gap
 	stable := m.stableNames(runs)
@@ -76,8 +76,8 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	return learnt
 }
 
-// Unexplained is where runs differ although the mask is laid over them, by step.
-// After Learn from the same runs there is nothing.
+// Unexplained returns, by step, the differences between runs that the mask does not
+// hide. After Learn from the same runs there are none.
 func (m *Mask) Unexplained(runs []map[string]Snapshot) map[string][]Difference {
 	left := map[string][]Difference{}
 	for _, step := range steps(runs) {
@@ -106,7 +106,7 @@ func kindOf(object string) string {
 	return kind
 }
 
-// learnValue makes the rule for a field stricter.
+// learnValue makes the rule for a field stricter, and reports whether it did.
 func (m *Mask) learnValue(g gap, all []gap) bool {
 	kind := kindOf(g.Object)
 	if g.Path == "" {
@@ -142,8 +142,8 @@ func isScalar(v any) bool {
 	return true
 }
 
-// randomKeys says that the keys of a map are random: one run has some that
-// another has not, and the other way round.
+// randomKeys reports whether the keys of a map are random: each of two runs has some
+// that the other lacks.
 func randomKeys(g gap, all []gap) (parent string, ok bool) {
 	dot := strings.LastIndexByte(g.field, '.')
 	if dot < 0 || (g.want == nil) == (g.got == nil) || strings.HasSuffix(g.field, "[]") {
@@ -197,8 +197,7 @@ func placeAndName(object string) (place, name string) {
 	return object[:i+1], object[i+1:]
 }
 
-// bestPattern is what a name has in common with that one of the others which is
-// most like it.
+// bestPattern returns what a name has in common with the most similar of the others.
 func bestPattern(name string, others []string) string {
 	best, fixed := "", -1
 	for _, other := range others {
@@ -246,7 +245,7 @@ func (m *Mask) addName(kind, pattern string, stable []string) bool {
 	return true
 }
 
-// stableNames are the names that objects of a kind have in all runs.
+// stableNames returns, by kind, the names that objects have in all runs.
 func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
 	count := map[string]map[string]int{}
 	for _, run := range runs {
@@ -276,14 +275,14 @@ func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
 	return stable
 }
 
-// see notes the canonical form of all generated names.
+// see records the canonical form of all generated names.
 func (m *Mask) see(runs []map[string]Snapshot) {
 	found := map[string]bool{}
 	for _, run := range runs {
 		for _, snapshot := range run {
 			for ref, name := range m.labelSnapshot(snapshot).names {
 				// A bare * would be found in every word.
-				if !bookkeepers[ref.String()] && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
+				if !ownKind(ref.GroupKind) && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
 					found[name] = true
 				}
 			}

@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// Mask says what is not compared, and what is compared otherwise than byte by
-// byte. The zero value and nil hold what is so for every controller; Learn adds
-// what differs between runs without a fault.
+// Mask lists the fields that are ignored, or compared other than byte by byte. The zero
+// value and nil hold the rules for every controller; Learn adds the fields that differ
+// between runs without a fault.
 type Mask struct {
-	// Configured are the lines of the scenario's ignore.
+	// Configured holds the lines of the scenario's ignore.
 	Configured []string `json:"configured,omitempty"`
-	// Learnt is what learning found: kind, path, rule.
+	// Learnt holds what learning found: kind, path, rule.
 	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
-	// Objects are canonical names of objects that are there in some runs only.
+	// Objects holds the canonical names of objects that only some runs have.
 	Objects []string `json:"objects,omitempty"`
-	// Names are the patterns of generated names, by kind.
+	// Names holds the patterns of generated names, by kind.
 	Names map[string][]NamePattern `json:"names,omitempty"`
-	// Seen are all canonical names with a * that learning saw, the longest first:
-	// where no world is at hand, they tell the generated names in a text.
+	// Seen holds all canonical names with a * that learning saw, the longest first.
+	// Where no world is at hand, they identify the generated names in a text.
 	Seen []string `json:"seen,omitempty"`
 
 	once  sync.Once
@@ -30,10 +30,10 @@ type Mask struct {
 	seen  *regexp.Regexp
 }
 
-// NamePattern is a name of which some parts between dashes are random.
+// NamePattern is a name with random parts between dashes.
 type NamePattern struct {
 	Pattern string `json:"pattern"` // "web-*"
-	// Not are names that have this shape and are not random.
+	// Not lists names of this shape that are not random.
 	Not []string `json:"not,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type line struct {
 	path *regexp.Regexp // nil means all objects of the kind
 }
 
-// init compiles what is not serialised.
+// init compiles the unexported fields.
 func (m *Mask) init() {
 	m.once.Do(func() {
 		for _, text := range m.Configured {
@@ -60,7 +60,7 @@ func (m *Mask) init() {
 	})
 }
 
-// pathPattern makes a pattern of "status.conditions[].message" or "data.*".
+// pathPattern compiles "status.conditions[].message" or "data.*".
 func pathPattern(text string) *regexp.Regexp {
 	if text == "" || text == "*" {
 		return nil
@@ -71,7 +71,7 @@ func pathPattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + pattern + "$")
 }
 
-// rule is what is to be done with the field at the path.
+// rule returns the rule for the field at the path.
 func (m *Mask) rule(kind, field string) Rule {
 	if rule, ok := ofAll[field]; ok {
 		return rule
@@ -99,7 +99,7 @@ func matchKind(pattern, kind string) bool {
 	return pattern == bare
 }
 
-// ignores says that objects of the kind, or this one, are not compared.
+// ignores reports whether objects of the kind, or this one, are not compared.
 func (m *Mask) ignores(ref Ref, object Object, key string) bool {
 	if isBookkeeping(ref, object) {
 		return true
@@ -116,7 +116,7 @@ func (m *Mask) ignores(ref Ref, object Object, key string) bool {
 	return slices.Contains(m.Objects, key)
 }
 
-// set makes the rule for a path stricter; it says whether that changed anything.
+// set makes the rule for a path stricter, and reports whether that changed anything.
 func (m *Mask) set(kind, field string, rule Rule) bool {
 	if strictness[m.Learnt[kind][field]] >= strictness[rule] {
 		return false
@@ -131,12 +131,10 @@ func (m *Mask) set(kind, field string, rule Rule) bool {
 	return true
 }
 
-// WholeObject is how the name of an object ends in Fields that is not compared at
-// all.
+// WholeObject is the suffix in Fields of an object that is not compared at all.
 const WholeObject = " (the whole object)"
 
-// Fields are what is masked because it was not the same in all runs without a
-// fault, in words.
+// Fields describes the fields that differed between runs without a fault.
 func (m *Mask) Fields() []string {
 	if m == nil {
 		return nil
@@ -159,17 +157,17 @@ func (m *Mask) Fields() []string {
 	return fields
 }
 
-// remark says what of a masked field is compared still.
+// remark describes, by rule, what is still compared in a masked field.
 var remark = map[Rule]string{
 	Set:    " (order)",
-	Random: " (compared by where else the same value is)",
+	Random: " (compared by the other places with the same value)",
 	Keys:   " (keys)",
 	Type:   "",
 	Ignore: "",
 }
 
-// display writes a path as people do: list elements without a dot, keys with
-// dots in brackets where they can be told.
+// display formats a path for people: list elements without a dot, keys with dots in
+// brackets where they are recognisable.
 func display(field string) string {
 	field = strings.ReplaceAll(field, ".[", "[")
 	for _, parent := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData."} {

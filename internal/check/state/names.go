@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Labels gives objects the names by which they are the same object in every run:
-// "Kind.group namespace/name", where * stands for what is generated.
+// Labels gives objects the names that identify them across runs: "Kind.group
+// namespace/name", where * stands for a generated part.
 //
 //	name of the owner + "-*"    a ReplicaSet of a Deployment, a Job of a CronJob
-//	generateName + "*"          what the server named; the owner's name in it is canonical
-//	a learnt pattern            what the controller named at random
-//	the name itself             with the generated names and UIDs in it replaced
+//	generateName + "*"          named by the server; an owner's name in it is canonical
+//	a learnt pattern            named by the controller at random
+//	the name itself             with generated names and UIDs in it replaced
 type Labels struct {
 	m     *Mask
 	byUID map[string]named
@@ -28,7 +28,7 @@ type named struct {
 
 type replacement struct{ from, to string }
 
-// Label names all objects that ever lived in the history.
+// Label names all objects that ever existed in the history.
 func (m *Mask) Label(h History) *Labels {
 	var all []named
 	for ref, object := range h.Baseline {
@@ -53,7 +53,7 @@ func (m *Mask) labelSnapshot(s Snapshot) *Labels {
 func (m *Mask) label(all []named) *Labels {
 	l := &Labels{m: m, byUID: map[string]named{}, names: map[Ref]string{}, space: map[string]string{}}
 	for _, n := range all {
-		if uid := Metadata(n.object, "uid"); uid != "" {
+		if uid := n.object.Metadata("uid"); uid != "" {
 			l.byUID[uid] = n
 		}
 	}
@@ -72,7 +72,7 @@ func (m *Mask) label(all []named) *Labels {
 		}
 	}
 	l.sortTexts(found)
-	// A name may have a generated one in it: the Pods of a StatefulSet.
+	// A name may contain a generated one: the Pods of a StatefulSet.
 	for _, n := range all {
 		if l.names[n.ref] != "" {
 			continue
@@ -102,17 +102,17 @@ func (l *Labels) sortTexts(found map[string]string) {
 	})
 }
 
-// generated is the canonical name of an object whose name was generated, and
-// empty for all others.
+// generated returns the canonical name of an object whose name was generated, and ""
+// for all others.
 func (l *Labels) generated(n named, depth int) string {
 	if n.object == nil || depth > 8 {
 		return ""
 	}
-	prefix := Metadata(n.object, "generateName")
+	prefix := n.object.Metadata("generateName")
 	if prefix != "" && !strings.HasPrefix(n.ref.Name, prefix) {
 		prefix = ""
 	}
-	for _, owner := range Owners(n.object) {
+	for _, owner := range n.object.Owners() {
 		if owner.Controller && owner.Kind == "StatefulSet" && n.ref.Kind == "Pod" {
 			return "" // its Pods have numbers, whatever their generateName
 		}
@@ -140,7 +140,7 @@ func (l *Labels) generated(n named, depth int) string {
 	return ""
 }
 
-// fromTemplate says that upstream named the child by a hash or the time.
+// fromTemplate reports whether upstream named the child by a hash or the time.
 func fromTemplate(child, parent Ref) bool {
 	switch child.Kind + " " + parent.Kind {
 	case "ReplicaSet Deployment", "ControllerRevision StatefulSet", "ControllerRevision DaemonSet", "Job CronJob":
@@ -149,7 +149,7 @@ func fromTemplate(child, parent Ref) bool {
 	return false
 }
 
-// pattern is the learnt pattern that a name has, or the name.
+// pattern returns the learnt pattern that a name fits, or the name.
 func (m *Mask) pattern(kind, name string) string {
 	if m == nil {
 		return name
@@ -179,7 +179,7 @@ func (p NamePattern) fits(name string) bool {
 	return true
 }
 
-// addresses are the IP addresses that the cluster gave an object.
+// addresses returns the IP addresses that the cluster gave an object.
 func addresses(n named) []string {
 	var found []string
 	collect := func(v any) {
@@ -198,7 +198,7 @@ func addresses(n named) []string {
 	return found
 }
 
-// Of is the canonical name of an object.
+// Of returns the canonical name of an object.
 func (l *Labels) Of(ref Ref) string {
 	kind := ref.String()
 	name := l.names[ref]
@@ -215,7 +215,7 @@ func (l *Labels) Of(ref Ref) string {
 	return kind + " " + space + "/" + name
 }
 
-// uid is what stands for a UID in a world; empty if it names nothing that lives.
+// uid returns the replacement of a UID in a world, "" if no object has the UID.
 func (l *Labels) uid(uid string) string {
 	n, ok := l.byUID[uid]
 	if !ok {
@@ -224,7 +224,7 @@ func (l *Labels) uid(uid string) string {
 	return "uid:" + l.Of(n.ref)
 }
 
-// replaceUIDs puts the names of living objects for their UIDs.
+// replaceUIDs replaces the UIDs of existing objects by their names.
 func (l *Labels) replaceUIDs(text string) string {
 	if len(text) < 36 {
 		return text
@@ -237,7 +237,7 @@ func (l *Labels) replaceUIDs(text string) string {
 	})
 }
 
-// replace puts canonical names for the generated ones in a text.
+// replace replaces the generated names in a text by canonical ones.
 func (l *Labels) replace(text string) string {
 	for _, r := range l.texts {
 		if len(text) >= len(r.from) && strings.Contains(text, r.from) {
@@ -247,7 +247,7 @@ func (l *Labels) replace(text string) string {
 	return text
 }
 
-// replaceWhole replaces where no letter or digit touches.
+// replaceWhole replaces occurrences that no letter or digit touches.
 func replaceWhole(text, from, to string) string {
 	var out strings.Builder
 	for {
@@ -272,9 +272,9 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Find are the objects of a snapshot that a canonical target names, as in
-// fault.Fault: "Kind.group/namespace/name", or as in a Difference: "Kind.group
-// namespace/name". More than one have it if the name is generated.
+// Find returns the objects of a snapshot with a canonical name, written as in
+// fault.Fault ("Kind.group/namespace/name") or as in a Difference ("Kind.group
+// namespace/name"). There can be several if the name is generated.
 func (m *Mask) Find(s Snapshot, target string) []Ref {
 	if !strings.Contains(target, " ") {
 		kind, name, _ := strings.Cut(target, "/")

@@ -1,6 +1,6 @@
-// Package state is the cluster as the checker sees it: what the store held at
-// each revision, and when two states are the same but for what is never the same
-// twice.
+// Package state models the cluster as the checker sees it: what the store held at
+// each revision, and whether two states are equal apart from times, generated names
+// and the like.
 //
 //	History ──At──▶ Snapshot ──Mask.Canonical──▶ World ──Diff──▶ differences
 //	                    ▲
@@ -13,10 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Object is an object as JSON has it. Values of Secrets are replaced by hashes
-// before they get here.
-type Object = map[string]any
-
 // Ref names an object.
 type Ref struct {
 	schema.GroupKind
@@ -24,10 +20,10 @@ type Ref struct {
 	Name      string
 }
 
-// Op is what happened to an object.
+// Op is an operation on an object.
 type Op string
 
-// What can happen to an object.
+// The operations.
 const (
 	Created Op = "created"
 	Updated Op = "updated"
@@ -38,33 +34,33 @@ const (
 type Change struct {
 	// Revision is the store's, and the resourceVersion of the object.
 	Revision int64
-	// At is the time since the start of the run at which it was seen.
+	// At is when it was seen, as the time since the start of the run.
 	At  time.Duration
 	Ref Ref
 	Op  Op
-	// Before is the object before the write, nil of a creation; After the one
-	// after it, nil of a deletion.
+	// Before and After are the object before and after the write; nil before a
+	// creation and after a deletion.
 	Before, After Object
 }
 
-// Snapshot is all objects at one moment.
+// Snapshot holds all objects at one moment.
 type Snapshot map[Ref]Object
 
-// History is all that was written since a baseline, by whomever.
+// History holds every write since a baseline, by any client.
 type History struct {
-	// Baseline holds what was there at the start, in so far as a Change or a
-	// reference names it; it is shared and must not be changed.
+	// Baseline holds the objects that existed at the start, as far as a Change or a
+	// reference names them; it is shared and must not be changed.
 	Baseline Snapshot
 	Changes  []Change
 }
 
-// Difference is a field that is not as it should be.
+// Difference is a field that is not as expected.
 type Difference struct {
 	// Object is "Kind.group namespace/name", canonical.
 	Object string `json:"object"`
-	// Path is "spec.replicas"; empty if the whole object is missing or too much.
+	// Path is "spec.replicas"; empty if the whole object is missing or unexpected.
 	Path string `json:"path,omitempty"`
-	// Want and Got are JSON, shortened; empty if there is nothing.
+	// Want and Got are JSON, shortened; empty if there is no value.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
 }

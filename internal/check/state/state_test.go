@@ -26,7 +26,7 @@ func parse(t *testing.T, objects ...string) Snapshot {
 		if !found {
 			group = ""
 		}
-		s[Ref{schema.GroupKind{Group: group, Kind: object["kind"].(string)}, Metadata(object, "namespace"), Metadata(object, "name")}] = object
+		s[Ref{schema.GroupKind{Group: group, Kind: object["kind"].(string)}, object.Metadata("namespace"), object.Metadata("name")}] = object
 	}
 	return s
 }

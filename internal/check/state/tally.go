@@ -1,14 +1,13 @@
 package state
 
-// Tally counts, by canonical name, how often objects were created and deleted.
+// Tally counts creations and deletions by canonical name.
 type Tally struct {
 	Creates map[string]int `json:"creates,omitempty"`
 	Deletes map[string]int `json:"deletes,omitempty"`
 }
 
-// Tally counts the changes after one revision, up to and with another. What
-// Kubernetes' own controllers make and unmake, and what is not compared, is not
-// counted.
+// Tally counts the changes after one revision, up to and including another. It leaves
+// out what Kubernetes' own controllers create and delete, and what is not compared.
 func (m *Mask) Tally(h History, labels *Labels, after, upTo int64) Tally {
 	t := Tally{Creates: map[string]int{}, Deletes: map[string]int{}}
 	for _, c := range h.Between(after, upTo) {
@@ -28,21 +27,21 @@ func (m *Mask) Tally(h History, labels *Labels, after, upTo int64) Tally {
 	return t
 }
 
-// Counts says that a change is of an object that is compared, and that is not
-// made by one of Kubernetes' own controllers. Key is its canonical name.
+// Counts reports whether a change is of an object that is compared and that none of
+// Kubernetes' own controllers makes. Key is its canonical name.
 func (m *Mask) Counts(c Change, key string) bool {
 	object := c.After
 	if object == nil {
 		object = c.Before
 	}
-	return !m.ignores(c.Ref, object, key) && !MadeUpstream(object)
+	return !m.ignores(c.Ref, object, key) && !object.MadeUpstream()
 }
 
-// Content is the canonical content of one object of a history, with all lists
-// sorted if order does not count. It is for comparing states of the same object
-// within a run; random values are as they are.
+// Content returns the canonical content of one object of a history, with all lists
+// sorted if anyOrder is set. It serves to compare states of the same object within a
+// run; random values stay as they are.
 func (m *Mask) Content(labels *Labels, ref Ref, object Object, anyOrder bool) any {
-	content := canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: generation(object)}.object(object)
+	content := canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: object.Generation()}.object(object)
 	content = walkRandom(content, "", func(_ string, r random) any { return r.raw })
 	if anyOrder {
 		sortLists(content)

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// World is a snapshot of which only that is left which ought to be the same in
-// every run. It can be written as JSON and read again.
+// World is a snapshot reduced to what should be the same in every run. It survives
+// JSON.
 type World struct {
-	// Objects are the contents by canonical name. Several objects have the same
-	// name if it is generated; they are in no order. A nil content is an object of
-	// the baseline that is gone.
+	// Objects holds the contents by canonical name. Several objects share a generated
+	// name; their order means nothing. A nil content is an object of the baseline that
+	// is gone.
 	Objects map[string][]any `json:"objects"`
 }
 
-// Hash is the same for the same world.
+// Hash returns equal strings for equal worlds.
 func (w World) Hash() string {
 	data, err := json.Marshal(w)
 	if err != nil {
@@ -29,13 +29,13 @@ func (w World) Hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// random stands for a random value until it is known where else the same is.
+// random stands for a random value until the other places that hold it are known.
 type random struct {
 	raw string
-	uid bool // a UUID that names nothing that lives
+	uid bool // a UUID that is no existing object's
 }
 
-// MarshalJSON hides the value, so that objects are sorted by what is not random.
+// MarshalJSON hides the value, so that objects are sorted without it.
 func (r random) MarshalJSON() ([]byte, error) {
 	if r.uid {
 		return []byte(`"uid:unknown"`), nil
@@ -43,7 +43,7 @@ func (r random) MarshalJSON() ([]byte, error) {
 	return []byte(`"random"`), nil
 }
 
-// Canonical is the world that a snapshot shows.
+// Canonical returns the world of a snapshot.
 func (m *Mask) Canonical(s Snapshot) World {
 	labels := m.labelSnapshot(s)
 	world := World{Objects: map[string][]any{}}
@@ -54,7 +54,7 @@ func (m *Mask) Canonical(s Snapshot) World {
 		}
 		var content any
 		if object != nil {
-			content = canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: generation(object)}.object(object)
+			content = canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: object.Generation()}.object(object)
 		}
 		world.Objects[key] = append(world.Objects[key], content)
 	}
@@ -68,13 +68,8 @@ func (m *Mask) Canonical(s Snapshot) World {
 	return world
 }
 
-func generation(object Object) float64 {
-	metadata, _ := object["metadata"].(map[string]any)
-	return number(metadata["generation"])
-}
-
-// nameRandoms replaces random values by the first place where each is found, so
-// that it shows which places share a value, and nothing else.
+// nameRandoms replaces each random value by the first place that holds it, which shows
+// the places that share a value, and nothing else.
 func (w World) nameRandoms() {
 	places := map[random][]string{}
 	w.eachRandom(func(place string, r random) any {
@@ -112,8 +107,7 @@ func sortedByPlace(places map[random][]string) []random {
 	return all
 }
 
-// eachRandom replaces every random value, in an order that depends on nothing
-// but the world.
+// eachRandom replaces every random value, in an order that depends only on the world.
 func (w World) eachRandom(replace func(place string, r random) any) {
 	keys := make([]string, 0, len(w.Objects))
 	for key := range w.Objects {

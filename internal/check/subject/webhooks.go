@@ -7,11 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PointWebhooks returns the objects with every webhook that names a service led
-// to base, such as https://127.0.3.7:9443, instead: in webhook configurations,
-// and in CustomResourceDefinitions that are converted by one. The paths stay.
-// Other objects, and webhooks that name a URL, are returned as they are; what is
-// given is not changed.
+// PointWebhooks returns the objects with all webhooks that name a service changed
+// to the address base, such as https://127.0.3.7:9443, both in webhook
+// configurations and in the conversion of CRDs. The paths stay. Other objects, and
+// webhooks that name a URL, are returned unchanged. The arguments are not modified.
 func PointWebhooks(configs []unstructured.Unstructured, base string, ca []byte) []unstructured.Unstructured {
 	pointed := make([]unstructured.Unstructured, 0, len(configs))
 	for _, config := range configs {
@@ -28,7 +27,7 @@ func PointWebhooks(configs []unstructured.Unstructured, base string, ca []byte) 
 	return pointed
 }
 
-// NamesService reports whether a webhook of the object is behind a service.
+// NamesService reports whether any webhook of the object is behind a service.
 func NamesService(object unstructured.Unstructured) bool {
 	if !servesWebhooks(object) {
 		return false
@@ -52,7 +51,8 @@ func servesWebhooks(object unstructured.Unstructured) bool {
 	return false
 }
 
-// clientConfigs are the parts of the object that say where webhooks are.
+// clientConfigs returns the clientConfigs of all webhooks in the object. They are
+// not copies.
 func clientConfigs(object unstructured.Unstructured) []map[string]any {
 	var found []map[string]any
 	add := func(part any, path ...string) {

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+
+	"github.com/koboshi-dev/koboshi/internal/spelling"
 )
 
 // Scheduler is the name by which a selection adds or removes kube-scheduler.
@@ -314,7 +316,7 @@ func nearest(name string, known []string) []string {
 	limit := 1 + len(name)/2
 	byDistance := make([][]string, limit)
 	for _, k := range known {
-		if d := distance(name, strings.TrimSuffix(k, suffix)); d < limit {
+		if d := spelling.Distance(name, strings.TrimSuffix(k, suffix)); d < limit {
 			byDistance[d] = append(byDistance[d], k)
 		}
 	}
@@ -328,25 +330,4 @@ func nearest(name string, known []string) []string {
 		return names[:min(len(names), maxNearest)]
 	}
 	return nil
-}
-
-// distance is Levenshtein's, in bytes: names are ASCII.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substituted := diagonal
-			if a[i] != b[j] {
-				substituted++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substituted, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

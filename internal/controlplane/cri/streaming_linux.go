@@ -12,6 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-streaming/pkg/streaming"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
 // listen prepares the server of exec, attach and port-forward. It is on
@@ -19,7 +21,7 @@ import (
 // only to the kubelet, which asks the API server who may.
 func (r *Runtime) listen() error {
 	var err error
-	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if r.listener, err = freeport.Listen(0); err != nil {
 		return fmt.Errorf("listening for exec, attach and port-forward: %w", err)
 	}
 	config := streaming.DefaultConfig

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
 // A Kubelet answers what the API server asks of a node: logs, exec, attach and
@@ -22,7 +24,7 @@ type Kubelet struct {
 
 // NewKubelet listens on a free port of the loopback address.
 func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, log *slog.Logger) (*Kubelet, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := freeport.Listen(0)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the nodes: %w", err)
 	}

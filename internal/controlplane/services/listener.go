@@ -7,10 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 // listener is where one port of a Service can be reached. Its address stays
 // the same; where it leads may change at any time.
 type listener struct {
-	*net.TCPListener
+	*freeport.Listener
 	targets atomic.Pointer[[]string]
 	turn    atomic.Uint64
 	log     *slog.Logger
@@ -35,14 +36,14 @@ type listener struct {
 
 // listen takes the port that is preferred, if there is one and it is free.
 func listen(preferred int, log *slog.Logger) (*listener, error) {
-	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(preferred)))
+	l, err := freeport.Listen(preferred)
 	if err != nil && preferred != 0 {
-		l, err = net.Listen("tcp4", "127.0.0.1:0")
+		l, err = freeport.Listen(0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening a port for a service: %w", err)
 	}
-	return &listener{TCPListener: l.(*net.TCPListener), log: log}, nil
+	return &listener{Listener: l.(*freeport.Listener), log: log}, nil
 }
 
 // serve forwards connections until the listener is closed. Those it has

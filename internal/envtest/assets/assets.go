@@ -1,6 +1,6 @@
-// Package assets makes folders with the executables that envtest looks for:
-// etcd, kube-apiserver and kubectl. All three are this program, which acts on
-// the name it is called by.
+// Package assets makes folders with the executables that envtest needs: etcd,
+// kube-apiserver and kubectl. All three are this program, which acts by the name it is
+// called by.
 package assets
 
 import (
@@ -20,15 +20,15 @@ import (
 // Names lists the executables, as envtest calls them.
 func Names() []string { return []string{"etcd", "kube-apiserver", "kubectl"} }
 
-// copyName is the program itself, in a folder that cannot point to it.
+// copyName is the name of a copy of the program, where links to it would break.
 const copyName = "koboshi"
 
-// keepFor is how long a copy stays after its last use.
+// keepFor is the time that a copy stays after its last use.
 const keepFor = 7 * 24 * time.Hour
 
 // Folder returns a folder for KUBEBUILDER_ASSETS that leads to the running
-// executable. It makes the folder, or mends it, and may be called by many
-// processes at once. It is the same as long as the executable stays in place.
+// executable. It makes or repairs the folder, and many processes may call it at once.
+// The folder stays the same as long as the executable stays in place.
 func Folder() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func Folder() (string, error) {
 			return dir, nil
 		}
 	}
-	// No HOME, or one that cannot be written, as in some build sandboxes.
+	// HOME is missing or not writable, as in some build sandboxes.
 	temp, tempErr := private(os.TempDir())
 	if tempErr == nil {
 		var dir string
@@ -49,7 +49,7 @@ func Folder() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("making a folder for envtest: %w, and %w; set XDG_CACHE_HOME or TMPDIR to a folder that can be written", err, tempErr)
+	return "", fmt.Errorf("making a folder for envtest: %w, and %w; set XDG_CACHE_HOME or TMPDIR to a writable folder", err, tempErr)
 }
 
 // folder makes the folder for exe below root.
@@ -75,16 +75,16 @@ func folder(root, exe string) (string, error) {
 	return dir, nil
 }
 
-// passing reports whether the go command made exe for itself and will remove
-// it: go run builds in a temporary folder and, like go tool, runs from its
-// cache. Both have such a name in their path.
+// passing reports whether exe belongs to the go command, which will remove it: go run
+// builds in a temporary folder and, like go tool, runs from its cache. Both have such a
+// name in their path.
 func passing(exe string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(filepath.Dir(exe)), "/"), func(dir string) bool {
 		return strings.HasPrefix(dir, "go-build")
 	})
 }
 
-// keep copies exe, unless that has been done, and notes that it was used.
+// keep copies exe unless the copy is there, and marks the folder as used.
 func keep(exe, target string) error {
 	source, err := os.Stat(exe)
 	if err != nil {
@@ -106,7 +106,7 @@ func keep(exe, target string) error {
 
 // removeUnused removes folders below root that hold a copy and were last used
 // before that time. Each is as large as the program, and go run makes one per
-// build. One that cannot be removed now is removed later.
+// build. A folder that cannot be removed now is removed later.
 func removeUnused(root string, before time.Time) {
 	entries, _ := os.ReadDir(root)
 	for _, entry := range entries {
@@ -128,8 +128,8 @@ func point(name, target string) error {
 	return replace(name, func(temp string) error { return os.Symlink(target, temp) })
 }
 
-// private makes a folder of this user's own in one that all users share.
-// Somebody else who made it first could run programs as this user.
+// private makes a folder for this user only, in a folder that all users share. If another
+// user owned it, that user could run programs as this one.
 func private(shared string) (string, error) {
 	uid := os.Getuid()
 	dir := filepath.Join(shared, "koboshi-"+strconv.Itoa(uid))
@@ -142,7 +142,7 @@ func private(shared string) (string, error) {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(owner.Uid) != uid || info.Mode().Perm()&0o022 != 0 {
-		return "", fmt.Errorf("%s is not a folder that only this user can write", dir)
+		return "", fmt.Errorf("%s must be a folder that only this user can write to", dir)
 	}
 	return dir, nil
 }

@@ -157,7 +157,7 @@ func TestWithoutAHomeTheFolderIsATemporaryOne(t *testing.T) {
 			if !strings.HasPrefix(dir, temp+"/") {
 				t.Errorf("%s is not in %s", dir, temp)
 			}
-			// Whoever may write there may choose what envtest runs.
+			// Users who can write there could choose what envtest runs.
 			for at := dir; at != temp; at = filepath.Dir(at) {
 				if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o700 {
 					t.Errorf("%s: %v (%v), want mode 0700", at, info.Mode(), err)
@@ -182,12 +182,12 @@ func TestAFolderThatOthersMayWriteIsRefused(t *testing.T) {
 	if err == nil {
 		t.Fatalf("%s is taken", dir)
 	}
-	if next := "set XDG_CACHE_HOME or TMPDIR to a folder that can be written"; !strings.HasSuffix(err.Error(), next) {
+	if next := "set XDG_CACHE_HOME or TMPDIR to a writable folder"; !strings.HasSuffix(err.Error(), next) {
 		t.Errorf("%q does not end with %q", err, next)
 	}
 }
 
-// executable writes a file that only its name makes a program.
+// executable writes a file that is executable in name only.
 func executable(t *testing.T, path, content string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -215,7 +215,7 @@ func symlink(target, path string) error {
 	return os.Symlink(target, path)
 }
 
-// overwrite puts a file there, not into what path leads to.
+// overwrite replaces path itself, not the target of a link.
 func overwrite(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err

@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// module is how our own executables are told from stock ones: the go command
-// writes it into each.
+// module identifies our own executables: the go command writes it into each.
 const module = "github.com/koboshi-dev/koboshi"
 
-// Installation tells what Install did.
+// Installation is the result of Install.
 type Installation struct {
 	Dir      string   `json:"dir"`
 	Files    []string `json:"files"`    // names in Dir
-	Replaced []string `json:"replaced"` // those that were there before
-	Linked   bool     `json:"linked"`   // they share the space of one
+	Replaced []string `json:"replaced"` // the files that existed before
+	Linked   bool     `json:"linked"`   // the files are hard links to one
 }
 
 // A ForeignError is a refusal to replace files that are not Koboshi's.
@@ -32,11 +31,10 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s holds %s of another program", e.Dir, strings.Join(e.Files, ", "))
 }
 
-// Install puts the running executable into dir under each name, as regular
-// files: some tools skip symbolic links. Each name is replaced in one step, so
-// running processes and an interruption do no harm. Files that are not
-// Koboshi's are replaced only if force says so; otherwise nothing is written
-// and the error is a *ForeignError.
+// Install puts the running executable into dir under each name, as regular files: some
+// tools skip symbolic links. Each name is replaced in one step, so running processes and
+// interruptions do no harm. Files that are not Koboshi's are replaced only with force;
+// without it nothing is written, and the error is a *ForeignError.
 func Install(dir string, force bool) (Installation, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -76,8 +74,8 @@ func install(exe, dir string, force bool, link func(from, to string) error) (Ins
 	return done, err
 }
 
-// place makes all files ready under other names before the first is replaced,
-// since what fails, such as a full disk, fails there.
+// place prepares all files under other names before it replaces the first, so that
+// failures, such as a full disk, happen before.
 func place(exe, dir string, link func(from, to string) error) (linked bool, err error) {
 	names := Names()
 	temps := make([]string, len(names))
@@ -107,7 +105,7 @@ func place(exe, dir string, link func(from, to string) error) (linked bool, err 
 	return linked, nil
 }
 
-// What is at a place where a file shall be.
+// occupant describes the file that an installation would replace.
 type occupant int
 
 const (

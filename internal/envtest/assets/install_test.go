@@ -57,7 +57,7 @@ func TestInstallReplacesItsOwnWithoutBeingAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A link to ours is ours; the link is replaced and not what it leads to.
+	// A link to our program counts as ours; the link is replaced, not its target.
 	if err := symlink(self(t), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}
@@ -172,14 +172,14 @@ func TestInstallRemovesWhatAKilledOneLeft(t *testing.T) {
 	if _, err := Install(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	// The young one may belong to an installation that goes on now.
+	// The young one may belong to a running installation.
 	if diff := cmp.Diff(append([]string{filepath.Base(young)}, Names()...), list(t, dir)); diff != "" {
 		t.Errorf("the folder's content (-want +got):\n%s", diff)
 	}
 }
 
-// checkInstalled compares each file with the running executable and, if they
-// shall share their space, with the others.
+// checkInstalled compares each file with the running executable and, if they must be
+// links, with each other.
 func checkInstalled(t *testing.T, dir string, linked bool) {
 	t.Helper()
 	want, err := os.ReadFile(self(t))

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// tempPrefix begins the names of files that are not ready yet.
+// tempPrefix starts the names of incomplete files.
 const tempPrefix = ".koboshi-"
 
-// stale is the age at which such a file is surely left by a killed process. No
-// copy takes as long.
+// stale is the age at which such a file must be left from a killed process, since no copy
+// takes as long.
 const stale = time.Hour
 
 func tempName(dir string) string { return filepath.Join(dir, tempPrefix+rand.Text()) }
 
-// replace puts what fill makes in the place of name in one step.
+// replace replaces name by what fill makes, in one step.
 func replace(name string, fill func(temp string) error) error {
 	temp := tempName(filepath.Dir(name))
 	err := fill(temp)
@@ -57,7 +57,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	// The mode without the umask: a store may be shared. And on the disk before
-	// it is renamed, or a power cut could leave an empty file of that name.
+	// The mode ignores the umask, because a store may be shared. The content is synced
+	// before the rename, or a power cut could leave an empty file of that name.
 	return errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close())
 }

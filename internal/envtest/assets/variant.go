@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Variant returns a folder like Folder's whose path differs with what it is for
-// and with the build of the executable. go test keeps the result of a suite as
-// long as the variables that it has read are the same: it reads where the
-// executables are, and knows nothing of what is behind them.
-func Variant(what string) (string, error) {
+// Variant returns a folder like Folder's whose path depends on its purpose and on the
+// build of the executable. go test caches the result of a suite as long as the variables
+// that the suite has read are the same. It notices another path, but not another
+// executable behind the same path.
+func Variant(purpose string) (string, error) {
 	folder, err := Folder()
 	if err != nil {
 		return "", err
@@ -26,7 +26,7 @@ func Variant(what string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the running executable: %w", err)
 	}
-	return variant(folder, fmt.Sprint(what, build.Size(), build.ModTime().UnixNano()))
+	return variant(folder, fmt.Sprint(purpose, build.Size(), build.ModTime().UnixNano()))
 }
 
 func variant(folder, key string) (string, error) {

@@ -1,9 +1,9 @@
-// Package gotest reads a command line as go test reads it, for a program that
-// runs go test with flags of its own among go's.
+// Package gotest parses the arguments of go test, for a program that runs go test and
+// accepts flags of its own among go's.
 //
-// It follows cmd/go/internal/test of Go 1.26: a package list in one run, go's
-// flags before and after it, and flags for the test binary, of which nobody
-// knows whether the next argument is their value.
+// It follows cmd/go/internal/test of Go 1.26: one uninterrupted list of packages, go's
+// flags before and after it, and flags for the test binary, whose value may or may not
+// be the next argument.
 package gotest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// everything is what go test is told to test if nothing else is named.
+// everything is tested if no package is named.
 const everything = "./..."
 
 // Go's flags that take no value, or take one only with "=".
@@ -33,20 +33,20 @@ var (
 
 func names(list string) []string { return strings.Fields(list) }
 
-// A CommandLine is what was found in one.
+// A CommandLine is a parsed command line.
 type CommandLine struct {
-	// Args is for go test: what was given, in order and without our own flags,
-	// and ./... if no package is named.
+	// Args are the arguments for go test, in order and without our own flags, with
+	// ./... if no package was named.
 	Args []string
-	// Own has the values of our own flags, in order.
+	// Own holds the values of our own flags, in order.
 	Own map[string][]string
-	// Help is true if help was asked for. Then the rest is not read.
+	// Help reports whether help was asked for. Then the rest is not parsed.
 	Help bool
 }
 
-// Read reads a command line. The flags named own are written with two dashes
-// and take a value; they may stand anywhere but among the arguments of the
-// test binary. A "--" before everything of go's ends them; any other is go's.
+// Read parses a command line. The flags named own have two dashes and a value; they may
+// stand anywhere but among the arguments of the test binary. A "--" before all other
+// arguments of go ends them; any other "--" is passed to go.
 func Read(args []string, own ...string) (CommandLine, error) {
 	r := reader{args: args, own: own, line: CommandLine{Own: map[string][]string{}}}
 	for len(r.args) > 0 && !r.line.Help {
@@ -55,27 +55,26 @@ func Read(args []string, own ...string) (CommandLine, error) {
 		}
 	}
 	if !r.named {
-		// At the front it is a package list, whatever else follows; only -C must
-		// stand before it.
+		// At the front it is always taken for a package; only -C must precede it.
 		r.line.Args = slices.Insert(r.line.Args, chdir(r.line.Args), everything)
 	}
 	return r.line, nil
 }
 
-// A reader is the state of reading.
+// A reader holds the state of Read.
 type reader struct {
-	args []string // yet to be read
+	args []string // not parsed yet
 	own  []string
 	line CommandLine
 
 	named     bool // a package was named
 	inList    bool // the last argument was a package
 	listEnded bool // by a flag, or because a flag unknown to go came first
-	maybe     bool // the last argument was a flag that the next may be a value of
+	maybe     bool // the next argument may be the value of the last one, a flag
 	goOnly    bool // "--" ended our own flags
 }
 
-// next reads one argument, with its value if it has one.
+// next parses one argument, with its value if it has one.
 func (r *reader) next() error {
 	arg := r.args[0]
 	name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
@@ -104,7 +103,7 @@ func (r *reader) pass(n int) {
 	r.args = r.args[n:]
 }
 
-// ours reads one of our own flags. It may even stand among the packages.
+// ours parses one of our own flags, which may even stand among the packages.
 func (r *reader) ours(name string) error {
 	_, value, hasValue := strings.Cut(r.args[0], "=")
 	r.args = r.args[1:]
@@ -118,7 +117,7 @@ func (r *reader) ours(name string) error {
 	return nil
 }
 
-// word reads what is no flag: a package, or something for the test binary.
+// word parses an argument that is not a flag: a package, or one for the test binary.
 func (r *reader) word() {
 	switch {
 	case !r.listEnded:
@@ -128,7 +127,7 @@ func (r *reader) word() {
 		r.maybe = false
 		r.pass(1)
 	default:
-		// It cannot be a value, so go reads no further.
+		// It cannot be a value, so go stops parsing here.
 		r.pass(len(r.args))
 	}
 }
@@ -142,7 +141,7 @@ func (r *reader) flag(name string, hasValue bool) {
 	case takesValue(name) || isPlain(name):
 		r.pass(1)
 	default:
-		// Not go's: from here on words may be values of it and of its like.
+		// A flag of the test binary: from here on words may be values of such flags.
 		r.listEnded, r.maybe = true, !hasValue
 		r.pass(1)
 	}
@@ -156,14 +155,14 @@ func isPlain(name string) bool {
 	return slices.Contains(plainBuild, name) || slices.Contains(plainTest, strings.TrimPrefix(name, "test."))
 }
 
-// isFlag is package flag's idea of one.
+// isFlag reports whether package flag takes the argument for a flag.
 func isFlag(arg string) bool {
 	arg, found := strings.CutPrefix(arg, "-")
 	arg = strings.TrimPrefix(arg, "-")
 	return found && arg != "" && arg[0] != '-' && arg[0] != '='
 }
 
-// chdir returns how many arguments -C takes up at the front.
+// chdir returns the number of arguments that a leading -C takes.
 func chdir(args []string) int {
 	if len(args) == 0 {
 		return 0

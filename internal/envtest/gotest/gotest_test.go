@@ -17,7 +17,7 @@ import (
 func TestWhatIsNotOursGoesToGoTestInOrder(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ given, want string }{
-		// No package is named.
+		// Without packages.
 		{"", "./..."},
 		{"-run TestX", "./... -run TestX"},
 		{"-run=TestX", "./... -run=TestX"},
@@ -39,7 +39,7 @@ func TestWhatIsNotOursGoesToGoTestInOrder(t *testing.T) {
 		{"-C=dir -v", "-C=dir ./... -v"},
 		{"--C dir -run X", "--C dir ./... -run X"},
 		{"-C", "-C ./..."},
-		// One is.
+		// With packages.
 		{"./pkg", "./pkg"},
 		{".", "."},
 		{"-run TestX -v ./internal/...", "-run TestX -v ./internal/..."},
@@ -50,7 +50,7 @@ func TestWhatIsNotOursGoesToGoTestInOrder(t *testing.T) {
 		{"-exec xprog ./a", "-exec xprog ./a"},
 		{"-p 2 -o out -c ./a", "-p 2 -o out -c ./a"},
 		{"./a -args -h", "./a -args -h"},
-		// Ours are taken out.
+		// Our own flags are removed.
 		{"--controllers=gc", "./..."},
 		{"--controllers gc", "./..."},
 		{"--controllers=gc ./a", "./a"},
@@ -157,8 +157,8 @@ func TestEveryFlagThatGoDocumentsIsKnown(t *testing.T) {
 	}
 }
 
-// The judge is go test itself: which packages it tests, and what the test
-// binary is given.
+// go test itself decides: which packages it tests, and which arguments the test binary
+// gets.
 func TestGoTestUnderstandsTheCommandLineAsWeDo(t *testing.T) {
 	t.Parallel()
 	dir := module(t)
@@ -208,7 +208,7 @@ func TestGoTestUnderstandsTheCommandLineAsWeDo(t *testing.T) {
 	}
 }
 
-// module makes one of two packages whose tests print what they are given.
+// module makes a module of two packages whose tests print their arguments.
 func module(t *testing.T) string {
 	t.Helper()
 	const source = `package m

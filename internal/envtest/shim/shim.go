@@ -1,23 +1,23 @@
-// Package shim is what the program does first when it is called etcd or
-// kube-apiserver, as envtest calls it: it answers --help at once, and hands the
-// work to a host, one process that holds both servers.
+// Package shim runs before everything else when the program is called etcd or
+// kube-apiserver, as envtest calls it. It answers --help at once, and hands the work to
+// a host, one process that runs both servers.
 //
 //	test ──exec──▶ etcd            (shim) ──spawns, asks──▶ host: etcd
 //	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
 //
-// The shims are the processes that envtest sees, signals and waits for. Each
-// lives exactly as long as its server in the host; only SIGSTOP, which no
-// process is told of, stops a shim and not its server. They cost 10 ms and 7 MB
-// instead of the 60 ms and 90 MB that a program takes which has all of
-// Kubernetes linked in, because they run in this package's init: Go initialises
-// packages whose imports are ready in the order of their import paths (language
-// specification, "Program initialization"). This package imports the standard
-// library only, and most of k8s.io must wait for more than that. Were the order
-// different, all would still work, later and larger; a contract test watches it.
+// The shims are the processes that envtest sees, signals and waits for. Each lives
+// exactly as long as its server in the host; only SIGSTOP, which a process cannot
+// notice, stops a shim and not its server. A shim costs 10 ms and 7 MB, where a program
+// with all of Kubernetes linked in takes 60 ms and 90 MB, because it runs in this
+// package's init: Go initialises packages whose imports are ready in the order of their
+// import paths (language specification, "Program initialization"). This package and its
+// imports need the standard library only, and most of k8s.io must wait for more than
+// that. In another order everything would still work, but later and with more memory; a
+// contract test checks the order.
 //
-// Where there can be no host (another operating system, a kube-apiserver whose
-// etcd is somebody else's, a second one on the same etcd), init returns and the
-// process becomes the server itself.
+// Where there can be no host (another operating system, a kube-apiserver with a foreign
+// etcd, a second one on the same etcd), init returns and the process becomes the server
+// itself.
 package shim
 
 import (
@@ -42,28 +42,33 @@ const (
 const (
 	// PairVariable set to any value makes each server a process of its own.
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
-	// KeepVariable set to any value lets the servers outlive their parent.
+	// KeepVariable set to any value lets the servers outlive the process that started
+	// them.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
-	// HostVariable tells a spawned host that it is one: it holds HostFile.
+	// TidyVariable is set for a process that waits for the end of a suite, and names it.
+	TidyVariable = "KOBOSHI_ENVTEST_TIDY"
+	// HostVariable is set for a host, to HostFile.
 	HostVariable = "KOBOSHI_ENVTEST_HOST"
-	// HostFile is the number of the open file through which its first shim speaks.
+	// HostFile is the file descriptor of the connection to the host's first shim.
 	HostFile = 3
 )
 
-// A Request asks a host to be a server. The open standard output and error of
-// the shim travel beside it.
+// A Request asks a host to run a server. The shim's open standard output and error are
+// sent with it.
 type Request struct {
 	Name string   `json:"name"` // Etcd or APIServer
 	Args []string `json:"args"` // without the name
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`  // the working directory
-	Root string   `json:"root"` // which files the names in Args mean; see root
+	Root string   `json:"root"` // identifies the file system; see root
 }
 
-// What shim and host tell each other after the request, each a line.
+const exitError = 1
+
+// The messages between shim and host after the request, one per line.
 const (
 	Accepted = "accepted" // by the host
-	Refused  = "refused"  // by the host: be it yourself
+	Refused  = "refused"  // by the host: the shim is to be the server
 	Exit     = "exit"     // by the host, with the exit code
 	Stop     = "stop"     // by the shim
 )
@@ -76,10 +81,15 @@ func Called() string {
 	return ""
 }
 
-func init() { //nolint:gochecknoinits // to run before all others is what this package is for
+func init() { //nolint:gochecknoinits // this package exists to run before all others
 	name := Called()
 	if name == "" || os.Getenv(HostVariable) != "" {
 		return
+	}
+	if suite := os.Getenv(TidyVariable); suite != "" {
+		pid, _ := strconv.Atoi(suite)
+		tidy(name, pid)
+		os.Exit(0)
 	}
 	// A person gets upstream's text, which takes a moment longer.
 	if wantsHelp(os.Args[1:]) && !terminal(os.Stdout) {
@@ -93,7 +103,7 @@ func init() { //nolint:gochecknoinits // to run before all others is what this p
 
 func wantsHelp(args []string) bool { return contains(args, "--help", "-help", "-h") }
 
-// AsksSomething reports whether the program is to tell something and end.
+// AsksSomething reports whether the program is to print its help or version.
 func AsksSomething(args []string) bool {
 	return wantsHelp(args) || contains(args, "--version", "-version", "--version=true", "--version=raw")
 }
@@ -117,8 +127,8 @@ func terminal(f *os.File) bool {
 //go:embed etcd.flags kube-apiserver.flags
 var flags embed.FS
 
-// help lists the flags. envtest looks whether there is an --unsafe-no-fsync and
-// no --insecure-port.
+// help lists the flags. envtest checks that there is an --unsafe-no-fsync and no
+// --insecure-port.
 func help(w io.Writer, name string) {
 	list, err := flags.ReadFile(name + ".flags")
 	if err != nil {
@@ -130,9 +140,8 @@ func help(w io.Writer, name string) {
 	}
 }
 
-// Flag returns the value of a flag in any of the spellings that Go's flag
-// packages accept: one dash or two, with = or as the next argument. Of several
-// the last counts.
+// Flag returns the value of a flag in any spelling that Go's flag packages accept: one
+// dash or two, with = or as the next argument. The last one counts.
 func Flag(args []string, name string) (value string) {
 	for i, arg := range args {
 		key, inline, found := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
@@ -147,8 +156,8 @@ func Flag(args []string, name string) (value string) {
 	return value
 }
 
-// Port is the port in the first of a list of URLs, which is what a host and
-// those who look for it agree on. It is 0 when there is none.
+// Port returns the port in the first of a list of http URLs, or 0. A host and its shims
+// find each other by it.
 func Port(urls string) int {
 	first, _, _ := strings.Cut(urls, ",")
 	if !strings.HasPrefix(first, "http://") {
@@ -170,16 +179,7 @@ func request(name string) ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// RemoveLeftover removes the folder that envtest made for a server and would
-// remove after it has stopped it: when envtest is gone nobody else will.
-func RemoveLeftover(name string) {
-	dir := Flag(os.Args[1:], map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
-	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {
-		_ = os.RemoveAll(dir)
-	}
-}
-
-// exitCode reads what the host says until it closes the connection.
+// exitCode reads from the host until it closes the connection.
 func exitCode(lines *bufio.Reader) int {
 	code := 1
 	for {

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,14 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
-// Address is where the host of the etcd on that port listens. An abstract
-// socket leaves nothing behind and belongs to one network namespace, as the
-// port does. Who may speak there is decided by SameUser.
+// Address returns the address of the host whose etcd listens on that port. An abstract
+// socket leaves nothing behind and belongs to one network namespace, as the port does.
+// SameUser decides which processes may use it.
 func Address(port int) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@koboshi-envtest-%d-%d", os.Getuid(), port)}
 }
@@ -36,10 +36,15 @@ func SameUser(conn *net.UnixConn) bool {
 	return err == nil && same
 }
 
-// run is the shim's life. It returns where this process must be the server.
+// run does the work of a shim and exits. It returns where this process must be the
+// server itself.
 func run(name string) {
+	if IsOrphaned() {
+		abandon(name)
+	}
 	conn, host, err := reach(name)
 	if err != nil || conn == nil {
+		refuseDeadEtcd(name)
 		return
 	}
 	lines, accepted := ask(conn, name)
@@ -55,23 +60,22 @@ func run(name string) {
 		stopped <- <-signals
 		tell()
 		<-signals
-		os.Exit(1)
+		os.Exit(exitError)
 	}()
-	orphan := make(chan struct{})
-	if os.Getenv(KeepVariable) == "" {
-		go func() {
-			AwaitParentsEnd()
-			close(orphan)
-			tell()
-		}()
-	}
+	go func() {
+		<-Orphaned()
+		tell()
+	}()
 	go giveBack()
 	code := exitCode(lines)
+	if IsOrphaned() {
+		end(host)
+		abandon(name)
+	}
 	reap(host)
 	select {
-	case <-orphan:
-		RemoveLeftover(name)
 	case by := <-stopped:
+		startTidying(name)
 		if name == Etcd {
 			endBy(by.(syscall.Signal))
 		}
@@ -80,7 +84,38 @@ func run(name string) {
 	os.Exit(code)
 }
 
-// ending lists the signals that end a server, less what nohup has taken away.
+// abandon ends a process whose suite has gone.
+func abandon(name string) {
+	RemoveLeftover(name)
+	os.Exit(exitError)
+}
+
+// refuseDeadEtcd ends a kube-apiserver of envtest's whose etcd is not there. envtest
+// starts it only when etcd has answered, so etcd has ended since then, mostly because
+// the suite was killed.
+func refuseDeadEtcd(name string) {
+	etcd := Flag(os.Args[1:], "etcd-servers")
+	if name != APIServer || leftover(name, os.Args[1:]) == "" || Port(etcd) == 0 {
+		return
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(etcd, "http://"), ",")
+	conn, err := net.DialTimeout("tcp", strings.TrimRight(first, "/"), time.Second)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return
+	}
+	select {
+	case <-Orphaned():
+		abandon(name)
+	case <-time.After(reapTimeout):
+	}
+	_, _ = fmt.Fprintf(os.Stderr, "koboshi: etcd has ended: %v\n", err)
+	os.Exit(exitError)
+}
+
+// ending lists the signals that end a server, without those that nohup ignores.
 func ending() []os.Signal {
 	all := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -89,15 +124,15 @@ func ending() []os.Signal {
 	return all
 }
 
-// endBy ends the process by the signal, as upstream's etcd does when it has
-// stopped (pkg/osutil).
+// endBy ends the process by the signal, like upstream's etcd after it has stopped
+// (pkg/osutil).
 func endBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
 	<-time.After(reapTimeout) // it arrives before
 }
 
-// root identifies what "/" is to this process: containers of one Pod share the
+// root identifies the file system of this process: the containers of one Pod share the
 // network, and so the sockets, but not the files.
 func root() string {
 	mounts, _ := os.Readlink("/proc/self/ns/mnt")
@@ -106,18 +141,18 @@ func root() string {
 	return fmt.Sprintf("%s %d %d", mounts, slash.Dev, slash.Ino)
 }
 
-// giveBack makes the shim small as soon as its start is over.
+// giveBack returns memory to the system when the start is over.
 func giveBack() {
 	memory.GiveBackPages()
 	<-time.After(startOver)
 	memory.GiveBackPages()
 }
 
-// startOver is when what happens once in a process has happened.
+// startOver is the age at which a shim has done everything that it does once.
 const startOver = time.Second
 
-// reach connects to a host: etcd brings its own, kube-apiserver looks for that
-// of its etcd.
+// reach connects to a host: etcd starts one, and kube-apiserver finds the one of its
+// etcd.
 func reach(name string) (*net.UnixConn, *os.Process, error) {
 	if name == Etcd {
 		return spawn()
@@ -134,8 +169,8 @@ func reach(name string) (*net.UnixConn, *os.Process, error) {
 	return conn, nil, err
 }
 
-// spawn starts a host that ends when nobody is connected to it. It is in a
-// process group of its own: a signal to the shim's group is the shim's to tell.
+// spawn starts a host, which ends when no shim is connected. It is in a process group of
+// its own, because the shim forwards the signals to its group.
 func spawn() (*net.UnixConn, *os.Process, error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -158,9 +193,9 @@ func spawn() (*net.UnixConn, *os.Process, error) {
 	return conn.(*net.UnixConn), host, nil
 }
 
-// reap waits for a host that has closed the connection, so that no zombie is
-// left where nothing adopts and reaps. A host that still serves an API server
-// does not end now.
+// reap waits for a host that has closed the connection, so that it does not stay as a
+// zombie where nothing reaps orphans. A host that still runs an API server does not end
+// yet.
 func reap(host *os.Process) {
 	if host == nil {
 		return
@@ -176,15 +211,26 @@ func reap(host *os.Process) {
 	}
 }
 
-// ask sends the request with the standard output and error, and returns the
-// connection for reading.
+// end waits until the host has ended, so that it cannot write into a folder that is
+// being removed. All its servers are orphans and stop by themselves.
+func end(host *os.Process) {
+	if host == nil {
+		return
+	}
+	kill := time.AfterFunc(endTimeout, func() { _ = host.Kill() })
+	defer kill.Stop()
+	_, _ = host.Wait()
+}
+
+// ask sends the request, with the standard output and error. It returns the reading side
+// of the connection.
 func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 	line, err := request(name)
 	if err != nil {
 		return nil, false
 	}
 	streams := syscall.UnixRights(int(os.Stdout.Fd()), int(os.Stderr.Fd()))
-	// The rights travel with the first byte; the rest may not fit into one message.
+	// The files are sent with the first byte; the rest may not fit into one message.
 	if _, _, err := conn.WriteMsgUnix(line[:1], streams, nil); err != nil {
 		return nil, false
 	}
@@ -196,32 +242,9 @@ func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 	return lines, err == nil && strings.TrimSpace(answer) == Accepted
 }
 
-// reapTimeout is ample for a process that has closed its files already.
-const reapTimeout = 200 * time.Millisecond
-
 const (
-	sysPidfdOpen = 434 // on every architecture that Go runs on
-	pollIn       = 0x1
+	// reapTimeout is ample for a process that has closed its files already.
+	reapTimeout = 200 * time.Millisecond
+	// endTimeout is ample for servers to stop on a busy machine.
+	endTimeout = 5 * time.Second
 )
-
-// AwaitParentsEnd returns when the process that started this one has ended.
-// PR_SET_PDEATHSIG would not do: it is about the thread that forked, and Go ends
-// threads.
-func AwaitParentsEnd() {
-	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(parent), 0, 0)
-	if errno != 0 || os.Getppid() != parent {
-		// Gone already, or a kernel older than 5.3: then ask now and then.
-		pollParent()
-		return
-	}
-	for {
-		poll := struct {
-			fd              int32
-			events, revents int16
-		}{fd: int32(fd), events: pollIn}
-		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, 0, 0, 0, 0)
-		if errno != syscall.EINTR {
-			return
-		}
-	}
-}

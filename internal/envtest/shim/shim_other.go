@@ -2,11 +2,16 @@
 
 package shim
 
-// run returns at once: without abstract sockets there is no host, and each
-// server is a process of its own.
+// run returns at once: without abstract sockets there is no host, and each server is a
+// process of its own.
 func run(string) {}
+
+func tidy(string, int) {}
 
 func root() string { return "" }
 
-// AwaitParentsEnd returns when the process that started this one has ended.
-func AwaitParentsEnd() { pollParent() }
+func awaitParentsEnd() { pollParent() }
+
+// sessionOf makes all processes members of one session: which they are in is not known
+// here.
+func sessionOf(int) int { return 0 }

@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/bench/internal/figures"
 )
 
-// binaries are what a run needs, from the folder of this test.
+// binaries are the programs of a run, from the folder of this test.
 var binaries = map[string]string{
 	"-koboshi":  "../../../bin/koboshi",
 	"-manager":  "../bin/manager",

@@ -38,7 +38,7 @@ func (f Figure) String() string {
 // A row is one figure as it is reported.
 type row struct {
 	key, label string
-	// ours says that only the operator under test reports it.
+	// ours is set if only the operator under test reports the figure.
 	ours bool
 }
 

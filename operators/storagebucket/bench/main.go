@@ -126,7 +126,7 @@ func (o *options) complete(sizes, only string) error {
 	return nil
 }
 
-// commandOf is how an operator is started.
+// commandOf returns the command that starts an operator.
 func (o *options) commandOf(operator, kubeconfig, metrics string) (binary string, args []string) {
 	args = []string{
 		"--kubeconfig=" + kubeconfig,

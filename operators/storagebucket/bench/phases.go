@@ -13,7 +13,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// lagMetric is where the operator under test says how late it was.
+// lagMetric is the operator's metric for the delay of its work.
 const lagMetric = "storagebucket_due_lag_seconds"
 
 var never = Figure(math.Inf(1))
@@ -196,7 +196,7 @@ func (r *run) awaitUp(ctx context.Context) error {
 	return nil // what was not reached in time is a result
 }
 
-// limit is how long a change may take to show before it counts as never.
+// limit is the time after which a change that has not shown counts as lost.
 func (r *run) limit() time.Duration { return max(3*r.interval, time.Minute) }
 
 func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {

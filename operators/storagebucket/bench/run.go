@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// stopGrace is how long a program may take to end when it is told to.
+	// stopGrace limits the time a program takes to stop.
 	stopGrace = 10 * time.Second
 	// readyLimit bounds how long a program may take to start.
 	readyLimit = time.Minute
@@ -26,7 +26,7 @@ const (
 	startLimit = 5 * time.Minute
 	// shortestOutage leaves something to be measured after the first seconds.
 	shortestOutage = 15 * time.Second
-	// noticing is how long the operator is given to see that the store is gone.
+	// noticing is the time the operator has to notice that the store is down.
 	noticing = 5 * time.Second
 )
 
@@ -78,7 +78,7 @@ func measure(ctx context.Context, o options, operator string, buckets, round int
 		r.progress("%s", step.name)
 		if err := step.do(ctx, cancel); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				err = cause // what ended the run says more than who noticed
+				err = cause // the cause of the end says more than where it was noticed
 			}
 			return r.Run, fmt.Errorf("%s, %d buckets: %s: %w", operator, buckets, step.name, err)
 		}
@@ -181,7 +181,7 @@ func (r *run) startOperator(ctx context.Context, cancel context.CancelCauseFunc)
 	return nil
 }
 
-// freeAddress is a loopback address that nobody listens on right now.
+// freeAddress is a loopback address that is free right now.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,7 +190,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// pause lets time pass, which is all there is to wait for in a measurement.
+// pause lets time pass: a measurement has nothing else to wait for.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
@@ -71,6 +75,26 @@ func TestLimitsThatLetNothingPassAreRefused(t *testing.T) {
 		change(&o)
 		if _, err := o.storeOptions(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestTheManagerStopsBeforeItsPodIsKilled(t *testing.T) {
+	for _, manifest := range []string{"../config/manager/manager.yaml", "../charts/storagebucket/templates/deployment.yaml"} {
+		text, err := os.ReadFile(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("%s sets no grace period", manifest)
+		}
+		seconds, err := strconv.Atoi(string(found[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if grace := time.Duration(seconds) * time.Second; shutdownTimeout >= grace {
+			t.Errorf("the manager may take %v to stop, and %s gives it %v", shutdownTimeout, manifest, grace)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/controller"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 )
+
+// shutdownTimeout limits the time that the manager waits for work in progress when it is
+// asked to stop. It is shorter than the Pod's terminationGracePeriodSeconds, so that
+// the lease is given up before the process is killed.
+const shutdownTimeout = 8 * time.Second
 
 // run builds the manager and runs it until the context ends.
 func run(ctx context.Context, o options) error {
@@ -72,6 +78,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		// The process ends when the manager does, so the next leader need not
 		// wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 	if o.webhookPort != 0 {
 		managerOptions.WebhookServer = webhook.NewServer(webhook.Options{
@@ -85,8 +92,8 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// newScheme holds what is read and written, and not all of Kubernetes: every
-// type costs memory.
+// newScheme holds the kinds that are read and written, and not all of Kubernetes:
+// every type costs memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -119,7 +126,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options) error {
 	return addNotify(mgr, o, controllers)
 }
 
-// clusterID is what tells this cluster from others in the tags of buckets. The
+// clusterID identifies this cluster in the tags of buckets. The
 // UID of kube-system never changes, and no two clusters share it.
 func clusterID(ctx context.Context, reader client.Reader, given string) (string, error) {
 	if given != "" {

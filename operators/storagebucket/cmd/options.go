@@ -86,7 +86,7 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The directory of tls.crt and tls.key for the conversion webhook.")
 }
 
-// storeOptions checks what the command line says of stores.
+// storeOptions checks the flags for stores.
 func (o options) storeOptions() (stores.Options, error) {
 	guard, err := egress.New(split(o.allowedEndpoints))
 	if err != nil {
@@ -104,7 +104,7 @@ func (o options) storeOptions() (stores.Options, error) {
 	}, nil
 }
 
-// pprofAddress refuses to show the process's memory to anybody but this machine.
+// pprofAddress allows the process's profiles to be read on this machine only.
 func (o options) pprofAddress() (string, error) {
 	if off(o.pprofAddr) {
 		return "", nil
@@ -115,8 +115,8 @@ func (o options) pprofAddress() (string, error) {
 	return o.pprofAddr, nil
 }
 
-// metricsOptions refuses to serve metrics to anybody who asks: either the API
-// server vouches for the client, or the client is on this machine.
+// metricsOptions refuses to serve metrics to unknown clients: either the API server
+// authenticates the client, or the client is on this machine.
 func (o options) metricsOptions() (metricsserver.Options, error) {
 	m := metricsserver.Options{BindAddress: o.metricsAddr}
 	switch {

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs a command against a fresh control plane, and stops that plane whatever
-# becomes of the command:
+# Runs a command against a fresh control plane, and stops it when the command
+# ends, whatever the result:
 #
 #   hack/with-koboshi.sh KOBOSHI COMMAND [ARG...]
 #
-# The command finds the plane the way envtest looks for an existing cluster.
+# The command finds the plane as envtest finds an existing cluster.
 set -eu
 
 koboshi=$1

@@ -1,5 +1,5 @@
-// Package assets finds and builds folders as envtest wants them: with etcd,
-// kube-apiserver and kubectl in them.
+// Package assets finds and builds the folders that envtest needs, which contain etcd,
+// kube-apiserver and kubectl.
 package assets
 
 import (
@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// programs are the names that envtest looks for, and the packages that stock
-// ones are built from.
+// programs lists the names that envtest looks for, and the packages that the stock
+// programs are built from.
 var programs = []struct{ name, pkg string }{
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 }
 
-// Koboshi returns Koboshi's folder: dir if it is given, and otherwise what the
-// binary says.
+// Koboshi returns Koboshi's folder: dir if it is given, and otherwise the folder that
+// the binary prints.
 func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 	if dir != "" {
 		return Complete(dir)
@@ -39,8 +39,8 @@ func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 	return Complete(strings.TrimSpace(string(out)))
 }
 
-// BuildStock builds the stock programs into dir, from the versions that the
-// go.mod in root names. A cold build takes minutes, so it says what it does.
+// BuildStock builds the stock programs into dir, in the versions that the go.mod in
+// root requires. A cold build takes minutes, so it reports its progress.
 func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error {
 	for i, p := range programs {
 		began := time.Now()
@@ -56,8 +56,8 @@ func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error
 	return nil
 }
 
-// Complete returns the folder's absolute path, since suites run elsewhere, or
-// says what is missing in it.
+// Complete returns the folder's absolute path, because suites run elsewhere, or an
+// error that names the missing program.
 func Complete(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func Complete(dir string) (string, error) {
 	return dir, nil
 }
 
-// told adds what the program wrote before it failed.
+// told adds the program's standard error to an error.
 func told(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

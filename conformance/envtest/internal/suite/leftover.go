@@ -9,9 +9,9 @@ import (
 )
 
 // killMarked kills the processes that have the variable in their environment:
-// servers that a suite has started and, having failed or by design, not
-// stopped. They would slow down all that comes after. On systems without /proc
-// they are left.
+// servers that a suite has started and not stopped, because it failed or by
+// design. They would slow down the suites that follow. On systems without /proc
+// they keep running.
 func killMarked(variable string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -24,7 +24,7 @@ func killMarked(variable string) {
 			continue
 		}
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended by itself meanwhile
+			_ = p.Kill() // it may have ended by itself
 		}
 	}
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// stopWithin is how long an interrupted suite may take for its AfterSuite,
-// which is what stops its control plane.
+// stopWithin bounds the AfterSuite of an interrupted suite, which stops its control
+// plane.
 const stopWithin = 45 * time.Second
 
-// A Run says how a suite is run once.
+// A Run holds the options for one run of a suite.
 type Run struct {
 	Assets string // the folder with etcd, kube-apiserver and kubectl
 	Seed   int64
@@ -34,12 +34,12 @@ type Run struct {
 type Spec struct {
 	Name    string // unique within the suite
 	Outcome string // passed, failed, skipped, or another word of Ginkgo's
-	Why     string // what was said of the failure; "" if there was none
+	Why     string // the message of the failure; "" if there was none
 	Ginkgo  bool
 }
 
-// Run runs the suite once. That specs fail is no error; an error is that the
-// suite could not be run, or nothing can be said of its specs.
+// Run runs the suite once. Failing specs are not an error. An error means that the
+// suite could not be run, or that the outcomes of its specs are unknown.
 func (s *Suite) Run(ctx context.Context, r Run) ([]Spec, error) {
 	if err := os.MkdirAll(filepath.Dir(r.Log), 0o755); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *Suite) Run(ctx context.Context, r Run) ([]Spec, error) {
 	mark := "CONFORMANCE_RUN=" + temporary
 	cmd.Env = append(environment(os.Environ(), r.Assets), mark, "TMPDIR="+temporary)
 	defer killMarked(mark)
-	// Its own process group, so that Ctrl-C reaches it once and through Cancel.
+	// A process group of its own, so that Ctrl-C reaches it only once, through Cancel.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopWithin
@@ -83,8 +83,8 @@ func (s *Suite) args(r Run, report string) []string {
 	return args
 }
 
-// environment is the user's without what would lead a suite to other programs
-// than those in assets.
+// environment returns the user's environment without the variables that would make a
+// suite use programs outside assets.
 func environment(env []string, assets string) (kept []string) {
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); {
@@ -97,8 +97,8 @@ func environment(env []string, assets string) (kept []string) {
 	return append(kept, "KUBEBUILDER_ASSETS="+assets)
 }
 
-// specs reads what a run left behind. A suite that crashed leaves no report;
-// then the Go tests that ended are all there is, and the difference shows.
+// specs reads the report of a run. A suite that crashed leaves no report; then it
+// reads the finished Go tests from the log, and the difference becomes visible.
 func specs(report, log string) ([]Spec, error) {
 	output, err := os.ReadFile(log)
 	if err != nil {
@@ -116,8 +116,8 @@ func specs(report, log string) ([]Spec, error) {
 	return number(append(found, ginkgo...)), err
 }
 
-// ended is how a test's end looks with -test.v=test2json: the mark before it
-// tells it from whatever the test prints.
+// ended matches the end of a test with -test.v=test2json. The mark before it
+// distinguishes it from the test's own output.
 var ended = regexp.MustCompile(`\x16 *--- (PASS|FAIL|SKIP): (\S+) \(`)
 
 func goTests(output string) (found []Spec) {
@@ -153,7 +153,7 @@ func why(r types.SpecReport) string {
 		r.FailureMessage(), r.CombinedOutput())
 }
 
-// number tells apart specs with the same name. With the same seed they come in
+// number numbers specs with the same name. With the same seed they run in
 // the same order on both sides.
 func number(specs []Spec) []Spec {
 	seen := map[string]int{}

@@ -68,7 +68,7 @@ func TestASuiteIsChosenByNameOrRefused(t *testing.T) {
 		}
 	}
 	if _, err := choose(all, []string{"pkg/log"}); err == nil || !strings.Contains(err.Error(), "pkg/cache,pkg/client") {
-		t.Errorf("choosing what is not there: %v, want an error that names what is", err)
+		t.Errorf("choosing an unknown name: %v, want an error that names the known ones", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestServersThatASuiteHasLeftAreKilled(t *testing.T) {
 	left, other := exec.CommandContext(ctx, "cat"), exec.CommandContext(ctx, "cat")
 	left.Env, other.Env = []string{mark}, []string{mark + "0"}
 	for _, cmd := range []*exec.Cmd{left, other} {
-		in, err := cmd.StdinPipe() // which keeps it running
+		in, err := cmd.StdinPipe() // keeps it running
 		if err != nil {
 			t.Fatal(err)
 		}

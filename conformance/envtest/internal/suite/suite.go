@@ -1,5 +1,5 @@
 // Package suite runs the test suites of controller-runtime against a folder of
-// control plane programs and reads what became of every spec.
+// control plane programs and reads the outcome of every spec.
 package suite
 
 import (
@@ -17,13 +17,13 @@ import (
 
 const (
 	module = "sigs.k8s.io/controller-runtime"
-	// What a test binary links tells what it is: only a package that links
-	// this starts a control plane, and only with this are there specs.
+	// The dependencies of a test binary identify it: only a package that links the
+	// first starts a control plane, and only one that links the second has specs.
 	startsControlPlane = module + "/pkg/internal/testing/controlplane"
 	hasSpecs           = "github.com/onsi/ginkgo/v2"
 )
 
-// Short names the suites that CI has time for: they hold the contract itself
+// Short lists the suites that CI has time for: they cover the contract itself
 // and a client of every kind.
 var Short = []string{"pkg/client", "pkg/client/apiutil", "pkg/controller", "pkg/envtest", "pkg/internal/testing/controlplane", "pkg/webhook"}
 
@@ -60,8 +60,8 @@ func Checkout(ctx context.Context, dir string) (*Source, error) {
 	return &Source{Version: m.Version, dir: dir}, executable(dir)
 }
 
-// executable gives scripts the bit that a module's archive does not keep: some
-// suites run them in the place of a server.
+// executable restores the executable bit of scripts, which a module's archive does
+// not keep: some suites run scripts instead of a server.
 func executable(dir string) error {
 	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".sh" || !entry.Type().IsRegular() {
@@ -71,8 +71,8 @@ func executable(dir string) error {
 	})
 }
 
-// Suites lists the packages whose tests start a control plane, by name. A name
-// that is asked for and is none of them is refused.
+// Suites returns the packages whose tests start a control plane, sorted by name. It
+// refuses a requested name that is not among them.
 func (s *Source) Suites(ctx context.Context, names []string) ([]*Suite, error) {
 	out, err := goCommand(ctx, s.dir, "list", "-test", "-json=ImportPath,Deps", "./pkg/...")
 	if err != nil {
@@ -123,7 +123,7 @@ func choose(all []*Suite, names []string) ([]*Suite, error) {
 	return chosen, nil
 }
 
-// Names of the suites, in their order.
+// Names returns the names of the suites, in the same order.
 func Names(suites []*Suite) (names []string) {
 	for _, s := range suites {
 		names = append(names, s.Name)
@@ -131,8 +131,8 @@ func Names(suites []*Suite) (names []string) {
 	return names
 }
 
-// Build compiles the suite's test binary, which then runs on every side: what
-// differs cannot come from the build.
+// Build compiles the suite's test binary, which then runs on both sides, so that no
+// difference can come from the build.
 func (s *Suite) Build(ctx context.Context) error {
 	_, err := goCommand(ctx, s.dir, "test", "-c", "-o", s.binary, ".")
 	return err
@@ -141,8 +141,8 @@ func (s *Suite) Build(ctx context.Context) error {
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// Without cgo the build shares what make build has compiled. A go.work of
-	// the user must not change the dependencies.
+	// Without cgo the build reuses what make build has compiled. The user's
+	// go.work must not change the dependencies.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

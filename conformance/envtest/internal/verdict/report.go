@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// tail is how many lines of a failure are shown: its message comes first and
-// what led to it last.
+// tail is the number of lines shown of a failure: the message comes first, its cause
+// last.
 const tail = 30
 
-// A Suite is a suite's table and how long its runs took.
+// A Suite holds the table of a suite and the duration of its runs.
 type Suite struct {
 	Name string
 	Took [2][]time.Duration
 	Table
 }
 
-// A Report is what the suites showed.
+// A Report holds the results of the suites.
 type Report struct {
 	Suites []*Suite
 }
 
 // Different reports whether a spec differs in a way that chance does not
-// explain, or there was nothing to compare at all.
+// explain, or whether there was nothing to compare.
 func (r *Report) Different() bool {
 	specs := 0
 	for _, s := range r.Suites {
@@ -40,7 +40,7 @@ func (r *Report) Different() bool {
 	return specs == 0
 }
 
-// Write prints the report for a person.
+// Write prints the report as text.
 func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "%-38s %6s %7s %6s %7s %8s %8s\n", "suite", "specs", "passed", "failed", "skipped", "stock", "koboshi")
 	total, passed, kinds := 0, 0, map[Kind]int{}
@@ -81,7 +81,7 @@ func (f Finding) write(w io.Writer, suite string) {
 	}
 }
 
-// tally is such as "2 passed, 1 failed".
+// tally formats counts such as "2 passed, 1 failed".
 func tally(outcomes []Outcome) string {
 	count := map[string]int{}
 	for _, o := range outcomes {
@@ -94,7 +94,7 @@ func tally(outcomes []Outcome) string {
 	return strings.Join(parts, ", ")
 }
 
-// lastLines keeps the place and the message, which come first, and the tail.
+// lastLines keeps the position and the message, which come first, and the tail.
 func lastLines(s string) []string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	if len(lines) <= tail {

@@ -1,5 +1,5 @@
-// Package verdict judges the outcomes that the same specs had with stock
-// programs and with Koboshi's.
+// Package verdict compares the outcomes of the same specs with stock programs and
+// with Koboshi's.
 package verdict
 
 import (
@@ -13,14 +13,14 @@ const (
 	Koboshi
 )
 
-// An Outcome is what became of one spec in one run of its suite.
+// An Outcome is the result of one spec in one run of its suite.
 type Outcome struct {
 	Word string // passed, failed, skipped, ...
 	Why  string
 }
 
-// absent is the outcome of a spec that a run has not reported: its suite
-// crashed, or an earlier spec stopped the others.
+// absent is the outcome of a spec that a run has not reported, because its suite
+// crashed or an earlier spec stopped the others.
 const absent = "not run"
 
 // A Table holds the outcomes of a suite's specs, run by run.
@@ -29,7 +29,7 @@ type Table struct {
 	specs  map[string]*[2][]Outcome
 }
 
-// Add enters one run on each side.
+// Add adds one run on each side.
 func (t *Table) Add(runs [2]map[string]Outcome) {
 	if t.specs == nil {
 		t.specs = map[string]*[2][]Outcome{}
@@ -60,16 +60,16 @@ func missing(n int) []Outcome {
 // A Kind of finding.
 type Kind string
 
-// What a spec can be found to be, the worst first. A spec that is none of
-// these had one and the same outcome in all runs.
+// Kinds of findings, the worst first. A spec without a finding had the same outcome
+// in all runs.
 const (
 	// Worse: with stock it passed in every run, with Koboshi in none.
 	Worse Kind = "worse"
-	// Other: the outcomes differ in every run and it is not plainly worse, such
-	// as failing with stock alone. It is a difference all the same.
+	// Other: the outcomes differ in every run but are not plainly worse, for
+	// example if the spec fails with stock alone. It still counts as a difference.
 	Other Kind = "other"
-	// Flaky: the outcomes are not the same on both sides in every run, and the
-	// sides share one.
+	// Flaky: the outcomes of the two sides differ in some run, and both sides have
+	// one outcome in common.
 	Flaky Kind = "flaky"
 )
 
@@ -80,7 +80,7 @@ type Finding struct {
 	Outcomes [2][]Outcome
 }
 
-// Findings in the order of the specs' names.
+// Findings returns the findings, sorted by the names of the specs.
 func (t *Table) Findings() (found []Finding) {
 	for _, name := range slices.Sorted(maps.Keys(t.specs)) {
 		if kind := judge(*t.specs[name]); kind != "" {
@@ -103,7 +103,7 @@ func judge(sides [2][]Outcome) Kind {
 	return Flaky
 }
 
-// words are the different outcomes, sorted.
+// words returns the distinct outcomes, sorted.
 func words(outcomes []Outcome) []string {
 	set := map[string]bool{}
 	for _, o := range outcomes {
@@ -112,7 +112,7 @@ func words(outcomes []Outcome) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Count of specs by what became of them in the first run on one side.
+// Count returns the number of specs by their outcome in the first run on one side.
 func (t *Table) Count(side int) map[string]int {
 	count := map[string]int{}
 	for _, sides := range t.specs {
@@ -121,8 +121,8 @@ func (t *Table) Count(side int) map[string]int {
 	return count
 }
 
-// Failing names the specs that failed on both sides alike: they are listed, so
-// that nobody takes a comparison of failures for a proof.
+// Failing returns the names of the specs that failed on both sides. They are listed
+// because two equal failures prove nothing.
 func (t *Table) Failing() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.specs)) {
 		word := t.specs[name][Stock][0].Word

@@ -19,7 +19,7 @@ type rule struct {
 	want      string
 }
 
-// sameInV1alpha1 tells whether the rule is about a field that has the same name
+// sameInV1alpha1 reports whether the rule is about a field that has the same name
 // in v1alpha1.
 func (r rule) sameInV1alpha1() bool {
 	for _, path := range []string{"spec: ", "spec.bucketName", "spec.store.", "spec.probe.interval"} {

@@ -125,7 +125,7 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// fields are values by their path in a spec, over those of a base; nil removes.
+// fields maps paths in a spec to values that replace those of a base; nil removes.
 type fields map[string]any
 
 // object is one with a spec of these fields, the later ones over the earlier.
@@ -152,7 +152,7 @@ func set(u *unstructured.Unstructured, layer fields) {
 	}
 }
 
-// refusals are what the API server has against an object, one line each, with
+// refusals returns the API server's objections to an object, one line each, with
 // the path of the field and its own words.
 func refusals(err error) string {
 	GinkgoHelper()

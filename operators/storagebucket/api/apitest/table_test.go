@@ -28,7 +28,7 @@ func table(ctx context.Context, version, namespace, resource string) *metav1.Tab
 	return &t
 }
 
-// cells are the columns of the only row, by name; those of -o wide in brackets.
+// cells are the columns of the only row, by name; columns of -o wide in brackets.
 // The ages change while the test runs and are left out.
 func cells(t *metav1.Table) map[string]any {
 	GinkgoHelper()

@@ -61,7 +61,7 @@ var _ = Describe("The schema of a v1alpha1 StorageBucket", Ordered, ContinueOnFa
 	holds(bucketV1alpha1, firstSlice, v1alpha1Rules)
 })
 
-// inV1alpha1 says in v1alpha1 what a v1 object says.
+// inV1alpha1 converts a v1 object to v1alpha1.
 func inV1alpha1(v1 *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := v1.DeepCopy()

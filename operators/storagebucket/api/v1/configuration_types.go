@@ -144,7 +144,7 @@ type ObjectLock struct {
 	DefaultRetention *DefaultRetention `json:"defaultRetention,omitempty"`
 }
 
-// DefaultRetention is how long new objects are kept.
+// DefaultRetention is the time for which new objects are kept.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.days) != has(self.years)",message="exactly one of days and years is required"
 type DefaultRetention struct {

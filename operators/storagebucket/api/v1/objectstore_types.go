@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CredentialsSource says where the keys for a store come from.
+// CredentialsSource is the source of the keys for a store.
 // +kubebuilder:validation:Enum=Secret;Environment
 type CredentialsSource string
 
@@ -16,12 +16,12 @@ const (
 	// CredentialsFromEnvironment uses the identity the operator itself runs
 	// with: environment variables, web identity (IRSA), pod identity, instance
 	// role. It has to be allowed for the namespace on the operator's command
-	// line, because whoever may write an ObjectStore would act as the operator.
+	// line, because a user who may write an ObjectStore would act as the operator.
 	CredentialsFromEnvironment CredentialsSource = "Environment"
 )
 
-// ObjectStoreSpec says where an object store is, how to speak to it, and who
-// may use it.
+// ObjectStoreSpec declares the address of an object store, how to connect to it,
+// and the namespaces that may use it.
 type ObjectStoreSpec struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
 	// http://127.0.0.1:9000. It carries no user, no query and no fragment:
@@ -52,9 +52,18 @@ type ObjectStoreSpec struct {
 	PathStyle *bool `json:"pathStyle,omitempty"`
 
 	// caBundle names the certificates that sign the endpoint's, in PEM. Without
-	// it those of the operator's system are trusted.
+	// it the certificates of the operator's system are trusted.
 	// +optional
 	CABundle *CABundleReference `json:"caBundle,omitempty"`
+
+	// expectedBucketOwner is the AWS account ID, 12 digits, that all buckets of
+	// this store belong to. It is sent with each request for a bucket
+	// (x-amz-expected-bucket-owner): AWS denies the request if the bucket is in
+	// another account, and the bucket's reason is AccessDenied. Other stores
+	// ignore it.
+	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
+	// +optional
+	ExpectedBucketOwner string `json:"expectedBucketOwner,omitempty"`
 
 	// credentials sign the requests.
 	// +required
@@ -68,6 +77,10 @@ type ObjectStoreSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	// +optional
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
+
+	// suspend stops the checks of the store. Its buckets are still worked on.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 
 	// healthInterval is the time between two checks of the store itself, as a
 	// duration such as 30s: 1s to 24h. A store that is down is checked at
@@ -111,7 +124,7 @@ type CABundleReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Credentials say which keys sign requests to a store.
+// Credentials name the keys that sign requests to a store.
 // +kubebuilder:validation:XValidation:rule="(has(self.source) && self.source == 'Environment') != has(self.secretRef)",message="secretRef is required for source Secret, and not allowed for source Environment"
 type Credentials struct {
 	// source is Secret or Environment.
@@ -135,24 +148,30 @@ type RequestLimits struct {
 	// +optional
 	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
 
-	// concurrency is how many requests may be under way at the same time.
+	// concurrency is the number of requests that may be in progress at the same time.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
 }
 
-// ObjectStoreStatus is what the operator last saw of the store.
+// ObjectStoreStatus is the last observed state of the store.
 type ObjectStoreStatus struct {
 	// conditions of the store.
 	//
 	// Healthy is True when the store answered a signed request and accepted the
-	// credentials, and False when it did not; its reason says which. While it is
+	// credentials, and False when it did not; its reason is the error. While it is
 	// False the store's buckets are not probed: their Healthy is Unknown with
 	// the reason StoreUnavailable.
 	//
 	// Ready is True when the endpoint is allowed, the credentials and the
 	// certificates are there, and the store is Healthy.
+	//
+	// Stalled is there, and True, when Ready is False for a reason that does not
+	// pass by itself: somebody has to change something.
+	//
+	// Synced is there while the store is suspended: False with the reason
+	// Suspended. Ready then stays if it is True, and is absent otherwise.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -167,8 +186,8 @@ type ObjectStoreStatus struct {
 	// +optional
 	Probe *ProbeStatus `json:"probe,omitempty"`
 
-	// tagsOnCreate says whether the store keeps the tags that come with the
-	// request that makes a bucket. It is absent until a bucket has been made.
+	// tagsOnCreate is true if the store keeps the tags of the request that creates
+	// a bucket. It is absent until a bucket has been created.
 	// +optional
 	TagsOnCreate *bool `json:"tagsOnCreate,omitempty"`
 
@@ -178,9 +197,9 @@ type ObjectStoreStatus struct {
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// ObjectStore says where an S3-compatible object store is, with which
-// credentials it is used, and by whom. The operator checks its health at
-// regular intervals.
+// ObjectStore declares an S3-compatible object store: its address, the
+// credentials for it, and the namespaces that may use it. The operator checks
+// its health at regular intervals.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -199,11 +218,11 @@ type ObjectStore struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says where the store is and how to use it.
+	// spec declares the address of the store and how to use it.
 	// +required
 	Spec ObjectStoreSpec `json:"spec"`
 
-	// status is what the operator last saw of the store.
+	// status is the last observed state of the store.
 	// +optional
 	Status ObjectStoreStatus `json:"status,omitzero"`
 }

@@ -4,25 +4,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types. All three are of positive polarity: True is good.
+// Condition types. Stalled apart, True is good.
 const (
-	// ConditionReady says whether the object can be used as declared. It sums
-	// up the others and carries the reason that stands in the way.
+	// ConditionReady is True when the object can be used as declared. It sums up
+	// the others; when it is not True it has the reason of the first one that is
+	// not.
 	ConditionReady = "Ready"
 
-	// ConditionSynced says whether the spec has been carried out: for a bucket
-	// that is managed, whether the store holds what is declared.
+	// ConditionSynced is True when the spec has been carried out: for a managed
+	// bucket, when the store holds what is declared.
 	ConditionSynced = "Synced"
 
-	// ConditionHealthy says whether the store, or the bucket in it, answers.
+	// ConditionHealthy is True when the store, or the bucket in it, answers.
 	ConditionHealthy = "Healthy"
+
+	// ConditionStalled is present, and True, while Ready is False for a reason that
+	// does not pass by itself. kstatus, and with it Flux and kpt, calls such an
+	// object Failed and stops waiting for it.
+	ConditionStalled = "Stalled"
 )
 
 // Annotations people set on a StorageBucket or an ObjectStore.
 const (
-	// AnnotationPaused stops all work on the object while its value is "true".
-	// Crossplane's annotation of that meaning, crossplane.io/paused, is
-	// understood as well.
+	// AnnotationPaused stops all work on the object while its value is "true", as
+	// spec.suspend does. Crossplane's annotation of that meaning,
+	// crossplane.io/paused, is understood as well. The operator answers this
+	// deprecated one with a warning Event.
 	AnnotationPaused = "storage.koboshi.dev/paused"
 
 	// AnnotationReconcileRequestedAt asks for work now: each new value is one
@@ -35,10 +42,15 @@ const (
 	// bucket is tagged as ours, and never deleted for that alone: it was not
 	// made here.
 	AnnotationAdopt = "storage.koboshi.dev/adopt"
+
+	// AnnotationAdoptFrom names, beside AnnotationAdopt, the previous owner of a
+	// bucket as CLUSTER/UID, from the bucket's tags. The bucket is taken over
+	// from that owner alone, also from another cluster, and keeps its origin: a
+	// bucket that the operator made can be deleted by its new owner.
+	AnnotationAdoptFrom = "storage.koboshi.dev/adopt-from"
 )
 
-// Finalizer keeps an object until what it stands for outside the cluster has
-// been dealt with.
+// Finalizer keeps an object until its external resource has been dealt with.
 const Finalizer = "storage.koboshi.dev/external"
 
 // Keys of the credentials Secret. They are the names of the environment
@@ -67,7 +79,7 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// ProbeStatus is what the last probe found. To spare the API server it is
+// ProbeStatus is the result of the last probe. To spare the API server it is
 // written when the outcome changes and, as a heartbeat, at most once every
 // --status-heartbeat; the figures of every single probe are in the metrics.
 type ProbeStatus struct {
@@ -81,7 +93,7 @@ type ProbeStatus struct {
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is how long the store took to answer that probe, in
+	// latencyMilliseconds is the time the store took to answer that probe, in
 	// milliseconds, rounded up. It is absent when the store did not answer.
 	// +kubebuilder:validation:Minimum=1
 	// +optional

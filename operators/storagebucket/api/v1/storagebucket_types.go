@@ -5,22 +5,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManagementPolicy says what the operator may do to a bucket.
+// ManagementPolicy limits what the operator may do to a bucket.
 // +kubebuilder:validation:Enum=Observe;Manage
 type ManagementPolicy string
 
 // Management policies.
 const (
-	// Observe only looks: nothing in the store is made, changed or deleted.
+	// Observe only probes: nothing in the store is created, changed or deleted.
 	Observe ManagementPolicy = "Observe"
 
-	// Manage makes the bucket when it does not exist, keeps its configuration
-	// as declared, and deletes it when deletionPolicy says so.
+	// Manage creates the bucket when it does not exist, keeps its configuration
+	// as declared, and deletes it when deletionPolicy is Delete.
 	Manage ManagementPolicy = "Manage"
 )
 
-// DeletionPolicy says what becomes of a managed bucket when its StorageBucket
-// is deleted.
+// DeletionPolicy decides whether a managed bucket is deleted with its
+// StorageBucket.
 // +kubebuilder:validation:Enum=Retain;Delete
 type DeletionPolicy string
 
@@ -29,12 +29,11 @@ const (
 	// Retain leaves the bucket as it is.
 	Retain DeletionPolicy = "Retain"
 
-	// Delete deletes the bucket, provided the operator made it.
+	// Delete deletes the bucket, provided the operator created it.
 	Delete DeletionPolicy = "Delete"
 )
 
-// StorageBucketSpec declares which bucket is meant, and what is to be done
-// about it.
+// StorageBucketSpec declares a bucket and how the operator treats it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storeRef) != has(self.store)",message="exactly one of storeRef and store is required"
 // +kubebuilder:validation:XValidation:rule="has(self.storeRef) == has(oldSelf.storeRef) && (!has(self.storeRef) || self.storeRef == oldSelf.storeRef)",message="storeRef is immutable: create another StorageBucket for a bucket in another store",fieldPath=.storeRef
@@ -62,8 +61,8 @@ type StorageBucketSpec struct {
 	// +optional
 	StoreRef *ObjectStoreReference `json:"storeRef,omitempty"`
 
-	// store says where the bucket is without an ObjectStore, for a single bucket
-	// that is only observed.
+	// store is the store of the bucket, without an ObjectStore. It is for a single
+	// bucket that is only observed.
 	// +optional
 	Store *InlineStore `json:"store,omitempty"`
 
@@ -74,17 +73,22 @@ type StorageBucketSpec struct {
 	Management ManagementPolicy `json:"management,omitempty"`
 
 	// deletionPolicy is Retain or Delete. With Delete, deleting this object
-	// deletes the bucket, if the operator made it and it is empty.
+	// deletes the bucket, if the operator created it and it is empty.
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// forceEmpty has all objects, all their versions and all unfinished
-	// multipart uploads deleted before the bucket is.
+	// forceEmpty deletes all objects, all their versions and all unfinished
+	// multipart uploads before the bucket.
 	// +optional
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
-	// probe says how the bucket's health is checked.
+	// suspend stops all work on this object: the store is not asked and nothing in
+	// it is changed. A deletion waits as well.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// probe configures the checks of the bucket's health.
 	// +kubebuilder:default={}
 	// +optional
 	Probe ProbeSpec `json:"probe,omitzero"`
@@ -93,7 +97,7 @@ type StorageBucketSpec struct {
 	// configuration with what is declared, which is made with the first probe
 	// after it, as a duration such as 10m: 1m to
 	// 168h. Notifications from the store and the annotation
-	// storage.koboshi.dev/reconcile-requested-at have it compared at once.
+	// storage.koboshi.dev/reconcile-requested-at cause a comparison at once.
 	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -111,7 +115,7 @@ type StorageBucketSpec struct {
 	// +optional
 	Versioning VersioningState `json:"versioning,omitempty"`
 
-	// tags of the bucket. Tags that others set are left alone. Keys beginning
+	// tags of the bucket. Tags set by others are kept. Keys beginning
 	// with storage.koboshi.dev/ are the operator's own.
 	// +kubebuilder:validation:MaxProperties=44
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
@@ -131,13 +135,13 @@ type StorageBucketSpec struct {
 	// +optional
 	Policy *apiextensionsv1.JSON `json:"policy,omitempty"`
 
-	// cors rules say which web pages may use the bucket from a browser.
+	// cors rules allow web pages to use the bucket from a browser.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	CORS []CORSRule `json:"cors,omitempty"`
 
-	// encryption is how new objects are encrypted by default.
+	// encryption is the default encryption of new objects.
 	// +optional
 	Encryption *Encryption `json:"encryption,omitempty"`
 
@@ -168,7 +172,7 @@ type ObjectStoreReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// InlineStore says where a store is, in the StorageBucket itself.
+// InlineStore is a store declared in the StorageBucket itself.
 type InlineStore struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
 	// http://127.0.0.1:9000. The bucket is addressed in the path
@@ -196,7 +200,7 @@ type InlineStore struct {
 	CredentialsSecretRef SecretReference `json:"credentialsSecretRef"`
 }
 
-// ProbeMethod says what a probe does.
+// ProbeMethod is the kind of request that a probe makes.
 // +kubebuilder:validation:Enum=Head;Canary
 type ProbeMethod string
 
@@ -211,7 +215,7 @@ const (
 	ProbeCanary ProbeMethod = "Canary"
 )
 
-// ProbeSpec says how a bucket's health is checked.
+// ProbeSpec configures the checks of a bucket's health.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval",fieldPath=.timeout
 type ProbeSpec struct {
@@ -231,8 +235,8 @@ type ProbeSpec struct {
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// timeout is how long one probe may take: a duration of 100ms to 1m. Without
-	// it, 5s, or four fifths of the interval where that is less.
+	// timeout limits one probe: a duration of 100ms to 1m. The default is 5s, or
+	// four fifths of the interval if that is less.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('1m'))",message="must be 100ms to 1m"
@@ -240,16 +244,16 @@ type ProbeSpec struct {
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
-	// failureThreshold is how many probes in a row must fail before a bucket
-	// that was healthy is called unhealthy.
+	// failureThreshold is the number of probes in a row that must fail before a
+	// healthy bucket is reported as unhealthy.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 
-	// successThreshold is how many probes in a row must succeed before a bucket
-	// that was unhealthy is called healthy.
+	// successThreshold is the number of probes in a row that must succeed before an
+	// unhealthy bucket is reported as healthy.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -257,19 +261,25 @@ type ProbeSpec struct {
 	SuccessThreshold int32 `json:"successThreshold,omitempty"`
 }
 
-// StorageBucketStatus is what the operator last saw of the bucket, and what it
-// did about it.
+// StorageBucketStatus is the last observed state of the bucket, and what the
+// operator has done to it.
 type StorageBucketStatus struct {
 	// conditions of the bucket.
 	//
-	// Healthy says whether the last probes succeeded. It is Unknown with the
+	// Healthy is True when the last probes succeeded. It is Unknown with the
 	// reason StoreUnavailable while the store itself is down.
 	//
-	// Synced says whether the spec has been carried out. For a bucket that is
-	// only observed that means: it could be looked at.
+	// Synced is True when the spec has been carried out; for a bucket that is only
+	// observed, when it could be probed.
 	//
-	// Ready is True when the bucket is Synced and Healthy. Otherwise it carries
-	// the reason that stands in the way.
+	// Ready is True when the bucket is Synced and Healthy. Otherwise it has
+	// the reason of the condition that is not True.
+	//
+	// Stalled is there, and True, when Ready is False for a reason that does not
+	// pass by itself: somebody has to change something.
+	//
+	// While the object is suspended, Synced is False with the reason Suspended;
+	// Ready stays if it is True, and is absent otherwise.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -288,8 +298,7 @@ type StorageBucketStatus struct {
 	// +optional
 	Probe *ProbeStatus `json:"probe,omitempty"`
 
-	// external is the bucket in the store, as far as the operator made it or was
-	// given it.
+	// external is the bucket in the store that the operator created or adopted.
 	// +optional
 	External *ExternalBucket `json:"external,omitempty"`
 
@@ -305,8 +314,12 @@ type StorageBucketStatus struct {
 	// +optional
 	Unsupported []string `json:"unsupported,omitempty"`
 
-	// lastDriftCheckTime is when the bucket's configuration was last compared
-	// with what is declared and found, or made, the same.
+	// lastDriftCheckTime is when the bucket's configuration was compared with
+	// what is declared and found, or made, the same. A manager that has just
+	// started times the next comparison from it. To spare the API server it is
+	// written with other changes of the status, and by itself when it has moved
+	// by --status-heartbeat: where driftInterval is shorter than that, the last
+	// comparison may be more recent.
 	// +optional
 	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
 
@@ -316,7 +329,7 @@ type StorageBucketStatus struct {
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// ExternalState is how far the making of a bucket has come.
+// ExternalState is the progress of creating or adopting a bucket.
 // +kubebuilder:validation:Enum=Pending;Created;Adopted
 type ExternalState string
 
@@ -362,7 +375,7 @@ type AppliedConfiguration struct {
 	// +required
 	Name string `json:"name"`
 
-	// hash of what was applied, to see without showing it whether the spec has
+	// hash of the applied value, to see without showing it whether the spec has
 	// changed since.
 	// +required
 	Hash string `json:"hash"`
@@ -404,7 +417,7 @@ type StorageBucket struct {
 	// +required
 	Spec StorageBucketSpec `json:"spec"`
 
-	// status is what the operator last saw of the bucket.
+	// status is the last observed state of the bucket.
 	// +optional
 	Status StorageBucketStatus `json:"status,omitzero"`
 }
@@ -417,8 +430,8 @@ func (b *StorageBucket) BucketName() string {
 	return b.Name
 }
 
-// Managed tells whether the operator may change the bucket. An object that came
-// past the validation with a store of its own is only observed.
+// Managed reports whether the operator may change the bucket. An object that
+// evaded the validation with an inline store is only observed.
 func (b *StorageBucket) Managed() bool {
 	return b.Spec.Management == Manage && b.Spec.StoreRef != nil
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // Every field of one version has its place in the other, so that a conversion
-// keeps all there is, and cannot fail: an object that cannot be converted could
-// neither be read nor mended, and neither could a list with it.
+// keeps everything, and cannot fail: an object that cannot be converted could be
+// neither read nor repaired, and neither could a list with it.
 //
 // The API server converts what it has given the defaults of the version it has
 // it in, and checks a request by the rules of the request's version. Both
@@ -19,7 +19,7 @@ import (
 // interval between probes.
 
 // An interval that is not set means another time in each version. Through an
-// API server it is always set; this is for who converts objects in Go.
+// API server it is always set; this is for programs that convert objects in Go.
 const (
 	defaultInterval   = 30 * time.Second
 	defaultIntervalV1 = time.Minute
@@ -73,6 +73,7 @@ func specToV1(s *StorageBucketSpec) storagev1.StorageBucketSpec {
 		Management:     s.Management,
 		DeletionPolicy: s.DeletionPolicy,
 		ForceEmpty:     s.ForceEmpty,
+		Suspend:        s.Suspend,
 		Probe: storagev1.ProbeSpec{
 			Method:           s.Probe.Method,
 			Interval:         s.ProbeInterval,
@@ -112,6 +113,7 @@ func specFromV1(s *storagev1.StorageBucketSpec) StorageBucketSpec {
 		Management:     s.Management,
 		DeletionPolicy: s.DeletionPolicy,
 		ForceEmpty:     s.ForceEmpty,
+		Suspend:        s.Suspend,
 		Probe: ProbeSpec{
 			Method:           s.Probe.Method,
 			Timeout:          s.Probe.Timeout,

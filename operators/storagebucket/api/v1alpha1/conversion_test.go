@@ -56,8 +56,7 @@ func TestV1ComesBackFromV1alpha1Unchanged(t *testing.T) {
 	}
 }
 
-// v1ComesBack says what becomes of an object that is read as v1alpha1 and
-// written again.
+// v1ComesBack returns an object after it was read as v1alpha1 and written again.
 func v1ComesBack(hub *storagev1.StorageBucket) string {
 	before := hub.DeepCopy()
 	var spoke StorageBucket

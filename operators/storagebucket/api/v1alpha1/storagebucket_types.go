@@ -9,10 +9,10 @@ import (
 
 // Condition types of a StorageBucket.
 const (
-	// ConditionHealthy says whether the last probe of the bucket succeeded.
+	// ConditionHealthy is True when the last probe of the bucket succeeded.
 	ConditionHealthy = "Healthy"
 
-	// ConditionReady says whether the bucket can be used as declared.
+	// ConditionReady is True when the bucket can be used as declared.
 	ConditionReady = "Ready"
 )
 
@@ -124,15 +124,20 @@ type StorageBucketSpec struct {
 	// +optional
 	DeletionPolicy storagev1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// forceEmpty has all objects, all their versions and all unfinished
-	// multipart uploads deleted before the bucket is.
+	// forceEmpty deletes all objects, all their versions and all unfinished
+	// multipart uploads before the bucket.
 	// +optional
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
-	// probe says, beside probeInterval, how the bucket's health is checked.
+	// probe configures, beside probeInterval, the checks of the bucket's health.
 	// +kubebuilder:default={}
 	// +optional
 	Probe ProbeSpec `json:"probe,omitzero"`
+
+	// suspend stops all work on this object: the store is not asked and nothing in
+	// it is changed. A deletion waits as well.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 
 	// driftInterval is the least time between two comparisons of a managed bucket's
 	// configuration with what is declared, which is made with the first probe
@@ -151,7 +156,7 @@ type StorageBucketSpec struct {
 	// +optional
 	Versioning storagev1.VersioningState `json:"versioning,omitempty"`
 
-	// tags of the bucket. Tags that others set are left alone. Keys beginning
+	// tags of the bucket. Tags set by others are kept. Keys beginning
 	// with storage.koboshi.dev/ are the operator's own.
 	// +kubebuilder:validation:MaxProperties=44
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
@@ -171,13 +176,13 @@ type StorageBucketSpec struct {
 	// +optional
 	Policy *apiextensionsv1.JSON `json:"policy,omitempty"`
 
-	// cors rules say which web pages may use the bucket from a browser.
+	// cors rules allow web pages to use the bucket from a browser.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	CORS []storagev1.CORSRule `json:"cors,omitempty"`
 
-	// encryption is how new objects are encrypted by default.
+	// encryption is the default encryption of new objects.
 	// +optional
 	Encryption *storagev1.Encryption `json:"encryption,omitempty"`
 
@@ -191,7 +196,7 @@ type StorageBucketSpec struct {
 	ObjectLock *storagev1.ObjectLock `json:"objectLock,omitempty"`
 }
 
-// ProbeSpec says how a bucket's health is checked. The interval is a field of
+// ProbeSpec configures the checks of a bucket's health. The interval is a field of
 // its own in this version.
 type ProbeSpec struct {
 	// method is Head or Canary. Canary writes to the bucket, and therefore
@@ -200,8 +205,8 @@ type ProbeSpec struct {
 	// +optional
 	Method storagev1.ProbeMethod `json:"method,omitempty"`
 
-	// timeout is how long one probe may take: a duration of 100ms to 1m. Without
-	// it, 5s, or four fifths of the interval where that is less.
+	// timeout limits one probe: a duration of 100ms to 1m. The default is 5s, or
+	// four fifths of the interval if that is less.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('1m'))",message="must be 100ms to 1m"
@@ -209,16 +214,16 @@ type ProbeSpec struct {
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
-	// failureThreshold is how many probes in a row must fail before a bucket
-	// that was healthy is called unhealthy.
+	// failureThreshold is the number of probes in a row that must fail before a
+	// healthy bucket is reported as unhealthy.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 
-	// successThreshold is how many probes in a row must succeed before a bucket
-	// that was unhealthy is called healthy.
+	// successThreshold is the number of probes in a row that must succeed before an
+	// unhealthy bucket is reported as healthy.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -237,14 +242,14 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// StorageBucketStatus is what the controller last saw of the bucket.
+// StorageBucketStatus is the last observed state of the bucket.
 type StorageBucketStatus struct {
 	// conditions of the bucket.
 	//
 	// Healthy is True when the last probe succeeded: the store answered an
 	// authenticated request for this bucket with success. It is False when the
 	// last probe failed, or when none could be made because the credentials are
-	// missing or the endpoint is not usable; its reason says which. It is absent
+	// missing or the endpoint is not usable; its reason is the error. It is absent
 	// until the controller has first looked at the bucket.
 	//
 	// Ready is True when the spec is usable (the endpoint parses, and the Secret
@@ -276,7 +281,7 @@ type StorageBucketStatus struct {
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is how long the store took to answer the last probe,
+	// latencyMilliseconds is the time the store took to answer the last probe,
 	// in milliseconds, rounded up, from opening the connection to the end of
 	// the answer's headers. It is absent when the store did not answer.
 	// +kubebuilder:validation:Minimum=1
@@ -285,7 +290,7 @@ type StorageBucketStatus struct {
 
 	// The fields below are v1's.
 
-	// probe is what else the last probe found.
+	// probe is the rest of the last probe's result.
 	// +optional
 	Probe *ProbeOutcome `json:"probe,omitempty"`
 
@@ -316,7 +321,7 @@ type StorageBucketStatus struct {
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// ProbeOutcome is what the last probe found beside its time and latency.
+// ProbeOutcome is the result of the last probe without its time and latency.
 type ProbeOutcome struct {
 	// reason is the outcome in one word.
 	// +optional
@@ -337,7 +342,7 @@ type ProbeOutcome struct {
 
 // StorageBucket declares a bucket in an S3-compatible object store outside the
 // cluster. The controller asks the store for the bucket at regular intervals
-// and reports what it saw in the status. Told to manage the bucket, it also
+// and reports the result in the status. With management Manage it also
 // makes it and keeps it as declared. New objects are better written in v1.
 //
 // +kubebuilder:object:root=true
@@ -360,7 +365,7 @@ type StorageBucket struct {
 	// +required
 	Spec StorageBucketSpec `json:"spec"`
 
-	// status is what the controller last saw of the bucket.
+	// status is the last observed state of the bucket.
 	// +optional
 	Status StorageBucketStatus `json:"status,omitzero"`
 }

@@ -63,7 +63,7 @@ func run(ctx context.Context, store *countstore.Server, ready string) error {
 	}
 }
 
-// announce writes the file in one step: who sees it sees all of it.
+// announce writes the file in one step, so that a reader never sees a part of it.
 func announce(path string, addresses countstore.Addresses) error {
 	if path == "" {
 		return errors.New("-ready-file is required")

@@ -1,5 +1,5 @@
-// Command usage-server answers for the aggregated API usage.storage.koboshi.dev:
-// what is in a bucket at the moment of asking.
+// Command usage-server serves the aggregated API usage.storage.koboshi.dev: the number
+// and size of the objects in a bucket.
 package main
 
 import (
@@ -31,6 +31,7 @@ type options struct {
 	bindAddress           string
 	allowedEndpoints      string
 	environmentNamespaces string
+	namespaces            string
 	verbosity             int
 }
 
@@ -62,7 +63,9 @@ func parseOptions(args []string) (*options, error) {
 	flags.StringVar(&s.KeyFile, "tls-private-key-file", "", "The key of the serving certificate, in PEM. Required.")
 	flags.DurationVar(&s.RequestTimeout, "request-timeout", 55*time.Second,
 		"How long a request may take. The API server in front gives up after its own --request-timeout, 60s unless set otherwise.")
-	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "How many objects of one bucket are counted; what is beyond is left out, and said to be.")
+	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "How many objects of one bucket are counted; the answer is marked as truncated beyond that.")
+	flags.DurationVar(&s.MaxAge, "max-age", 5*time.Minute,
+		"How long a count is kept and given as the answer. 0 means that every request counts, which the store may charge for.")
 	flags.IntVar(&s.MaxRequests, "max-requests", 16, "How many requests may be counting at the same time.")
 	flags.IntVar(&s.Concurrency, "concurrency", 8, "How many buckets of one request are counted at the same time.")
 	flags.IntVar(&s.Stores.Concurrency, "store-concurrency", 4, "How many buckets of one store are counted at the same time, by all requests together.")
@@ -72,6 +75,8 @@ func parseOptions(args []string) (*options, error) {
 		"Endpoints that may be spoken to, separated by commas: host names, *.suffix, IP addresses, CIDRs or *. Give the manager the same.")
 	flags.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",
 		"Namespaces whose ObjectStores may use this program's own identity, separated by commas; * means all.")
+	flags.StringVar(&o.namespaces, "namespaces", "",
+		"The only namespaces whose buckets are counted, separated by commas. Empty means all. Give the manager the same.")
 	flags.IntVar(&o.verbosity, "v", 0, "How much is logged, 0 to 7.")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -82,7 +87,7 @@ func parseOptions(args []string) (*options, error) {
 	return o, o.check()
 }
 
-// check names the flag that is wrong, and takes apart those that are lists.
+// check names the flag that is wrong, and splits the flags that are lists.
 func (o *options) check() error {
 	s := &o.server
 	if s.CertFile == "" || s.KeyFile == "" {
@@ -103,12 +108,16 @@ func (o *options) check() error {
 	if o.verbosity < 0 || o.verbosity >= bodies {
 		return fmt.Errorf("-v must be 0 to %d: beyond, Secrets would be logged", bodies-1)
 	}
+	if s.MaxAge < 0 {
+		return errors.New("--max-age must not be negative")
+	}
 	guard, err := egress.New(split(o.allowedEndpoints))
 	if err != nil {
 		return fmt.Errorf("--allowed-endpoints: %w", err)
 	}
 	s.Stores.Guard = guard
 	s.Stores.EnvironmentNamespaces = split(o.environmentNamespaces)
+	s.Namespaces = split(o.namespaces)
 	return nil
 }
 

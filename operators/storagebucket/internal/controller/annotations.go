@@ -8,19 +8,35 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Annotations of others that people know, and that mean the same here.
+// Annotations of other projects, with the same meaning here.
 const (
 	crossplanePaused = "crossplane.io/paused"
 	fluxRequestedAt  = "reconcile.fluxcd.io/requestedAt"
 )
 
-// paused tells whether all work on the object is to stop.
-func paused(o client.Object) bool {
+// suspension explains why no work is done on the object; empty when it is not
+// suspended.
+func suspension(o client.Object, suspended bool) string {
 	a := o.GetAnnotations()
-	return a[storagev1.AnnotationPaused] == "true" || a[crossplanePaused] == "true"
+	switch {
+	case suspended:
+		return "spec.suspend is true"
+	case deprecatedPause(o):
+		return "the annotation " + storagev1.AnnotationPaused + " is true: use spec.suspend instead"
+	case a[crossplanePaused] == "true":
+		return "the annotation " + crossplanePaused + " is true"
+	default:
+		return ""
+	}
 }
 
-// requestedAt is the token of the last request to look now; empty when there
+// deprecatedPause reports whether the object is paused in the way that spec.suspend
+// has replaced.
+func deprecatedPause(o client.Object) bool {
+	return o.GetAnnotations()[storagev1.AnnotationPaused] == "true"
+}
+
+// requestedAt returns the token of the last request to probe now; empty when there
 // has been none.
 func requestedAt(o client.Object) string {
 	a := o.GetAnnotations()

@@ -1,11 +1,10 @@
 // Package controller reconciles ObjectStores and StorageBuckets.
 //
-// The stores are outside the cluster and send no events of their own accord,
-// so schedule.Ticker makes them: one for each object and slot, through a
-// channel the controller watches. An event of any kind is only a reason to
-// look. Whether a store is asked follows from the plan alone, so that neither
-// the controllers' own status writes nor anybody's label edits turn into load
-// on it.
+// The stores are outside the cluster and send no events by themselves, so
+// schedule.Ticker makes them: one for each object and slot, through a channel that
+// the controller watches. An event only triggers a reconciliation. Whether a store is
+// asked follows from the plan alone, so that neither the controllers' own status
+// writes nor label edits cause load on it.
 package controller
 
 import (
@@ -18,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,22 +31,22 @@ import (
 )
 
 const (
-	// probeTimeout bounds one probe where the spec does not say; short
-	// intervals shorten it further.
+	// probeTimeout limits one probe if the spec does not; short intervals shorten
+	// it further.
 	probeTimeout = 5 * time.Second
 
-	// remoteTimeout bounds all that one reconciliation does in a store. What is
-	// left over is done by the next.
+	// remoteTimeout limits the work of one reconciliation in a store. The next one
+	// does the rest.
 	remoteTimeout = time.Minute
 
-	// minInterval is what the CRD enforces as well. Here it keeps a store safe
-	// from an object that came past the CRD's validation.
+	// minInterval is the CRD's minimum. It is enforced here as well, to protect a
+	// store from an object that evaded the CRD's validation.
 	minInterval = time.Second
 
 	// defaultInterval is the CRD's default.
 	defaultInterval = time.Minute
 
-	// doubtPause is how long a bucket waits for its store to be asked.
+	// doubtPause is the time a bucket waits for its store to be checked.
 	doubtPause = 250 * time.Millisecond
 )
 
@@ -69,8 +67,8 @@ type Buckets struct {
 	plan  *schedule.Plan
 	sites *sites
 	drift *driftClock
-	// atOnce is how many buckets of one store are managed at the same time, so
-	// that one that is slow leaves workers to the others.
+	// atOnce limits the buckets of one store that are managed at the same time, so
+	// that a slow store leaves workers to the others.
 	atOnce int
 }
 
@@ -86,10 +84,12 @@ type task struct {
 	// stored is the status as the API server has it.
 	stored storagev1.StorageBucketStatus
 	site   site
+	// takenOver is set when this reconciliation adopted the bucket.
+	takenOver bool
 }
 
-// Reconcile looks at one StorageBucket and does what is due. It keeps no timer
-// of its own: the plan sends the next event.
+// Reconcile does the work that is due for one StorageBucket. It keeps no timer: the
+// plan sends the next event.
 func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var bucket storagev1.StorageBucket
 	if err := r.Client.Get(ctx, req.NamespacedName, &bucket); err != nil {
@@ -104,7 +104,7 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	t.Status = *bucket.Status.DeepCopy()
 	result, err := r.reconcile(ctx, t)
 	if err != nil && ctx.Err() != nil {
-		// The manager is stopping. What was cut short is looked at by the next.
+		// The manager is stopping. The next manager finishes what was cut short.
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -116,10 +116,8 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 }
 
 func (r *Buckets) reconcile(ctx context.Context, t *task) (ctrl.Result, error) {
-	if paused(t) {
-		r.plan.Forget(client.ObjectKeyFromObject(t))
-		r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reasonPaused, "the object is paused by its annotation"})
-		return ctrl.Result{}, r.save(ctx, t)
+	if why := suspension(t, t.Spec.Suspend); why != "" {
+		return ctrl.Result{}, r.suspend(ctx, t, why)
 	}
 	if !t.DeletionTimestamp.IsZero() {
 		if done, err := r.release(ctx, t); done || err != nil {
@@ -146,24 +144,42 @@ func (r *Buckets) reconcile(ctx context.Context, t *task) (ctrl.Result, error) {
 	}
 }
 
-// forget drops all that is kept of an object that is gone.
+// forget drops everything kept for an object that is gone.
 func (r *Buckets) forget(req ctrl.Request) {
 	r.plan.Forget(req.NamespacedName)
 	r.drift.forget(req.NamespacedName)
 	r.sites.forget(req.NamespacedName)
 }
 
-// unusable reports what a person has to mend before the store can be asked.
-// There is nothing to plan: the mending is an event.
+// suspend reports that nothing is done for the bucket.
+func (r *Buckets) suspend(ctx context.Context, t *task, why string) error {
+	r.plan.Forget(client.ObjectKeyFromObject(t))
+	news := suspend(&t.Status.Conditions, t.Generation, r.Clock.Now(), why)
+	t.Status.ObservedGeneration, t.Status.BucketName = t.Generation, t.BucketName()
+	if err := r.write(ctx, t); err != nil {
+		return err
+	}
+	if news && !t.Spec.Suspend && deprecatedPause(t) {
+		r.event(t, false, reasonDeprecated, "Suspend", why)
+	}
+	return nil
+}
+
+// unusable reports the problem that a person has to fix before the store can be
+// asked. The repair is an event, unless it is a right that is granted.
 func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error {
-	r.plan.Park(r.subject(t))
+	if t.site.object == nil && s3store.Reason(problem.reason).Forbidden() {
+		r.plan.Backoff(r.subject(t), 0)
+	} else {
+		r.plan.Park(r.subject(t))
+	}
 	r.set(t, storagev1.ConditionHealthy, problem)
 	r.set(t, storagev1.ConditionSynced, problem)
 	return r.save(ctx, t)
 }
 
-// standDown reports that the store is down. What is known of the bucket's
-// configuration stays: nobody can have looked at it since.
+// standDown reports that the store is down. The condition of the bucket's
+// configuration stays: it cannot have been compared since.
 func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	r.plan.Park(r.subject(t))
 	f := unknown(reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy; its status says why", t.site.key.Name))
@@ -174,8 +190,8 @@ func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	return r.save(ctx, t)
 }
 
-// visit asks the store for the bucket when that is due, after having seen to a
-// managed bucket's existence and configuration.
+// visit probes the bucket when that is due, after it has created and configured a
+// managed one.
 func (r *Buckets) visit(ctx context.Context, t *task) error {
 	subject := r.subject(t)
 	turn := r.plan.Due(subject)
@@ -216,7 +232,7 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 			return err
 		}
 		if failure != nil && failure.Reason == s3store.ReasonThrottled {
-			// The store wants to be left alone, and that is what is told.
+			// The store asked for a pause.
 			r.plan.Backoff(subject, failure.RetryAfter)
 			return r.save(ctx, t)
 		}
@@ -227,7 +243,7 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	result := r.probe(ctx, t, failure)
 	release()
 	if ctx.Err() != nil {
-		// The manager is stopping. What was cut short says nothing of the store.
+		// The manager is stopping. A request that was cut short proves nothing.
 		return ctx.Err()
 	}
 	if r.doubted(t, result, failure) {
@@ -237,7 +253,7 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	return r.conclude(ctx, t, subject, token, result, failure)
 }
 
-// doubted tells whether a failure may be the store's and not the bucket's.
+// doubted reports whether a failure may be the store's and not the bucket's.
 func (r *Buckets) doubted(t *task, result s3store.Result, failure *s3store.Error) bool {
 	key := client.ObjectKeyFromObject(t)
 	if !result.Reason.Connection() && (failure == nil || !failure.Reason.Connection()) {
@@ -247,7 +263,7 @@ func (r *Buckets) doubted(t *task, result s3store.Result, failure *s3store.Error
 	return t.site.shared() && !r.sites.doubt(key, t.site, r.Clock.Now())
 }
 
-// conclude writes down what was found, and plans the next look.
+// conclude writes the result to the status, and plans the next probe.
 func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subject, token string,
 	result s3store.Result, failure *s3store.Error,
 ) error {
@@ -284,8 +300,8 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 	return nil
 }
 
-// probe asks the store for the bucket, unless the attempt to see to its
-// configuration has just shown that there is no talking to it.
+// probe asks the store for the bucket, unless the attempt to configure it has just
+// failed to connect.
 func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
 	if failure != nil && failure.Reason.Connection() {
 		return s3store.Result{Reason: failure.Reason, Message: failure.Message}
@@ -305,7 +321,7 @@ func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3
 	return result
 }
 
-// canary writes to the bucket only if it is ours at this moment.
+// canary writes to the bucket only if it belongs to the object at this moment.
 func (r *Buckets) canary(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
 	if failure == nil {
 		failure = r.confirmOwner(ctx, t)
@@ -318,13 +334,14 @@ func (r *Buckets) canary(ctx context.Context, t *task, failure *s3store.Error) s
 
 func canaryKey(t *task) string { return ".koboshi-canary/" + string(t.UID) }
 
-// subject is what the plan has to know of a bucket.
+// subject returns the plan's view of a bucket.
 func (r *Buckets) subject(t *task) schedule.Subject {
 	s := schedule.Subject{
-		Key:       client.ObjectKeyFromObject(t),
-		UID:       t.UID,
-		Interval:  intervalOf(t.Spec.Probe),
-		Inputs:    strconv.FormatInt(t.Generation, 10) + "/" + t.site.inputs + "/" + t.Annotations[storagev1.AnnotationAdopt],
+		Key:      client.ObjectKeyFromObject(t),
+		UID:      t.UID,
+		Interval: intervalOf(t.Spec.Probe),
+		Inputs: strconv.FormatInt(t.Generation, 10) + "/" + t.site.inputs + "/" + t.Annotations[storagev1.AnnotationAdopt] +
+			"/" + t.Annotations[storagev1.AnnotationAdoptFrom],
 		Fresh:     t.stored.ObservedGeneration == t.Generation && probed(&t.stored),
 		Heartbeat: r.Heartbeat,
 	}
@@ -353,14 +370,19 @@ func (r *Buckets) set(t *task, kind string, f finding) {
 	set(&t.Status.Conditions, kind, t.Generation, r.Clock.Now(), f)
 }
 
-// save brings Ready up to date and writes the status if it says anything new.
-// The write fails when the object has changed since it was read, so that
+// save brings Ready and Stalled up to date and writes the status. The write fails when the object has changed since it was read, so that
 // everything is worked out from the newest status.
 func (r *Buckets) save(ctx context.Context, t *task) error {
 	generation := observed(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy)
 	set(&t.Status.Conditions, storagev1.ConditionReady, generation, r.Clock.Now(),
 		summarise(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy))
+	stall(&t.Status.Conditions, r.Clock.Now())
 	t.Status.ObservedGeneration, t.Status.BucketName = generation, t.BucketName()
+	return r.write(ctx, t)
+}
+
+// write writes the status if it says anything new.
+func (r *Buckets) write(ctx context.Context, t *task) error {
 	if !worthWriting(&t.stored, &t.Status, r.Heartbeat) {
 		return nil
 	}
@@ -376,7 +398,7 @@ func (r *Buckets) save(ctx context.Context, t *task) error {
 	return nil
 }
 
-// ensureFinalizer puts the finalizer there, or takes it away. The write fails
+// ensureFinalizer adds or removes the finalizer. The write fails
 // when the object has changed, or is another one of the same name.
 func (r *Buckets) ensureFinalizer(ctx context.Context, t *task, want bool) error {
 	if controllerutil.ContainsFinalizer(t, storagev1.Finalizer) == want {

@@ -12,15 +12,14 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// CacheOptions keep in the manager's memory what is needed and no more: of the
-// objects' metadata neither who wrote which field nor the copy of everything
-// that kubectl apply leaves in an annotation. Secrets and ConfigMaps are not
-// cached at all; see package refs. No namespaces means all.
+// CacheOptions limits the manager's cache to what is needed: it drops managedFields
+// and the annotation in which kubectl apply keeps a copy of the object. Secrets and
+// ConfigMaps are not cached at all; see package refs. No namespaces means all.
 //
 // What is read from the cache is the cache's own: at 10,000 buckets, the copies
 // of those that are looked at and found to be as they should be are most of the
-// garbage. Whoever changes an object, or reads an answer into it, copies it
-// first.
+// garbage. Code that changes an object, or reads an answer into it, must
+// copy it first.
 func CacheOptions(namespaces ...string) cache.Options {
 	o := cache.Options{DefaultTransform: strip, DefaultUnsafeDisableDeepCopy: new(true)}
 	for _, namespace := range namespaces {

@@ -36,7 +36,7 @@ func (c *steppedClock) Now() time.Time {
 
 func (c *steppedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// shortNames are those of StorageBuckets, as the API server tells them.
+// shortNames returns the short names of StorageBuckets from the API server.
 func shortNames(context.Context) []string {
 	GinkgoHelper()
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)

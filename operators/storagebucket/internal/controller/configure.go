@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// configure makes the configuration of a bucket that is ours what the spec
-// says. What is not declared is not looked at.
+// configure applies the declared configuration to a bucket of the object. It does not
+// read what is not declared.
 func (r *Buckets) configure(ctx context.Context, t *task) error {
 	declared := s3store.Settings(&t.Spec)
 	if err := r.takeOut(ctx, t, declared); err != nil {
@@ -52,9 +52,9 @@ func (r *Buckets) configure(ctx context.Context, t *task) error {
 	return nil
 }
 
-// apply puts configuration into the bucket, having written down first that it
-// will: what was put there has to be known when it is no longer declared. It
-// returns the names of what the store does not hold.
+// apply puts settings into the bucket. It records them in the status first: they must
+// be known when they are no longer declared. It returns the names of settings that the
+// store does not support.
 func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Setting) (unsupported []string, err error) {
 	drifted := map[string]bool{}
 	for _, setting := range differing {
@@ -75,8 +75,8 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 		}
 		switch {
 		case s3store.ReasonOf(err) == s3store.ReasonUnsupported:
-			// It stays among what was applied: a store may keep it, and show it
-			// in another way.
+			// It stays in status.applied: a store may keep it, and show it in another
+			// form.
 			unsupported = append(unsupported, setting.Name)
 		case err != nil:
 			return unsupported, named(setting.Name, err)
@@ -90,8 +90,7 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 	return unsupported, nil
 }
 
-// takeOut removes from the bucket what was applied and is not declared any
-// more.
+// takeOut removes applied settings that are no longer declared from the bucket.
 func (r *Buckets) takeOut(ctx context.Context, t *task, declared []s3store.Setting) error {
 	for _, applied := range slices.Clone(t.Status.Applied) {
 		stale, gone := leftover(applied, declared)
@@ -110,8 +109,8 @@ func (r *Buckets) takeOut(ctx context.Context, t *task, declared []s3store.Setti
 	return nil
 }
 
-// leftover is what of an applied configuration is not declared any more: all of
-// it, or some of its keys.
+// leftover returns the part of an applied configuration that is no longer
+// declared: all of it, or some of its keys.
 func leftover(applied storagev1.AppliedConfiguration, declared []s3store.Setting) (stale bool, gone storagev1.AppliedConfiguration) {
 	i := slices.IndexFunc(declared, func(s s3store.Setting) bool { return s.Name == applied.Name })
 	if i < 0 {
@@ -148,7 +147,7 @@ func withoutApplied(all []storagev1.AppliedConfiguration, name string) []storage
 	return slices.DeleteFunc(slices.Clone(all), func(a storagev1.AppliedConfiguration) bool { return a.Name == name })
 }
 
-// named says which field a store's answer is about.
+// named adds the name of the field that a store's answer is about.
 func named(field string, err error) error {
 	var failure *s3store.Error
 	if !errors.As(err, &failure) {

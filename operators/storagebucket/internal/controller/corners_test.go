@@ -14,7 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// reconciles is how often StorageBuckets were reconciled in this process.
+// reconciles returns the number of reconciliations of StorageBuckets in this
+// process.
 func reconciles() float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -201,7 +202,7 @@ var _ = Describe("In a corner,", func() {
 			b.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
 			b.Spec.Management = storagev1.Manage
 		})
-		eventually(ctx, b, synced, "False ReconcilePaused")
+		eventually(ctx, b, synced, "False Suspended")
 		Expect(w.writes()).To(BeEmpty())
 		update(ctx, b, func(b *storagev1.StorageBucket) { b.Annotations = nil })
 		eventually(ctx, b, ready, "True Available")

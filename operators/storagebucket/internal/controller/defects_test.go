@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// What has hurt the users of other operators for buckets, by the issue that
-// tells of it. Each spec names what this operator does instead.
+// Defects of other operators for buckets, by the issue that reports them. Each spec
+// names this operator's behaviour.
 var _ = Describe("Known from others", func() {
 	It("provider-aws#847, #1397, #2029: N buckets mean N requests an interval, neither more for edits nor after a restart", func(ctx SpecContext) {
 		w := newWorld(ctx)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -8,46 +9,82 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
-	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// defaultDriftInterval is the CRD's default.
-const defaultDriftInterval = 10 * time.Minute
+const (
+	// defaultDriftInterval is the CRD's default.
+	defaultDriftInterval = 10 * time.Minute
+
+	// driftCatchUp is the longest time over which comparisons are spread that
+	// became due while no manager was running.
+	driftCatchUp = 10 * time.Minute
+)
 
 // driftClock knows when the configuration of a managed bucket was last compared
-// with what is declared. That is in memory only: after a restart each bucket
-// starts somewhere in its interval, so that they do not come together.
+// with what is declared.
+//
+// What it does not remember it takes from status.lastDriftCheckTime, so that
+// restarts more frequent than the interval do not put a comparison off. A
+// comparison that is overdue at a restart gets a random place in the catch-up
+// window: the buckets do not come all at once, and no bucket has the latest
+// place after every restart.
 type driftClock struct {
+	// random returns a duration from 0 up to, but not including, n.
+	random func(n time.Duration) time.Duration
+
 	mu   sync.Mutex
-	last map[types.NamespacedName]time.Time
+	next map[types.NamespacedName]driftCheck
 }
 
-func newDriftClock() *driftClock { return &driftClock{last: map[types.NamespacedName]time.Time{}} }
+// driftCheck is the time of a bucket's next comparison, and the interval and the
+// stored time it was computed from.
+type driftCheck struct {
+	at       time.Time
+	interval time.Duration
+	last     time.Time
+}
 
-// due tells whether the comparison is due.
+func newDriftClock() *driftClock {
+	return &driftClock{random: rand.N[time.Duration], next: map[types.NamespacedName]driftCheck{}}
+}
+
+// due reports whether the comparison is due.
 func (d *driftClock) due(b *storagev1.StorageBucket, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key, interval := client.ObjectKeyFromObject(b), driftIntervalOf(b)
-	last, known := d.last[key]
-	if !known {
-		last = now.Add(-schedule.Phase(b.UID, interval))
-		d.last[key] = last
+	check, known := d.next[key]
+	if !known || check.interval != interval {
+		if last := b.Status.LastDriftCheckTime; last != nil && last.After(check.last) {
+			check.last = last.Time
+		}
+		check.interval, check.at = interval, d.first(check.last, interval, now)
+		d.next[key] = check
 	}
-	return now.Sub(last) >= interval
+	return !now.Before(check.at)
 }
 
-// checked notes that it was made.
+// first returns when a bucket is due that this process has not compared yet. A
+// last time in the future comes from a clock that was wrong.
+func (d *driftClock) first(last time.Time, interval time.Duration, now time.Time) time.Time {
+	if at := last.Add(interval); at.After(now) && !last.After(now) {
+		return at
+	}
+	return now.Add(d.random(min(interval, driftCatchUp)))
+}
+
+// checked records that the comparison was made.
 func (d *driftClock) checked(b *storagev1.StorageBucket, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last[client.ObjectKeyFromObject(b)] = now
+	interval := driftIntervalOf(b)
+	d.next[client.ObjectKeyFromObject(b)] = driftCheck{at: now.Add(interval), interval: interval, last: now}
 }
 
 func (d *driftClock) forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.last, key)
+	delete(d.next, key)
 }
 
 func driftIntervalOf(b *storagev1.StorageBucket) time.Duration {

@@ -21,11 +21,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// queue is what handlers put requests into.
+// queue receives the requests of handlers.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueue adds requests. Those that are not urgent wait behind what people did:
-// a probe can be late by a moment, an edit should be seen at once.
+// enqueue adds requests. Requests that are not urgent wait behind edits: a probe may
+// be a moment late, an edit should have an effect at once.
 func enqueue(q queue, urgent bool, keys ...types.NamespacedName) {
 	pq, prioritised := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	for _, key := range keys {
@@ -47,9 +47,9 @@ func enqueueDue() handler.TypedEventHandler[schedule.Announcement, reconcile.Req
 	}
 }
 
-// specChanged lets through what may change what is to be done: a new or a gone
-// object, another spec, a deletion that began, a person's annotation. The
-// controllers' own status writes are none of these.
+// specChanged passes events that may require work: a new or deleted object, another
+// spec, the start of a deletion, an annotation. The controllers' own status writes are
+// none of these.
 func specChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -58,7 +58,7 @@ func specChanged() predicate.Predicate {
 	})
 }
 
-// standingChanged lets through what changes a store for its buckets.
+// standingChanged passes changes of a store that matter to its buckets.
 func standingChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,7 +77,7 @@ func healthOf(s *storagev1.ObjectStore) metav1.ConditionStatus {
 	return ""
 }
 
-// managementChanged lets through what may change whether a store is needed.
+// managementChanged passes events after which a store may be needed, or no longer.
 func managementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return managed(e.Object) },
@@ -139,8 +139,8 @@ func bucketsIn(ctx context.Context, reader client.Reader, stores ...types.Namesp
 	return keys
 }
 
-// waker is a source of requests for objects that something outside the cache
-// has changed for.
+// waker is a source of requests for objects that are affected by a change outside the
+// cache.
 type waker struct {
 	mu      sync.Mutex
 	queue   queue

@@ -17,10 +17,10 @@ import (
 
 const (
 	// emptyLimit bounds how many objects one reconciliation removes, so that
-	// other buckets have their turn and a change of mind is noticed.
+	// other buckets have their turn and a changed spec is noticed.
 	emptyLimit = 5000
 
-	// lookAgain is the time from a deletion to the look whether it took effect.
+	// lookAgain is the time from a deletion to the check that it took effect.
 	lookAgain = time.Second
 
 	// deleteAgain is the longest time until a deletion that failed is tried
@@ -29,9 +29,8 @@ const (
 	deleteAgain = time.Minute
 )
 
-// release lets an object go that is being deleted and whose bucket stays. That
-// takes no store, so that none can stand in the way. It tells whether there is
-// nothing left to do.
+// release removes the finalizer of an object whose bucket stays. It does not need
+// the store, so no store can block it. It reports whether nothing is left to do.
 func (r *Buckets) release(ctx context.Context, t *task) (done bool, err error) {
 	r.drift.forget(client.ObjectKeyFromObject(t))
 	if !slices.Contains(t.Finalizers, storagev1.Finalizer) {
@@ -51,7 +50,7 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	case t.site.problem != nil, t.site.standing == down:
 		return ctrl.Result{}, r.stuck(ctx, t)
 	case t.site.standing == doubtful:
-		// That the store turns out to be well again is no event.
+		// A store that turns out to be healthy is no event.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
@@ -73,7 +72,8 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	}
 }
 
-// whyKept says why a bucket is left as it is; empty when it is to be deleted.
+// whyKept returns the reason for leaving a bucket as it is; empty when it is to be
+// deleted.
 func whyKept(t *task) string {
 	switch {
 	case !t.Managed():
@@ -87,7 +87,7 @@ func whyKept(t *task) string {
 	}
 }
 
-// letGo takes the finalizer away and says what became of the bucket.
+// letGo removes the finalizer and records an Event about the bucket.
 func (r *Buckets) letGo(ctx context.Context, t *task, reason, why string) error {
 	if err := r.ensureFinalizer(ctx, t, false); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (r *Buckets) letGo(ctx context.Context, t *task, reason, why string) error 
 }
 
 // stuck reports that the bucket cannot be deleted because its store cannot be
-// asked. The mending, and the store's return, are events.
+// asked. The repair, and the store's return, are events.
 func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	reason, message := reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy", t.site.key.Name)
 	if p := t.site.problem; p != nil {
@@ -106,11 +106,12 @@ func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	}
 	r.plan.Park(r.subject(t))
 	r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reason,
-		"the bucket cannot be deleted: " + message + "; mend that, or set deletionPolicy to Retain"})
+		"the bucket cannot be deleted: " + message + "; fix that, or set deletionPolicy to Retain: " +
+			"the bucket stays, and another StorageBucket can take it over"})
 	return r.save(ctx, t)
 }
 
-// deletionFailed reports why, and when the next attempt is made.
+// deletionFailed reports the reason, and plans the next attempt.
 func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.Error) (ctrl.Result, error) {
 	f := failed(failure)
 	f.message = "the bucket cannot be deleted: " + f.message
@@ -135,9 +136,9 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 	return ctrl.Result{}, nil
 }
 
-// deleteBucket takes the deletion one step further and says when the next is
-// due. Before anything is removed, and after the bucket was deleted, the store
-// is asked how things are; no answer of an earlier request is relied on.
+// deleteBucket performs one step of the deletion and returns the time until the next.
+// It asks the store for the bucket's state before it removes anything and after the
+// deletion, and does not rely on answers of earlier requests.
 func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time.Duration, err error) {
 	seen, err := t.site.store.Find(remote, t.BucketName())
 	if err != nil {
@@ -178,8 +179,8 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 	return 0, r.letGo(ctx, t, "Deleted", "it was deleted, and the store has it no longer")
 }
 
-// movedAway says that a bucket we made is not to be found only because the
-// ObjectStore has another endpoint than it had then.
+// movedAway returns an error if a bucket that the operator created is not found
+// because the ObjectStore's endpoint has changed since.
 func movedAway(t *task) error {
 	e := t.Status.External
 	if e.State == storagev1.ExternalAdopted || e.Endpoint == t.site.endpoint {
@@ -192,9 +193,9 @@ func movedAway(t *task) error {
 	}
 }
 
-// oursToDelete tells whether the bucket in the store is this object's. One of
-// our own making that has no tags yet gets them first, so that the next look
-// need not work it out again.
+// oursToDelete reports whether the bucket in the store belongs to this object. A
+// bucket that the operator created and that has no tags yet gets them first, so
+// that the next attempt need not work it out again.
 func (r *Buckets) oursToDelete(ctx context.Context, t *task, tags map[string]string) (bool, error) {
 	if ownerOf(tags).isOf(r.Cluster, t.UID) {
 		return true, nil
@@ -238,8 +239,8 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	return 0, nil
 }
 
-// untilCreateIsOver is how long a request to make the bucket, sent by a process
-// that is gone, may still take effect. The marker was stamped by the store's
+// untilCreateIsOver returns the time for which a request to create the bucket,
+// sent by a process that has ended, may still take effect. The marker was stamped by the store's
 // clock.
 func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
 	e := t.Status.External

@@ -11,13 +11,13 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// standing is what is believed of a store.
+// standing is the assumed state of a store.
 //
 //	          settled up                 settled down
 //	doubtful ────────────▶ up   doubtful ────────────▶ down
 //	    ▲                  │        ▲                    │
 //	    └──────────────────┴────────┴────────────────────┘
-//	  a bucket's connection failed, or the connection was made anew
+//	  a bucket's connection failed, or the connection is new
 type standing int
 
 const (
@@ -29,14 +29,14 @@ const (
 )
 
 // gate keeps requests for buckets from a store that does not answer. The
-// controller of stores opens and closes it; those of its buckets ask it. It is
-// in memory only: what it does not know it takes from the ObjectStore's status.
+// controller of stores opens and closes it; the controller of buckets asks it. It is
+// in memory only; at first it relies on the ObjectStore's status.
 type gate struct {
 	mu     sync.Mutex
 	stores map[types.NamespacedName]*storeStanding
 	// doubts are the buckets whose last failure has not been believed yet.
 	doubts map[types.NamespacedName]time.Time
-	// inside is how many buckets of a store are being managed.
+	// inside counts the buckets of each store that are being managed.
 	inside map[types.NamespacedName]int
 }
 
@@ -73,7 +73,7 @@ func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok boo
 	}, true
 }
 
-// standingOf tells what is believed of a store that is reached with these
+// standingOf returns the assumed state of a store that is reached with these
 // inputs.
 func (g *gate) standingOf(key types.NamespacedName, inputs string, status *storagev1.ObjectStoreStatus) standing {
 	g.mu.Lock()
@@ -89,8 +89,8 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 		}
 		return s.standing
 	}
-	// This process has not asked yet; the one before has, and its word holds
-	// until then.
+	// This process has not checked the store yet; until then the result of the
+	// previous one counts.
 	switch c := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy); {
 	case c == nil:
 		return doubtful
@@ -108,8 +108,8 @@ func (g *gate) settle(key types.NamespacedName, inputs string, s standing, at ti
 	g.stores[key] = &storeStanding{standing: s, inputs: inputs, at: at}
 }
 
-// believe tells whether the failure of a bucket's connection is the bucket's
-// own: the store has been asked since the first such failure, and answered.
+// believe reports whether the failure of a bucket's connection is the bucket's
+// own: the store was checked after the first such failure, and answered.
 // Otherwise the store is put in doubt.
 func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now time.Time) bool {
 	g.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
@@ -16,12 +15,12 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// createWindow is how long after the pending marker a request to make the
-// bucket may still take effect: the time one reconciliation has in the store.
+// createWindow is the time after the pending marker in which a request to create
+// the bucket may still take effect: the time limit of one reconciliation.
 const createWindow = remoteTimeout
 
-// syncDue tells whether the bucket's existence and configuration are to be
-// looked at now, and not its health alone.
+// syncDue reports whether the bucket's existence and configuration have to be
+// checked now, and not only its health.
 func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 	if !t.Managed() {
 		// The finalizer of a bucket that was managed before has to go.
@@ -31,7 +30,7 @@ func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 	return driftDue || turn.Cause != schedule.Slot || !inSync(t)
 }
 
-// inSync tells whether the present spec was carried out, as far as it can be.
+// inSync reports whether the current spec was carried out, as far as possible.
 func inSync(t *task) bool {
 	for _, c := range t.stored.Conditions {
 		if c.Type == storagev1.ConditionSynced {
@@ -43,7 +42,7 @@ func inSync(t *task) bool {
 	return false
 }
 
-// sync makes the bucket what the spec says. An *s3store.Error is reported and
+// sync creates and configures the bucket as declared. An *s3store.Error is reported and
 // planned for; any other error is the API server's.
 func (r *Buckets) sync(ctx context.Context, t *task) error {
 	if !t.Managed() {
@@ -69,8 +68,8 @@ func (r *Buckets) sync(ctx context.Context, t *task) error {
 	return err
 }
 
-// ensureBucket makes the bucket if it does not exist, and makes sure that it is
-// ours.
+// ensureBucket creates the bucket if it does not exist, and ensures that it belongs
+// to the object.
 func (r *Buckets) ensureBucket(ctx context.Context, t *task) error {
 	seen, err := t.site.store.Find(ctx, t.BucketName())
 	if err != nil {
@@ -86,7 +85,7 @@ func (r *Buckets) ensureBucket(ctx context.Context, t *task) error {
 	return r.claim(ctx, t, tags)
 }
 
-// create makes the bucket, which the store has just said does not exist.
+// create creates the bucket, which the store has just reported as missing.
 func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) error {
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
@@ -140,7 +139,7 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	return nil
 }
 
-// noteTagsOnCreate writes down what was learnt of the store.
+// noteTagsOnCreate writes what was learnt about the store to its status.
 func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) error {
 	store := t.site.object
 	if store.Status.TagsOnCreate != nil && *store.Status.TagsOnCreate == keeps {
@@ -158,7 +157,7 @@ func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) err
 
 // learnTagsOnCreate is noteTagsOnCreate for a bucket that a request of ours made,
 // where nothing is known of the store yet. It comes before the bucket is written
-// down as made: whoever dies in between, or is refused, learns it again. And it
+// down as made: a manager that dies in between, or is refused, learns it again. And it
 // comes before tags are added, so that those of a bucket that is pending came with
 // the request.
 func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
@@ -198,18 +197,23 @@ func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) er
 	return r.adopt(ctx, t, tags, current)
 }
 
-// adopt takes a bucket over that was handed to the operator by name. One that
-// another cluster or another living object owns stays theirs.
+// adopt takes over a bucket that was handed to the operator by name. A bucket of
+// another cluster is taken over only from the owner that the annotation adopt-from
+// names; one of another existing object, never.
 func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, current owner) error {
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
 	}
 	me := owner{cluster: r.Cluster, uid: t.UID, origin: originAdopted}
+	named := !none(tags) && t.Annotations[storagev1.AnnotationAdoptFrom] == current.String()
+	if named && current.origin == originCreated {
+		me.origin = originCreated
+	}
 	if !none(tags) {
-		if current.cluster != r.Cluster {
+		if current.cluster != r.Cluster && !named {
 			return conflict(current, tags, t)
 		}
-		alive, err := r.alive(ctx, current.uid)
+		alive, err := r.alive(ctx, current, named)
 		if err != nil {
 			return err
 		}
@@ -217,11 +221,12 @@ func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, cu
 			return conflict(current, tags, t)
 		}
 	}
+	t.takenOver = true
 	return r.mark(ctx, t, tags, me)
 }
 
-// madeHere tells whether a bucket without tags was made by a request of ours
-// whose answer, or whose sequel, was lost; see docs/design for why each
+// madeHere reports whether a bucket without tags was created by a request of this
+// operator whose answer, or next step, was lost; docs/design explains why each
 // condition is needed.
 func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	e := t.Status.External
@@ -244,7 +249,7 @@ func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 }
 
 // mark writes the ownership tags and makes sure that they were not overwritten
-// by somebody who did the same.
+// by another client that did the same.
 func (r *Buckets) mark(ctx context.Context, t *task, tags map[string]string, me owner) error {
 	if err := t.site.store.SetTags(ctx, t.BucketName(), me.tagged(tags)); err != nil {
 		return err
@@ -276,18 +281,20 @@ func (r *Buckets) confirmOwner(ctx context.Context, t *task) *s3store.Error {
 	}
 }
 
-// conflict says whose the bucket is, and what to do about it.
+// conflict returns an error that names the bucket's owner and the way out.
 func conflict(current owner, tags map[string]string, t *task) *s3store.Error {
 	message := fmt.Sprintf("bucket %q exists and was not made by this object: to hand it over, "+
 		"set the annotation %s=%s", t.BucketName(), storagev1.AnnotationAdopt, t.BucketName())
 	if !none(tags) {
 		message = fmt.Sprintf("bucket %q belongs to another StorageBucket (uid %q, cluster %q): "+
-			"delete that one first, or remove the bucket's tags %s*", t.BucketName(), current.uid, current.cluster, ownTagPrefix)
+			"delete that one first; if it is gone, as after a restore or a move to another cluster, set the annotations %s=%s and %s=%s",
+			t.BucketName(), current.uid, current.cluster,
+			storagev1.AnnotationAdopt, t.BucketName(), storagev1.AnnotationAdoptFrom, current)
 	}
 	return &s3store.Error{Reason: s3store.ReasonOwnershipConflict, Message: message}
 }
 
-// setExternal writes down how far the bucket is, before anything else is done.
+// setExternal records the progress with the bucket before anything else is done.
 func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.ExternalState, since time.Time) error {
 	e := t.Status.External
 	if e != nil && e.State == state && e.BucketName == t.BucketName() && e.Endpoint == t.site.endpoint &&
@@ -303,12 +310,11 @@ func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.Exte
 	if err := r.save(ctx, t); err != nil {
 		return err
 	}
-	switch state {
-	case storagev1.ExternalCreated:
-		r.event(t, true, "Created", "Create", fmt.Sprintf("bucket %q was made", t.BucketName()))
-	case storagev1.ExternalAdopted:
+	switch {
+	case t.takenOver:
 		r.event(t, true, "Adopted", "Adopt", fmt.Sprintf("bucket %q was taken over as it is", t.BucketName()))
-	case storagev1.ExternalPending:
+	case state == storagev1.ExternalCreated:
+		r.event(t, true, "Created", "Create", fmt.Sprintf("bucket %q was made", t.BucketName()))
 	}
 	return nil
 }
@@ -334,17 +340,21 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	return nil
 }
 
-// alive tells whether a StorageBucket of that UID exists, or may exist where
-// this manager does not look.
-func (r *Buckets) alive(ctx context.Context, uid types.UID) (bool, error) {
-	if len(r.sites.watched) > 0 {
+// alive reports whether the owner of a bucket exists. An owner of this cluster may
+// exist in a namespace that is not watched, unless a person has named it as gone;
+// one of another cluster is gone because a person said so.
+func (r *Buckets) alive(ctx context.Context, o owner, named bool) (bool, error) {
+	if o.cluster != r.Cluster {
+		return false, nil
+	}
+	if len(r.sites.watched) > 0 && !named {
 		return true, nil
 	}
 	var all storagev1.StorageBucketList
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the storage buckets: %w", err)
 	}
-	return slices.ContainsFunc(all.Items, func(b storagev1.StorageBucket) bool { return b.UID == uid }), nil
+	return slices.ContainsFunc(all.Items, func(b storagev1.StorageBucket) bool { return b.UID == o.uid }), nil
 }
 
 func older(a, b *storagev1.StorageBucket) bool {

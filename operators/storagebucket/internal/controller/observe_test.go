@@ -127,14 +127,51 @@ var _ = Describe("A bucket that is observed", func() {
 		eventually(ctx, b, healthy, "False EndpointUnreachable")
 	})
 
-	It("is not asked for while it is paused", func(ctx SpecContext) {
+	It("is not asked for while it is suspended, and is settled", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		missing := w.newBucket("missing", everySecond)
+		b := w.newBucket("photos", everySecond)
+		w.makeBucket(ctx, b.Spec.BucketName)
+		create(ctx, b, missing)
+		w.run()
+		eventually(ctx, b, ready, "True Available")
+		got := eventually(ctx, missing, ready, "False BucketNotFound")
+		Expect(condition(got.Status.Conditions, storagev1.ConditionStalled)).To(Equal("True BucketNotFound"))
+		for _, o := range []*storagev1.StorageBucket{b, missing} {
+			update(ctx, o, func(o *storagev1.StorageBucket) { o.Spec.Suspend = true })
+			got := eventually(ctx, o, synced, "False Suspended")
+			Expect(got.Status.ObservedGeneration).To(Equal(got.Generation))
+			Expect(condition(got.Status.Conditions, storagev1.ConditionStalled)).To(BeEmpty())
+			Expect(condition(got.Status.Conditions, ready)).To(BeElementOf("", "True Available"))
+		}
+		asked := w.requestsFor(b.Spec.BucketName)
+		Consistently(func() int { return w.requestsFor(b.Spec.BucketName) }).WithTimeout(1500 * time.Millisecond).Should(Equal(asked))
+		update(ctx, b, func(b *storagev1.StorageBucket) { b.Spec.Suspend = false })
+		Expect(condition(eventually(ctx, b, synced, "True Observed").Status.Conditions, ready)).To(Equal("True Available"))
+	})
+
+	It("has a store that says when it is suspended", func(ctx SpecContext) {
+		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.Suspend = true })
+		w.run()
+		conditions := func() []metav1.Condition { return current(ctx, w.newStore()).Status.Conditions }
+		Eventually(func() string { return condition(conditions(), synced) }).Should(Equal("False Suspended"))
+		Expect(condition(conditions(), ready)).To(BeEmpty())
+		store := current(ctx, w.newStore())
+		store.Spec.Suspend = false
+		Expect(api.Update(ctx, store)).To(Succeed())
+		Eventually(func() string { return condition(conditions(), ready) }).Should(Equal("True Available"))
+		Expect(condition(conditions(), synced)).To(BeEmpty())
+	})
+
+	It("is not asked for while the annotation of earlier versions pauses it", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", everySecond)
 		b.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
 		w.makeBucket(ctx, b.Spec.BucketName)
 		create(ctx, b)
 		w.run()
-		eventually(ctx, b, ready, "False ReconcilePaused")
+		eventually(ctx, b, synced, "False Suspended")
+		Expect(message(current(ctx, b).Status.Conditions, synced)).To(ContainSubstring("use spec.suspend instead"))
 		Consistently(func() int { return w.requestsFor(b.Spec.BucketName) }).WithTimeout(1500 * time.Millisecond).Should(BeZero())
 		update(ctx, b, func(b *storagev1.StorageBucket) { delete(b.Annotations, storagev1.AnnotationPaused) })
 		eventually(ctx, b, ready, "True Available")

@@ -23,8 +23,7 @@ const (
 	originAdopted = "adopted"
 )
 
-// owner is what a bucket's tags say of its owner; the zero value means that it
-// has none.
+// owner is the owner of a bucket according to its tags; the zero value means none.
 type owner struct {
 	cluster string
 	uid     types.UID
@@ -34,6 +33,9 @@ type owner struct {
 func ownerOf(tags map[string]string) owner {
 	return owner{cluster: tags[tagCluster], uid: types.UID(tags[tagUID]), origin: tags[tagOrigin]}
 }
+
+// String is the owner as a person names it in the annotation adopt-from.
+func (o owner) String() string { return o.cluster + "/" + string(o.uid) }
 
 // tagged returns the tags with the owner's among them. What others had put
 // there stays.
@@ -46,8 +48,8 @@ func (o owner) tagged(tags map[string]string) map[string]string {
 	return all
 }
 
-// none tells a bucket without an owner. One tag of ours alone is an owner we
-// do not know, not none.
+// none reports whether a bucket has no owner. A single tag of the operator means an
+// unknown owner.
 func none(tags map[string]string) bool {
 	for key := range tags {
 		if strings.HasPrefix(key, ownTagPrefix) {
@@ -57,12 +59,12 @@ func none(tags map[string]string) bool {
 	return true
 }
 
-// isOf tells whether the bucket is this object's.
+// isOf reports whether the bucket belongs to this object.
 func (o owner) isOf(cluster string, uid types.UID) bool {
 	return o.cluster == cluster && o.uid == uid && uid != "" && cluster != ""
 }
 
-// state is what the origin means for status.external.
+// state returns the origin as a state of status.external.
 func (o owner) state() storagev1.ExternalState {
 	if o.origin == originCreated {
 		return storagev1.ExternalCreated

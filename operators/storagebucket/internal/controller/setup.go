@@ -26,9 +26,9 @@ import (
 
 // Options of the controllers.
 type Options struct {
-	// Stores say how connections are made.
+	// Stores configures the connections.
 	Stores stores.Options
-	// MaxConcurrent is how many buckets are reconciled at the same time.
+	// MaxConcurrent limits the buckets that are reconciled at the same time.
 	MaxConcurrent int
 	// Heartbeat is the least time between two writes of a status in which
 	// nothing but the time of the probe has changed; zero means never.
@@ -92,7 +92,7 @@ func (r *Stores) setup(mgr ctrl.Manager, changed source.Source) error {
 		Complete(r)
 }
 
-// storesAtOnce is how many stores are asked at the same time, so that one that
+// storesAtOnce is the number of stores checked at the same time, so that one that
 // hangs does not hold up the others.
 const storesAtOnce = 16
 
@@ -123,7 +123,7 @@ func logOf(base logr.Logger) func(*reconcile.Request) logr.Logger {
 	}
 }
 
-// addTicker adds the Runnable that announces what a plan says is due.
+// addTicker adds the Runnable that announces the due objects of a plan.
 func addTicker(mgr ctrl.Manager, plan *schedule.Plan, c clock.Clock) (chan schedule.Event, error) {
 	due := make(chan schedule.Event)
 	if err := mgr.Add(&schedule.Ticker{Plan: plan, Clock: c, Events: due}); err != nil {
@@ -136,7 +136,7 @@ func addTicker(mgr ctrl.Manager, plan *schedule.Plan, c clock.Clock) (chan sched
 const (
 	// storeIndex finds the buckets in an ObjectStore.
 	storeIndex = ".store"
-	// managedIn finds those of them that are managed.
+	// managedIn finds the managed buckets in an ObjectStore.
 	managedIn = ".managedIn"
 	// claimIndex finds the managed objects that mean the same bucket.
 	claimIndex = ".claim"

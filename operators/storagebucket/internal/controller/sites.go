@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
-// site is where a bucket is: its store, and what stands in the way of it.
+// site is the store of a bucket and the connection to it, or the problem with it.
 type site struct {
 	// key of the ObjectStore; empty for an inline store.
 	key types.NamespacedName
@@ -29,17 +29,22 @@ type site struct {
 	// store is the connection; nil when there is a problem.
 	store    *s3store.Store
 	endpoint string
-	// problem is what a person has to mend.
+	// last is set when store is the connection from before its Secret or its
+	// certificates were deleted.
+	last bool
+	// problem has to be fixed by a person; nil when there is none.
 	problem *finding
-	// inputs changes whenever the connection was made anew.
+	// inputs changes with each new connection.
 	inputs string
-	// standing of the store; one that nobody asks is always up.
+	// standing of the store; always up for a store that is not checked by itself.
 	standing standing
 }
 
-// shared tells whether the store's own controller asks it: it has one, and is
-// not paused.
-func (s site) shared() bool { return s.object != nil && !paused(s.object) }
+// shared reports whether the store's own controller asks it: it has one, and is not
+// suspended.
+func (s site) shared() bool {
+	return s.object != nil && suspension(s.object, s.object.Spec.Suspend) == ""
+}
 
 // label names the store in metrics.
 func (s site) label() string {
@@ -52,8 +57,8 @@ func (s site) label() string {
 // sites finds the store of a bucket.
 type sites struct {
 	reader client.Reader
-	// shared keeps the connections of ObjectStores, inline those of buckets
-	// that bring their store themselves.
+	// shared keeps the connections of ObjectStores, inline the connections of
+	// buckets with an inline store.
 	shared *stores.Registry
 	inline *stores.Registry
 	gate   *gate
@@ -63,8 +68,8 @@ type sites struct {
 	plan *schedule.Plan
 }
 
-// of finds a bucket's store. What a person has to mend is in the site; an error
-// is the API server's, or stores.ErrNotYet.
+// of finds a bucket's store. A problem that a person has to fix is in the site; an
+// error comes from the API server, or is stores.ErrNotYet.
 func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error) {
 	if b.Spec.StoreRef == nil {
 		return s.ofInline(ctx, b)
@@ -93,14 +98,14 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 		return where, err
 	}
 	where.object, where.endpoint = &store, store.Spec.Endpoint
-	where.take(connection)
-	if where.shared() {
+	where.take(connection, b)
+	if where.shared() && !where.last {
 		where.standing = s.gate.standingOf(where.key, where.inputs, &store.Status)
 	}
 	return where, nil
 }
 
-// watches tells whether a namespace is in the cache.
+// watches reports whether a namespace is in the cache.
 func watches(watched []string, namespace string) bool {
 	return len(watched) == 0 || slices.Contains(watched, namespace)
 }
@@ -116,13 +121,20 @@ func (s *sites) ofInline(ctx context.Context, b *storagev1.StorageBucket) (site,
 		return where, err
 	}
 	where.endpoint = b.Spec.Store.Endpoint
-	where.take(connection)
+	where.take(connection, b)
 	return where, nil
 }
 
-func (s *site) take(c stores.Connection) {
+// take uses a connection for a bucket. The deletion of a bucket is completed with
+// the last good connection, because in a namespace that is being deleted the Secret
+// cannot be created again. Everything else stops with the Secret.
+func (s *site) take(c stores.Connection, b *storagev1.StorageBucket) {
 	s.store, s.inputs = c.Store, c.Inputs
-	if c.Problem != nil {
+	switch {
+	case c.Problem == nil:
+	case c.Last != nil && !b.DeletionTimestamp.IsZero():
+		s.store, s.last = c.Last, true
+	default:
 		f := failed(c.Problem)
 		s.problem = &f
 	}
@@ -132,8 +144,8 @@ func problemf(reason, format string, args ...any) *finding {
 	return &finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
-// doubt tells whether the failure of a bucket's connection is to be believed.
-// If not yet, its store is asked first.
+// doubt reports whether the failure of a bucket's connection is certain. If not,
+// its store is checked first.
 func (s *sites) doubt(bucket types.NamespacedName, where site, now time.Time) (believed bool) {
 	if s.gate.believe(bucket, where.key, where.inputs, now) {
 		return true

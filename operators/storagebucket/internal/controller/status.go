@@ -18,7 +18,8 @@ const (
 	reasonAvailable        = "Available"
 	reasonObserved         = "Observed"
 	reasonInSync           = "InSync"
-	reasonPaused           = "ReconcilePaused"
+	reasonSuspended        = "Suspended"
+	reasonDeprecated       = "DeprecatedAnnotation"
 	reasonStoreUnavailable = "StoreUnavailable"
 	reasonStoreNotFound    = "StoreNotFound"
 	reasonStoreNotAllowed  = "StoreNotAllowed"
@@ -26,7 +27,7 @@ const (
 	reasonProgressing      = "Progressing"
 )
 
-// finding is one condition in the making.
+// finding is the content of a condition.
 type finding struct {
 	status  metav1.ConditionStatus
 	reason  string
@@ -43,7 +44,7 @@ func unknown(reason, message string) finding {
 	return finding{metav1.ConditionUnknown, reason, message}
 }
 
-// set writes a condition, and tells whether its status changed. The transition
+// set writes a condition, and reports whether its status changed. The transition
 // time moves only then.
 func set(conditions *[]metav1.Condition, kind string, generation int64, at time.Time, f finding) (changed bool) {
 	before := meta.FindStatusCondition(*conditions, kind)
@@ -59,7 +60,7 @@ func set(conditions *[]metav1.Condition, kind string, generation int64, at time.
 	return changed
 }
 
-// summarise works out Ready from the conditions it sums up: the first that is
+// summarise computes Ready from other conditions: the first that is
 // False, then the first that is not True.
 func summarise(conditions []metav1.Condition, kinds ...string) finding {
 	sum := found(reasonAvailable, "it can be used as declared")
@@ -78,7 +79,40 @@ func summarise(conditions []metav1.Condition, kinds ...string) finding {
 	return sum
 }
 
-// observed is the generation that all of the conditions are about.
+// stall keeps the condition Stalled, which is there while Ready is False for a
+// reason that only a person, or another object, can remove.
+func stall(conditions *[]metav1.Condition, at time.Time) {
+	ready := meta.FindStatusCondition(*conditions, storagev1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse || !lasting(ready.Reason) {
+		meta.RemoveStatusCondition(conditions, storagev1.ConditionStalled)
+		return
+	}
+	set(conditions, storagev1.ConditionStalled, ready.ObservedGeneration, at, found(ready.Reason, ready.Message))
+}
+
+// lasting reports whether a reason does not pass by itself.
+func lasting(reason string) bool {
+	return s3store.Reason(reason).Terminal() || reason == reasonStoreNotFound || reason == reasonStoreNotAllowed
+}
+
+// suspend writes the conditions of an object that is suspended, and reports whether
+// it was not before. Such an object counts as settled (kstatus: Current), so Ready
+// does not stay if it says anything but True.
+func suspend(conditions *[]metav1.Condition, generation int64, at time.Time, why string) (news bool) {
+	before := meta.FindStatusCondition(*conditions, storagev1.ConditionSynced)
+	news = before == nil || before.Reason != reasonSuspended
+	set(conditions, storagev1.ConditionSynced, generation, at,
+		finding{metav1.ConditionFalse, reasonSuspended, "the object is suspended: " + why})
+	meta.RemoveStatusCondition(conditions, storagev1.ConditionStalled)
+	if meta.IsStatusConditionTrue(*conditions, storagev1.ConditionReady) {
+		meta.FindStatusCondition(*conditions, storagev1.ConditionReady).ObservedGeneration = generation
+	} else {
+		meta.RemoveStatusCondition(conditions, storagev1.ConditionReady)
+	}
+	return news
+}
+
+// observed returns the generation that all of the conditions refer to.
 func observed(conditions []metav1.Condition, kinds ...string) int64 {
 	generation := int64(math.MaxInt64)
 	for _, kind := range kinds {
@@ -91,18 +125,18 @@ func observed(conditions []metav1.Condition, kinds ...string) int64 {
 	return generation
 }
 
-// probed tells whether a status holds the result of a probe, and not that none
-// could be made, or was to be.
+// probed reports whether a status holds the result of a probe, rather than the
+// reason why none was made.
 func probed(status *storagev1.StorageBucketStatus) bool {
 	healthy := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy)
 	synced := meta.FindStatusCondition(status.Conditions, storagev1.ConditionSynced)
-	if healthy == nil || synced == nil || synced.Reason == reasonPaused {
+	if healthy == nil || synced == nil || synced.Reason == reasonSuspended {
 		return false
 	}
 	return healthy.Reason == reasonStoreUnavailable || status.Probe != nil && healthy.Reason == status.Probe.Reason
 }
 
-// thresholds are how many probes in a row change the verdict.
+// thresholds are the numbers of probes in a row that change the verdict.
 type thresholds struct{ failures, successes int32 }
 
 func thresholdsOf(spec storagev1.ProbeSpec) thresholds {
@@ -130,8 +164,8 @@ func noteProbe(before *storagev1.ProbeStatus, result s3store.Result, at time.Tim
 	}
 }
 
-// health is the verdict after a probe; nil while the thresholds keep the one
-// before.
+// health returns the verdict after a probe; nil while the thresholds keep the
+// previous one.
 func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3store.Result, limit thresholds) *finding {
 	verdict := finding{metav1.ConditionFalse, string(result.Reason), result.Message}
 	if result.Succeeded() {
@@ -149,10 +183,10 @@ func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3sto
 	}
 }
 
-// news tells whether a verdict is worth an Event: that a bucket fails, and that
-// one that failed does no longer. That all is well from the start, or again
-// after the store was down, is not: the store's own Event says so once, and ten
-// thousand more would say no more.
+// news reports whether a verdict is worth an Event: a bucket that begins to fail,
+// or that no longer fails. A bucket that is healthy from the start, or again after
+// the store was down, is not: the store has an Event of its own, and ten thousand
+// more would add nothing.
 func news(before *metav1.Condition, verdict metav1.ConditionStatus) bool {
 	failed := before != nil && before.Status == metav1.ConditionFalse
 	return failed != (verdict == metav1.ConditionFalse)
@@ -168,12 +202,13 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// worthWriting tells whether a status says anything that the stored one does
-// not, or the heartbeat is due. The time and the latency of a probe alone say
-// nothing. It is asked after every probe, so it compares the parts that differ
-// between buckets without reflection.
+// worthWriting reports whether a status differs from the stored one, or the
+// heartbeat is due. The time and the latency of a probe do not count. It is called
+// after every probe, so it compares the parts that differ between buckets without
+// reflection.
 func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time.Duration) bool {
-	return stored.ObservedGeneration != current.ObservedGeneration ||
+	return driftStampDue(stored.LastDriftCheckTime, current.LastDriftCheckTime, heartbeat) ||
+		stored.ObservedGeneration != current.ObservedGeneration ||
 		stored.BucketName != current.BucketName ||
 		stored.LastHandledReconcileAt != current.LastHandledReconcileAt ||
 		!slices.EqualFunc(stored.Conditions, current.Conditions, sameCondition) ||
@@ -182,6 +217,16 @@ func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time
 		!equality.Semantic.DeepEqual(stored.External, current.External) ||
 		!equality.Semantic.DeepEqual(stored.Applied, current.Applied) ||
 		heartbeatDue(stored.Probe, current.Probe, heartbeat)
+}
+
+// driftStampDue reports whether the time of a drift check has to be written. After
+// a restart the next check is timed from it, so it may be older than the last check
+// by less than a heartbeat, or by nothing where the interval is longer than that.
+func driftStampDue(stored, current *metav1.Time, heartbeat time.Duration) bool {
+	if current == nil || stored == nil {
+		return stored != current
+	}
+	return heartbeat > 0 && current.Sub(stored.Time) >= heartbeat
 }
 
 func sameCondition(a, b metav1.Condition) bool {
@@ -198,7 +243,7 @@ func sameOutcome(a, b *storagev1.ProbeStatus) bool {
 		a.ConsecutiveSuccesses == b.ConsecutiveSuccesses
 }
 
-// quieted is a probe with the time and the latency of the one before.
+// quieted returns a probe with the time and the latency of the previous one.
 func quieted(before, after *storagev1.ProbeStatus) *storagev1.ProbeStatus {
 	if before == nil || after == nil {
 		return after

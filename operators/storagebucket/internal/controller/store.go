@@ -50,8 +50,8 @@ type Stores struct {
 	registry *stores.Registry
 	gate     *gate
 	watched  []string
-	// paused are the stores that were when last seen.
-	paused sync.Map
+	// suspended holds the stores that were suspended when last seen.
+	suspended sync.Map
 }
 
 // +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores,verbs=get;list;watch;patch
@@ -59,10 +59,10 @@ type Stores struct {
 // +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
 
-// Reconcile looks at one ObjectStore and, when that is due, asks the store.
+// Reconcile checks the store of one ObjectStore when that is due.
 func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if !watches(r.watched, req.Namespace) {
-		return ctrl.Result{}, nil // a bucket refers to it; its status says so
+		return ctrl.Result{}, nil // a bucket refers to it; the bucket's status reports it
 	}
 	var store storagev1.ObjectStore
 	if err := r.Client.Get(ctx, req.NamespacedName, &store); err != nil {
@@ -88,13 +88,13 @@ func (r *Stores) reconcile(ctx context.Context, store *storagev1.ObjectStore) er
 		return err
 	}
 	key := client.ObjectKeyFromObject(store)
-	if paused(store) {
-		r.paused.Store(key, true)
+	if why := suspension(store, store.Spec.Suspend); why != "" {
+		r.suspended.Store(key, true)
 		r.plan.Forget(key)
 		r.gate.forget(key)
-		return nil
+		return r.suspend(ctx, store, why)
 	}
-	if _, was := r.paused.LoadAndDelete(key); was {
+	if _, was := r.suspended.LoadAndDelete(key); was {
 		r.plan.Poke(key)
 	}
 	connection, err := r.registry.Connect(ctx, client.ObjectKeyFromObject(store), stores.OfStore(store))
@@ -108,14 +108,14 @@ func (r *Stores) reconcile(ctx context.Context, store *storagev1.ObjectStore) er
 }
 
 func (r *Stores) forget(req ctrl.Request) {
-	r.paused.Delete(req.NamespacedName)
+	r.suspended.Delete(req.NamespacedName)
 	r.plan.Forget(req.NamespacedName)
 	r.registry.Forget(req.NamespacedName)
 	r.gate.forget(req.NamespacedName)
 	metrics.ForgetStore(req.String())
 }
 
-// keepWhileUsed holds on to a store as long as buckets in it are managed: they
+// keepWhileUsed keeps the finalizer on a store while buckets in it are managed: they
 // could not be deleted without it.
 func (r *Stores) keepWhileUsed(ctx context.Context, store *storagev1.ObjectStore) error {
 	var users storagev1.StorageBucketList
@@ -141,9 +141,29 @@ func (r *Stores) keepWhileUsed(ctx context.Context, store *storagev1.ObjectStore
 	return nil
 }
 
-// unusable reports what a person has to mend before the store can be asked.
+// suspend reports that the store is not checked.
+func (r *Stores) suspend(ctx context.Context, store *storagev1.ObjectStore, why string) error {
+	before := store.DeepCopy()
+	forgetLearnt(store)
+	news := suspend(&store.Status.Conditions, store.Generation, r.Clock.Now(), why)
+	store.Status.ObservedGeneration = store.Generation
+	if err := r.write(ctx, before, store); err != nil {
+		return err
+	}
+	if news && !store.Spec.Suspend && deprecatedPause(store) {
+		r.Events.Eventf(store, nil, corev1.EventTypeWarning, reasonDeprecated, "Suspend", "%s", why)
+	}
+	return nil
+}
+
+// unusable reports the problem that a person has to fix before the store can be
+// asked.
 func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
-	r.plan.Park(r.subject(store, c))
+	if c.Problem.Reason.Forbidden() {
+		r.plan.Backoff(r.subject(store, c), 0)
+	} else {
+		r.plan.Park(r.subject(store, c))
+	}
 	r.gate.settle(client.ObjectKeyFromObject(store), c.Inputs, down, r.Clock.Now())
 	before := store.DeepCopy()
 	forgetLearnt(store)
@@ -172,7 +192,7 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	forgetLearnt(store)
 	verdict, standing := finding{metav1.ConditionFalse, string(result.Reason), result.Message}, down
 	if result.Succeeded() || result.Reason == s3store.ReasonThrottled {
-		// A store that asks for patience is there.
+		// A store that asks for fewer requests is up.
 		verdict.status, standing = metav1.ConditionTrue, up
 	}
 	store.Status.Probe = noteProbe(store.Status.Probe, result, r.Clock.Now(), thresholds{1, 1})
@@ -190,7 +210,7 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	return nil
 }
 
-// forgetLearnt drops what was learnt of the store that the spec before meant.
+// forgetLearnt drops what was learnt about the store of the previous spec.
 func forgetLearnt(store *storagev1.ObjectStore) {
 	if store.Status.ObservedGeneration != store.Generation {
 		store.Status.TagsOnCreate = nil
@@ -228,17 +248,18 @@ func (r *Stores) set(store *storagev1.ObjectStore, kind string, f finding) (chan
 // health changed.
 func (r *Stores) save(ctx context.Context, before, store *storagev1.ObjectStore, changed bool) error {
 	r.set(store, storagev1.ConditionReady, summarise(store.Status.Conditions, storagev1.ConditionHealthy))
+	stall(&store.Status.Conditions, r.Clock.Now())
+	// Only while the store is suspended.
+	meta.RemoveStatusCondition(&store.Status.Conditions, storagev1.ConditionSynced)
 	store.Status.ObservedGeneration = store.Generation
 	quiet := store.Status.DeepCopy()
 	quiet.Probe = quieted(before.Status.Probe, store.Status.Probe)
 	if equality.Semantic.DeepEqual(&before.Status, quiet) && !heartbeatDue(before.Status.Probe, store.Status.Probe, r.Heartbeat) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, store, patch); err != nil {
-		return fmt.Errorf("writing the status: %w", err)
+	if err := r.write(ctx, before, store); err != nil {
+		return err
 	}
-	metrics.StatusWrites.WithLabelValues("ObjectStore").Inc()
 	if c := meta.FindStatusCondition(store.Status.Conditions, storagev1.ConditionHealthy); changed && c != nil {
 		kind := corev1.EventTypeWarning
 		if c.Status == metav1.ConditionTrue {
@@ -246,5 +267,18 @@ func (r *Stores) save(ctx context.Context, before, store *storagev1.ObjectStore,
 		}
 		r.Events.Eventf(store, nil, kind, c.Reason, "Check", "%s", c.Message)
 	}
+	return nil
+}
+
+// write writes the status if it differs from before.
+func (r *Stores) write(ctx context.Context, before, store *storagev1.ObjectStore) error {
+	if equality.Semantic.DeepEqual(&before.Status, &store.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, store, patch); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	metrics.StatusWrites.WithLabelValues("ObjectStore").Inc()
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What somebody else does in the store, past the operator.
+// Actions of another client in the store, without the operator.
 
 func (w *world) makeBucket(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -37,7 +37,7 @@ func (w *world) setTags(ctx context.Context, bucket string, tags map[string]stri
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// exists tells whether the store has the bucket.
+// exists reports whether the store has the bucket.
 func (w *world) exists(ctx context.Context, bucket string) bool {
 	GinkgoHelper()
 	_, err := w.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket})

@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -44,6 +44,9 @@ const (
 	keyID     = "SUITEROOTKEY"
 	secretKey = "a-suite-secret-nobody-may-see"
 	cluster   = "suite-cluster"
+
+	// patience is for what is tried again ever more slowly.
+	patience = time.Minute
 )
 
 var (
@@ -115,12 +118,12 @@ func startRealStore() *url.URL {
 	return u
 }
 
-// world is what one spec has to itself.
+// world holds the namespace and the server of one spec.
 type world struct {
 	namespace string
 	// server is in front of the real store: it records, and fails when told to.
 	server *faultserver.Server
-	// s3 is somebody else with full rights, who goes past the server.
+	// s3 is another client with full rights, which bypasses the server.
 	s3 *s3.Client
 }
 
@@ -199,7 +202,7 @@ func newSecret(namespace string) *corev1.Secret {
 	}
 }
 
-// bucketName is a bucket nobody else uses.
+// bucketName returns the name of a bucket that no other spec uses.
 func (w *world) bucketName(name string) string { return w.namespace + "-" + name }
 
 // newBucket is a StorageBucket that is probed once and then not for an hour,
@@ -275,8 +278,19 @@ func (w *world) run(change ...func(*Options)) *running {
 // run starts the controllers for some namespaces.
 func run(namespaces []string, change ...func(*Options)) *running {
 	GinkgoHelper()
+	return runAs(nil, namespaces, change...)
+}
+
+// runAs starts the controllers as a user whose rights the API server checks; nil
+// means as an administrator.
+func runAs(user *rest.ImpersonationConfig, namespaces []string, change ...func(*Options)) *running {
+	GinkgoHelper()
 	r := &running{logs: &logBuffer{}}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	config := rest.CopyConfig(cfg)
+	if user != nil {
+		config.Impersonate = *user
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
 		Cache:   CacheOptions(namespaces...),
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: UncachedObjects()}},
@@ -285,7 +299,7 @@ func run(namespaces []string, change ...func(*Options)) *running {
 			// As verbose as the manager's flags can make it.
 			zap.Level(loglevel.WithoutBodies(zapcore.Level(-100)))),
 		// The specs start many managers in one process.
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	guard, err := egress.New([]string{"127.0.0.1"})

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// special are the networks nobody is led to by accident or by a tenant.
+// special are the networks that must be allowed explicitly.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"),        // loopback
 	netip.MustParsePrefix("::1/128"),            // loopback

@@ -1,11 +1,10 @@
-// Package egress says which addresses the operator may connect to.
+// Package egress decides to which addresses the operator may connect.
 //
-// Endpoints are written by tenants, and the operator's network reaches what
-// theirs does not: the node's own ports, the cloud's metadata service. Without
-// further orders every address may be dialled except the special ones:
-// loopback, link-local, unspecified, multicast and metadata. An operator that
-// should talk to certain stores only, or to one at a special address, gets a
-// list:
+// Endpoints are written by tenants, and the operator can reach addresses that they
+// cannot: the node's own ports, the cloud's metadata service. By default every address
+// may be dialled except the special ones: loopback, link-local, unspecified, multicast
+// and metadata. To allow certain stores only, or a store at a special address, the
+// operator gets a list:
 //
 //	s3.example.com     that host, whatever it resolves to
 //	*.example.com      all hosts below it, but at no special address
@@ -13,12 +12,12 @@
 //	127.0.0.1          that address
 //	*                  everything but the special addresses
 //
-// A network counts for a special address only when it holds nothing else: who
-// writes 0.0.0.0/0 means the world, not the metadata service.
+// A network allows a special address only when it contains nothing else: 0.0.0.0/0
+// means the world, not the metadata service.
 //
-// A name proves nothing, because its owner says what it resolves to. So the
+// A name proves nothing, because its owner decides what it resolves to. So the
 // decision is made when a connection is opened, by the address it is opened
-// to; CheckURL only says the same earlier where it can.
+// to; CheckURL only gives the same answer earlier where it can.
 package egress
 
 import (
@@ -31,10 +30,10 @@ import (
 	"syscall"
 )
 
-// Guard decides. It is not changed once made, and safe for concurrent use. A
-// nil Guard is that of an empty list.
+// Guard decides whether a connection is allowed. It is immutable and safe for
+// concurrent use. A nil Guard is the Guard of an empty list.
 type Guard struct {
-	// listed says that there are entries, and so that what they do not cover is
+	// listed is set if there are entries: addresses that they do not cover are
 	// refused.
 	listed   bool
 	hosts    map[string]bool
@@ -42,15 +41,14 @@ type Guard struct {
 	networks []netip.Prefix
 }
 
-// Refused says that the Guard does not let a connection pass. Its text is
+// Refused is the error of a connection that the Guard does not allow. Its text is
 // fixed: it names neither host nor address.
 type Refused struct {
-	// Special tells that the address is one of those that have to be listed
-	// themselves.
+	// Special is set if the address is one that must be listed itself.
 	Special bool
 }
 
-// Error says what to do about it.
+// Error names the flag that allows the connection.
 func (r *Refused) Error() string {
 	if r.Special {
 		return "the endpoint's address is a loopback, link-local, multicast or metadata address: " +
@@ -171,10 +169,10 @@ func (g *Guard) checkAddress(host string, address netip.Addr) error {
 	return nil
 }
 
-// exactly tells whether the name itself is listed.
+// exactly reports whether the name itself is listed.
 func (g *Guard) exactly(host string) bool { return g != nil && g.hosts[host] }
 
-// named tells whether the list has the name, or a suffix of it.
+// named reports whether the list has the name, or a suffix of it.
 func (g *Guard) named(host string) bool {
 	if g.exactly(host) {
 		return true
@@ -199,8 +197,8 @@ func (g *Guard) networkOf(a netip.Addr) bool {
 	return false
 }
 
-// networkWithin tells whether a listed network has the address and lies within
-// the special one.
+// networkWithin reports whether a listed network contains the address and lies
+// within the special one.
 func (g *Guard) networkWithin(a netip.Addr, special netip.Prefix) bool {
 	if g == nil {
 		return false

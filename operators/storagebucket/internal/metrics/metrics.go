@@ -2,7 +2,7 @@
 // controller-runtime's registry, and so on the manager's metrics endpoint.
 //
 // What is counted per probe is here and not in the objects' status: a probe that
-// finds what the last one found writes nothing to the API server.
+// has the same result as the last one writes nothing to the API server.
 package metrics
 
 import (
@@ -23,7 +23,7 @@ var factory = promauto.With(metrics.Registry)
 // The metrics. The label store is made with StoreName; the series of a store
 // that is gone are dropped with ForgetStore.
 var (
-	// ProbeDuration is how long probes of buckets took, by store.
+	// ProbeDuration is the duration of bucket probes, by store.
 	ProbeDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "storagebucket_probe_duration_seconds",
 		Help:    "Time a store took to answer the probe of a bucket.",
@@ -36,7 +36,7 @@ var (
 		Help: "Probes of buckets, by their outcome.",
 	}, []string{"store", "reason"})
 
-	// DueLag is how long after its due time an object was worked on.
+	// DueLag is the delay between the due time of an object and the work on it.
 	DueLag = factory.NewHistogram(prometheus.HistogramOpts{
 		Name:    "storagebucket_due_lag_seconds",
 		Help:    "Time from when an object was due to when it was worked on.",

@@ -65,7 +65,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// scrape is what the metrics endpoint answers.
+// scrape returns the answer of the metrics endpoint.
 func scrape(t *testing.T) string {
 	t.Helper()
 	w := httptest.NewRecorder()

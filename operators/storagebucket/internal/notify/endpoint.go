@@ -20,18 +20,18 @@ import (
 // Outcomes of requests, in the metric storagebucket_notifications_total.
 const (
 	outcomeAccepted        = "accepted"        // something was poked
-	outcomeIgnored         = "ignored"         // nobody here cares
+	outcomeIgnored         = "ignored"         // no object here refers to the bucket
 	outcomeUnauthenticated = "unauthenticated" // 401
 	outcomeForbidden       = "forbidden"       // 403
 	outcomeInvalid         = "invalid"         // any other 4xx, and 501
 	outcomeFailed          = "failed"          // our fault: the sender may try again
 )
 
-// answer is what a request gets.
+// answer is the response to a request.
 type answer struct {
 	status int
 	// Poked counts the objects that will be looked at, Unknown the buckets
-	// nobody cares about.
+	// no object refers to.
 	Poked   int `json:"poked"`
 	Unknown int `json:"unknown"`
 }
@@ -77,7 +77,7 @@ func (e *endpoint) routes() http.Handler {
 // work handles a request that is allowed. What it is about is in the path.
 type work func(ctx context.Context, about types.NamespacedName, r *http.Request) (answer, error)
 
-// guarded lets through to the work who may create the subresource of the object
+// guarded passes a request on if its client may create the subresource of the object
 // the path names, and answers.
 func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,12 +96,12 @@ func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	})
 }
 
-// wellFormed tells whether an object may have that name.
+// wellFormed reports whether an object may have that name.
 func wellFormed(n types.NamespacedName) bool {
 	return len(validation.IsDNS1123Label(n.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(n.Name)) == 0
 }
 
-// events pokes the buckets a store says something about, each once.
+// events pokes the buckets that a notification names, each once.
 func (e *endpoint) events(ctx context.Context, store types.NamespacedName, r *http.Request) (answer, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return answer{}, err

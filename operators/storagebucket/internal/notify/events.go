@@ -20,9 +20,9 @@ var (
 		"a URL somebody sent: have Amazon EventBridge (an API destination) or a Lambda function pass the events on"}
 )
 
-// message is all of what is looked at in a body, whoever sent it.
+// message is the part of a body that is read, whatever its sender.
 type message struct {
-	// Records are what AWS, MinIO and Ceph send.
+	// Records are the notifications of AWS, MinIO and Ceph.
 	Records []struct {
 		S3 struct {
 			Bucket struct {
@@ -52,7 +52,7 @@ type message struct {
 	} `json:"detail"`
 }
 
-// bucketNames are the buckets the body says something about, each once. An empty
+// bucketNames returns the buckets that the body names, each once. An empty
 // object is what some stores send to see whether anybody is there.
 func bucketNames(body []byte) ([]string, error) {
 	m, err := parse(body)
@@ -93,7 +93,7 @@ func bucketNames(body []byte) ([]string, error) {
 func parse(body []byte) (message, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
-		return message{}, errNotAnEvent // what the decoder says may repeat the body
+		return message{}, errNotAnEvent // the decoder's error may repeat the body
 	}
 	return m, nil
 }

@@ -29,18 +29,18 @@ import (
 )
 
 const (
-	// minToken is the least length of a token in a file. Guessing at one is
-	// bounded by nothing but the network.
+	// minToken is the least length of a token in a file. Only the network limits
+	// the guessing of one.
 	minToken = 16
 
-	// How long the API server's answers are believed.
+	// Times for which the API server's answers are cached.
 	tokenTTL   = time.Minute
 	noTokenTTL = 10 * time.Second
 	allowTTL   = time.Minute
 	denyTTL    = 10 * time.Second
 
 	// reviewsPerSecond bounds the questions to the API server about tokens that
-	// it was not asked about lately, because strangers can cause them.
+	// it was not asked about lately, because unknown clients can cause them.
 	reviewsPerSecond, reviewBurst = 10, 50
 )
 
@@ -52,14 +52,14 @@ var (
 	errBusy = &refusal{http.StatusTooManyRequests, "too many unknown tokens at the moment: try again"}
 )
 
-// access is what somebody asks for.
+// access is the right that a client needs.
 type access struct {
 	resource, subresource string
 	about                 types.NamespacedName
 }
 
-// gate decides who may do what: whoever has the token of the file anything, and
-// others what the API server says.
+// gate authorizes clients: one with the token of the file may do anything, and
+// others what the API server allows.
 type gate struct {
 	tokenFile string
 	tokens    authenticator.Token
@@ -75,7 +75,7 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 	}
 	if config == nil {
 		if tokenFile == "" {
-			return nil, errors.New("nobody could be told from anybody else: set --notify-token-file")
+			return nil, errors.New("no client could be authenticated: set --notify-token-file")
 		}
 		return g, nil
 	}
@@ -88,8 +88,8 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 	return g, g.askAPIServer(config, client)
 }
 
-// askAPIServer has tokens and rights checked there, as the manager's metrics
-// endpoint does.
+// askAPIServer makes the gate check tokens and rights with the API server, as the
+// manager's metrics endpoint does.
 func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -113,7 +113,7 @@ func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	return nil
 }
 
-// reviews asks the API server whose a token is. A token that is nobody's is no
+// reviews asks the API server for the owner of a token. A token without one is no
 // error, so that it is remembered as such.
 func reviews(client authenticationclient.TokenReviewInterface) authenticator.Token {
 	limit := rate.NewLimiter(reviewsPerSecond, reviewBurst)
@@ -140,7 +140,7 @@ func reviews(client authenticationclient.TokenReviewInterface) authenticator.Tok
 	})
 }
 
-// check is nil when the request may go on, and otherwise says why not.
+// check returns nil when the request may proceed, and the reason otherwise.
 func (g *gate) check(ctx context.Context, h http.Header, a access) error {
 	token := tokenOf(h)
 	if token == "" {
@@ -201,7 +201,7 @@ func tokenOf(h http.Header) string {
 	return value
 }
 
-// readToken reads the file anew each time: it is small, and a token that was
+// readToken reads the file again each time: it is small, and a token that was
 // replaced counts from that moment on.
 func readToken(path string) (string, error) {
 	content, err := os.ReadFile(path)

@@ -121,7 +121,7 @@ func (s *reviewSpy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(req)
 }
 
-// withAPIServer has the server ask the API server, and nobody else.
+// withAPIServer lets the server authenticate clients with the API server only.
 func withAPIServer(spy *reviewSpy) func(*Server) {
 	return func(s *Server) {
 		s.TokenFile = ""

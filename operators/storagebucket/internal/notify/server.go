@@ -4,7 +4,7 @@
 //	POST /v1/stores/{namespace}/{name}/events    what an object store sends
 //	POST /v1/buckets/{namespace}/{name}/poke     a plain request to look now
 //
-//	method, path ─▶ who is it ─▶ may it ─▶ body ─▶ bucket names ─▶ Poke, each once
+//	method, path ─▶ authenticate ─▶ authorize ─▶ body ─▶ bucket names ─▶ Poke, each once
 //
 // An event is a hint and no more: of its content only the names of buckets are
 // used, and what becomes of the hint follows from state. Keys of objects may be
@@ -54,17 +54,16 @@ type Server struct {
 	// TokenFile holds a token that allows everything; it is read again for every
 	// request. Empty means that there is none.
 	TokenFile string
-	// Config and HTTPClient reach the API server, which says who a Kubernetes
+	// Config and HTTPClient reach the API server, which authenticates a Kubernetes
 	// token belongs to and what its owner may do. Without a Config only the
 	// token of TokenFile is accepted; without an HTTPClient one is made.
 	Config     *rest.Config
 	HTTPClient *http.Client
-	// Poke has a bucket looked at now. An error that says "not found" is passed
-	// on as such; after any other the sender is asked to try again.
+	// Poke requests a probe of a bucket now. A "not found" error is passed on to the
+	// sender; after any other it is asked to try again.
 	Poke func(ctx context.Context, bucket types.NamespacedName) error
-	// Buckets are the objects that stand for a bucket of that name in a store;
-	// none when nobody cares. A store that does not exist is an error that says
-	// "not found".
+	// Buckets returns the objects that declare a bucket of that name in a store; none
+	// when no object does. A store that does not exist is a "not found" error.
 	Buckets func(ctx context.Context, store types.NamespacedName, bucket string) ([]types.NamespacedName, error)
 	// Listener, when set, is used in place of Address.
 	Listener net.Listener
@@ -108,7 +107,7 @@ func (s *Server) Start(ctx context.Context) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		// What strangers do to a TLS handshake is of no interest by default.
+		// Failed TLS handshakes of unknown clients are not logged by default.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(logger.V(1)), slog.LevelInfo),
 	}
 	logger.Info("serving notifications", "address", listener.Addr().String(), "tls", certificate != nil)

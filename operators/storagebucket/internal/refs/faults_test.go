@@ -205,6 +205,10 @@ func TestForbiddenWatchIsSaidOnceAndWorksWhenTheNameIsAllowed(t *testing.T) {
 	s := createSecret(t, ns, "keys")
 	r.Want(owner("a"), ref)
 	eventually(t, func() bool { return strings.Contains(logs.String(), "forbidden") }, "nothing logged")
+	r.wantTold(owner("a"))
+	if !r.Forbidden(ref) {
+		t.Error("not reported as forbidden")
+	}
 	if _, known := r.Version(ref); known {
 		t.Error("known without the right to look")
 	}
@@ -213,6 +217,9 @@ func TestForbiddenWatchIsSaidOnceAndWorksWhenTheNameIsAllowed(t *testing.T) {
 	allow(t, ns, nobody.Impersonate.UserName, "keys", "list")
 	r.wantTold(owner("a"))
 	r.wantVersion(ref, s)
+	if r.Forbidden(ref) {
+		t.Error("still reported as forbidden")
+	}
 	allow(t, ns, nobody.Impersonate.UserName, "keys", "watch")
 	eventually(t, func() bool { return strings.Contains(logs.String(), "watching again") }, "not watched")
 	s = change(t, s)

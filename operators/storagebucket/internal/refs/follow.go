@@ -25,8 +25,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap": {Version: "v1", Resource: "configmaps"},
 }
 
-// retry is how a watch that fails is tried again: after half a second, then
-// ever more slowly, up to half a minute apart.
+// retry is the backoff of a failing watch: half a second at first, up to half a
+// minute.
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 
 // follow watches one object until the context ends. The reflector lists again
@@ -37,6 +37,7 @@ func (w *Watcher) follow(ctx context.Context, one *watched) {
 		name:   one.ref.Name,
 		logger: logf.FromContext(ctx).WithName("refs").
 			WithValues("kind", one.ref.Kind, "namespace", one.ref.Namespace, "name", one.ref.Name),
+		refused: func() { w.refused(one) },
 	}
 	backoff := retry
 	reflector := cache.NewReflectorWithOptions(
@@ -56,7 +57,9 @@ type requester struct {
 	client metadata.ResourceInterface
 	name   string
 	logger logr.Logger
-	// failing says that a refusal has been logged, and no watch succeeded since.
+	// refused is called when the API server refuses a request.
+	refused func()
+	// failing is set once a refusal has been logged, until a watch succeeds.
 	failing bool
 }
 
@@ -75,9 +78,8 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 	return list, nil
 }
 
-// watch ends after each change and is then begun anew by the reflector. A stream
-// keeps the buffer it read the last event into for as long as it lives, and in
-// that would be all of the metadata.
+// watch ends after each change, and the reflector starts it again. A stream keeps the
+// buffer of its last event for as long as it lives, with all of the metadata.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -101,9 +103,12 @@ func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// failed logs what somebody has to mend. That the API server is away is said by
-// everything else already.
+// failed logs a problem that a person has to fix. An unavailable API server shows
+// elsewhere.
 func (r *requester) failed(ctx context.Context, err error) {
+	if apierrors.IsForbidden(err) && ctx.Err() == nil {
+		r.refused()
+	}
 	if r.failing || ctx.Err() != nil {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package refs watches the Secrets and ConfigMaps that somebody refers to, and
-// no others.
+// Package refs watches the Secrets and ConfigMaps that objects refer to, and no
+// others.
 //
 // Each referenced object has a watch of its own, limited to its name, so that
 // the right to list and watch may be given name by name. Only metadata is asked
@@ -7,8 +7,10 @@
 // kubectl apply repeats the content of a Secret.
 //
 //	Want ──▶ unknown ── first listing ──▶ known: a version, or absent
-//	            ▲                              │ any change: onChange
-//	            └── Want, after nobody did ────┘
+//	          │    ▲                             ▲    │ any change: onChange
+//	  refused │    └── Want, after it had no ────┼────┘
+//	          ▼        owner left                │
+//	      forbidden ── a listing is allowed ─────┘
 //
 // While the API server cannot be reached, or does not allow the watch, the last
 // known version stands.
@@ -16,6 +18,7 @@ package refs
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -33,7 +36,7 @@ type Ref struct {
 }
 
 // Watcher watches what its owners refer to. It is a Runnable for a
-// controller-runtime manager: before Start it only takes note. It is safe for
+// controller-runtime manager: before Start it only records what is wanted. It is safe for
 // concurrent use.
 type Watcher struct {
 	client   metadata.Interface
@@ -46,13 +49,15 @@ type Watcher struct {
 	start func(*watched)
 }
 
-// watched is one object somebody refers to. Its fields need Watcher.mu.
+// watched is one referenced object. Its fields need Watcher.mu.
 type watched struct {
 	ref    Ref
 	owners map[types.NamespacedName]struct{}
 	// version is empty while the object does not exist.
 	version string
 	known   bool
+	// forbidden is set when the API server refuses the first listing.
+	forbidden bool
 	// stop ends the watch; nil before it began.
 	stop context.CancelFunc
 }
@@ -62,8 +67,9 @@ var (
 	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
 )
 
-// New returns a Watcher that calls onChange with the owners of an object after
-// its first listing and after each change, its deletion included. onChange is
+// New returns a Watcher that calls onChange with the owners of an object when its
+// first listing is refused, after its first listing and after each change,
+// deletion included. onChange is
 // called from several goroutines and must not block.
 func New(client metadata.Interface, onChange func(owners []types.NamespacedName)) *Watcher {
 	return &Watcher{
@@ -74,7 +80,7 @@ func New(client metadata.Interface, onChange func(owners []types.NamespacedName)
 	}
 }
 
-// NeedLeaderElection keeps the watches to the leader: nobody else acts on them.
+// NeedLeaderElection limits the watches to the leader, which alone acts on them.
 func (*Watcher) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends, and returns when all watches have.
@@ -99,7 +105,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Want says what the owner refers to from now on; nothing forgets the owner.
+// Want sets the objects that the owner refers to; without any, the owner is
+// forgotten.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,8 +126,8 @@ func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.wanted[owner] = slices.Clone(refs)
 }
 
-// Version tells the object's version, empty when it does not exist. It is not
-// known before the first listing, and for what nobody wants.
+// Version returns the object's version, empty when it does not exist. It is not
+// known before the first listing, or when no owner wants the object.
 func (w *Watcher) Version(r Ref) (version string, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,6 +136,15 @@ func (w *Watcher) Version(r Ref) (version string, known bool) {
 		return "", false
 	}
 	return one.version, one.known
+}
+
+// Forbidden reports whether no version of the object is known because the API
+// server does not allow it to be listed. It is listed again from time to time.
+func (w *Watcher) Forbidden(r Ref) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one, ok := w.watches[r]
+	return ok && one.forbidden
 }
 
 // add needs w.mu, as does drop.
@@ -162,20 +178,38 @@ func (w *Watcher) drop(owner types.NamespacedName, ref Ref) {
 	}
 }
 
-// saw takes note of a version, and tells the owners when it is news.
+// saw records a version, and tells the owners when it is new.
 func (w *Watcher) saw(one *watched, version string) {
 	w.mu.Lock()
 	if one.known && one.version == version {
 		w.mu.Unlock()
 		return
 	}
-	one.known, one.version = true, version
-	owners := make([]types.NamespacedName, 0, len(one.owners))
-	for owner := range one.owners {
-		owners = append(owners, owner)
-	}
+	one.known, one.forbidden, one.version = true, false, version
+	owners := one.ownerList()
 	w.mu.Unlock()
 	if len(owners) > 0 { // none once the watch has been stopped
 		w.onChange(owners)
 	}
+}
+
+// refused records that the API server does not allow the object to be read, and
+// tells the owners when no version of it is known.
+func (w *Watcher) refused(one *watched) {
+	w.mu.Lock()
+	if one.known || one.forbidden {
+		w.mu.Unlock()
+		return
+	}
+	one.forbidden = true
+	owners := one.ownerList()
+	w.mu.Unlock()
+	if len(owners) > 0 {
+		w.onChange(owners)
+	}
+}
+
+// ownerList needs Watcher.mu.
+func (one *watched) ownerList() []types.NamespacedName {
+	return slices.Collect(maps.Keys(one.owners))
 }

@@ -167,7 +167,7 @@ func TestOwnerIsToldOfTheFirstListingOfChangesOfDeletionAndOfReturn(t *testing.T
 	r.wantTold(owner("a"))
 	r.wantVersion(ref, third)
 
-	// Neighbours are nobody's business.
+	// Other objects must not be reported.
 	createSecret(t, ns, "keys-of-others")
 	deleteSecret(t, third)
 	r.wantTold(owner("a"))

@@ -12,19 +12,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Found is what a look for a bucket found.
+// Found is the result of looking for a bucket.
 type Found struct {
-	// Exists is false only when the store said in so many words that there is
-	// no such bucket.
+	// Exists is false only when the store answered, with an error code, that there
+	// is no such bucket.
 	Exists bool
-	// StoreTime is the store's own clock when it answered; zero when it did not
-	// tell.
+	// StoreTime is the store's own clock when it answered; zero if the answer has no
+	// date.
 	StoreTime time.Time
 }
 
 // Find looks for a bucket. Anything but success and the error code
-// NoSuchBucket is an error: a 404 alone may come from a proxy, and must make
-// nobody create or forget a bucket.
+// NoSuchBucket is an error: a 404 alone may come from a proxy, and must not
+// cause a bucket to be created or forgotten.
 func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
 	var at time.Time
 	err := s.call(ctx, func(ctx context.Context, c *s3.Client) error {
@@ -40,7 +40,7 @@ func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
 	case reason.Connection(), reason == ReasonThrottled, reason == ReasonCanceled:
 		return Found{}, err
 	}
-	// An answer to HEAD has no body, and so no code that says why it failed.
+	// An answer to HEAD has no body, and so no error code.
 	err = s.call(ctx, func(ctx context.Context, c *s3.Client) error {
 		out, err := list(ctx, c, &s3.ListObjectsV2Input{Bucket: &bucket, MaxKeys: aws.Int32(1)})
 		if err == nil {

@@ -136,7 +136,7 @@ func (s *Store) verdict(x *exchange, cause error) *Error {
 	return classifyAnswer(a, s.region, time.Now())
 }
 
-// answer is what is kept of an HTTP response.
+// answer is the part of an HTTP response that is kept.
 type answer struct {
 	status int
 	header http.Header
@@ -197,7 +197,8 @@ func reasonOfStatus(a answer, region string) Reason {
 
 func redirect(status int) bool { return status >= 300 && status < 400 }
 
-// throttled tells the two statuses with which a store asks for patience.
+// throttled reports whether the status is one of the two that ask for fewer
+// requests.
 func throttled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }

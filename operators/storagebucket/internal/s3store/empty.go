@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// IsEmpty tells whether a bucket holds nothing: no object, no old version, no
+// IsEmpty reports whether a bucket holds nothing: no object, no old version, no
 // delete marker, no unfinished upload.
 func (s *Store) IsEmpty(ctx context.Context, bucket string) (bool, error) {
 	objects, err := s.objects(ctx, bucket, 1)
@@ -23,13 +23,13 @@ func (s *Store) IsEmpty(ctx context.Context, bucket string) (bool, error) {
 	return err == nil && len(uploads) == 0, err
 }
 
-// Empty removes what a bucket holds, old versions, delete markers and
-// unfinished uploads included, at most limit of them. It is done when a listing
-// after the last removal shows nothing. What is to be removed is found in the
-// store anew each time, so after a failure or a crash the next call goes on.
+// Empty removes the content of a bucket, including old versions, delete markers and
+// unfinished uploads, at most limit of them. It is done when a listing after the last
+// removal is empty. Each call lists the content again, so after a failure or a crash
+// the next call continues.
 //
 // It stops at the first batch of which the store refuses a part: a bucket with
-// protected objects cannot be deleted, so nothing is won by removing the rest.
+// protected objects cannot be deleted, so removing the rest would be useless.
 func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed int, done bool, err error) {
 	for last := ""; removed < limit; {
 		first, n, err := s.emptySome(ctx, bucket, int32(min(limit-removed, maxPage)))
@@ -38,7 +38,7 @@ func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed in
 			return removed, err == nil, err
 		}
 		if first == last {
-			// Without this, there would be no end to it.
+			// Otherwise this would never end.
 			return removed, false, &Error{Reason: ReasonUnexpectedResponse, Message: "the store lists an object " +
 				"that it said it had deleted: stop what is writing to the bucket, or delete the object by hand"}
 		}
@@ -47,8 +47,8 @@ func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed in
 	return removed, false, nil
 }
 
-// emptySome removes one page of what is there, and tells what it began with:
-// nothing when there is nothing.
+// emptySome removes one page of the content and returns the page's first item; empty
+// when the bucket is empty.
 func (s *Store) emptySome(ctx context.Context, bucket string, limit int32) (first string, removed int, err error) {
 	objects, err := s.objects(ctx, bucket, limit)
 	if err != nil {
@@ -71,9 +71,9 @@ func (s *Store) emptySome(ctx context.Context, bucket string, limit int32) (firs
 	return "upload " + *uploads[0].UploadId, removed, err
 }
 
-// objects lists some of what a bucket holds, but uploads; none only when there
-// is none. Old versions come first, and then what a store shows that does not
-// know versions, or takes the question for them for another.
+// objects lists some of a bucket's objects, and none only when there is none. Versions
+// come first. Stores without versions, or that misunderstand the request for them, are
+// asked for current objects.
 func (s *Store) objects(ctx context.Context, bucket string, limit int32) ([]types.ObjectIdentifier, error) {
 	objects, err := s.versions(ctx, bucket, limit)
 	if len(objects) > 0 || err != nil && ReasonOf(err) != ReasonUnsupported {
@@ -226,7 +226,7 @@ func (s *Store) deleteObjects(ctx context.Context, bucket string, objects []type
 	return removed, tally.err()
 }
 
-// fitsXML tells whether XML 1.0 can hold the key.
+// fitsXML reports whether XML 1.0 can hold the key.
 func fitsXML(key string) bool {
 	return utf8.ValidString(key) && !strings.ContainsFunc(key, func(r rune) bool {
 		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF
@@ -252,7 +252,7 @@ func (r *refusals) add(errors []types.Error) (left int) {
 			// Stores differ in how they call the protection of a locked object.
 			r.denied++
 		default:
-			// Whatever a store says of one key, another try may be luckier.
+			// Whatever the error for one key, another attempt may succeed.
 			r.failed++
 			if r.reason = reasonOfCode[code]; r.reason == "" || r.reason.Terminal() {
 				r.reason = ReasonUnexpectedResponse
@@ -262,7 +262,7 @@ func (r *refusals) add(errors []types.Error) (left int) {
 	return r.denied + r.failed - before
 }
 
-// err says what was refused; nil when nothing was.
+// err returns an error that names the refused keys; nil when there are none.
 func (r *refusals) err() error {
 	switch {
 	case r.denied > 0:

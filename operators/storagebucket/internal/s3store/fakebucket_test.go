@@ -16,7 +16,7 @@ import (
 // and in more awkward ways: documents of configuration are kept as they come,
 // listings come in tiny pages.
 type fakeBucket struct {
-	// page is how many items a page of a listing has at most.
+	// page is the maximum number of items on a page of a listing.
 	page int
 	// gaps has an empty page come before each page with items.
 	gaps bool
@@ -41,7 +41,7 @@ type fakeVersion struct {
 	marker  bool
 }
 
-// absentCode is with which S3 says that there is no such document.
+// absentCode returns the S3 error code for a missing document.
 var absentCode = map[string]string{
 	"lifecycle":         codeNoLifecycle,
 	"encryption":        codeNoEncryption,
@@ -125,7 +125,7 @@ func (f *fakeBucket) set(name, text string) {
 	f.documents[name] = text
 }
 
-// write replaces a document as somebody else would.
+// write replaces a document, as another client would.
 func (f *fakeBucket) write(name, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

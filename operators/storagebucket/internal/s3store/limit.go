@@ -13,14 +13,14 @@ const (
 	// taken.
 	busyWait = 20 * time.Millisecond
 
-	// maxWait bounds the time after which to ask again, unless the store itself
-	// wants to be left alone for longer. When there are more waiting than get a
-	// turn in that time, they share turns, and some are sent back again.
+	// maxWait limits the time after which to ask again, unless the store itself has
+	// asked for a longer pause. When more callers wait than have a turn in that
+	// time, they share turns, and some are rejected again.
 	maxWait = 30 * time.Second
 )
 
 // Limiter bounds the requests to one store: how many a second, how many at the
-// same time, and none at all while the store wants to be left alone. It is
+// same time, and none at all during a pause that the store asked for. It is
 // safe for concurrent use.
 type Limiter struct {
 	tokens *rate.Limiter
@@ -29,16 +29,15 @@ type Limiter struct {
 
 	mu     sync.Mutex
 	paused time.Time
-	// turn is when the last caller that was sent away was told to ask again.
-	// The next is told a later time, so that they do not come back all at once.
+	// turn is the time at which the last rejected caller may ask again. The next one
+	// gets a later time, so that they do not come back all at once.
 	turn time.Time
 }
 
-// NewLimiter lets so many requests a second pass, in bursts of at most a
-// quarter of a second's worth, and so many at the same time. Both are at least
-// one.
+// NewLimiter allows that many requests a second, in bursts of at most a quarter of a
+// second's worth, and that many at the same time. Both are at least one.
 func NewLimiter(requestsPerSecond float64, concurrency int) *Limiter {
-	// Written so that what is not a number becomes 1 as well.
+	// In this form NaN becomes 1 as well.
 	if !(requestsPerSecond >= 1) {
 		requestsPerSecond = 1
 	}
@@ -50,15 +49,15 @@ func NewLimiter(requestsPerSecond float64, concurrency int) *Limiter {
 	}
 }
 
-// DefaultLimiter has the bounds of an operator that was told nothing.
+// DefaultLimiter has the operator's default limits.
 func DefaultLimiter() *Limiter { return NewLimiter(300, 16) }
 
-// Concurrency is how many requests may be under way at the same time.
+// Concurrency returns the number of requests that may be in progress at the same
+// time.
 func (l *Limiter) Concurrency() int { return cap(l.places) }
 
-// TryAcquire takes a place for one request, to be released after it, or says
-// after which time to ask again; it never waits. Callers that are sent away
-// get different times.
+// TryAcquire takes a place for one request, to be released after it, or returns the
+// time after which to ask again; it never waits. Rejected callers get different times.
 func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +135,7 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// charge takes note of a request that was made on another's place. Those that
+// charge records a request that was made in the place of another. Those that
 // come after wait for it.
 func (l *Limiter) charge() { l.tokens.ReserveN(time.Now(), 1) }
 

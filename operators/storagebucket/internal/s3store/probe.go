@@ -14,9 +14,9 @@ import (
 // Check asks whether the store is up and knows the credentials: one signed
 // request for the list of buckets on a new connection, so that a certificate
 // that has expired, or a name that leads elsewhere, is seen. Credentials that
-// may not list buckets are known all the same, and a store that says in S3's
-// words that it has no such list is up. It does not wait for the limiter: the
-// store's own health must not depend on how many want to know of its buckets.
+// may not list buckets are known all the same, and a store that answers, with an S3
+// error code, that it has no such list is up. It does not wait for the limiter: the
+// store's own health must not depend on the number of probes of its buckets.
 func (s *Store) Check(ctx context.Context) Result {
 	s.limiter.charge()
 	x, failure := s.send(ctx, exchange{fresh: true}, func(ctx context.Context, c *s3.Client) error {
@@ -77,7 +77,7 @@ const canaryDelete = 5 * time.Second
 // else. The caller has been let through by the limiter. The latency is that of
 // the write.
 func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
-	// Random, so that what is read is what was written now.
+	// Random, so that an old object is not taken for the one just written.
 	content := []byte(rand.Text())
 	var version *string
 	put, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {
@@ -106,8 +106,8 @@ func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 		failure = &Error{Reason: ReasonUnexpectedResponse, Message: "the store gave back another content than was written"}
 	}
 	s.limiter.charge()
-	// With time of its own: what was written is not to stay because reading it
-	// took too long.
+	// With a timeout of its own: the object must not stay because reading it took
+	// too long.
 	deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryDelete)
 	defer cancel()
 	_, undeleted := s.send(deleting, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {

@@ -21,8 +21,8 @@ func BenchmarkProbe(b *testing.B) {
 	}
 }
 
-// BenchmarkHeadOfSDK is what a probe would cost if the SDK sent it. It is why
-// there is a prober.
+// BenchmarkHeadOfSDK measures the cost of a probe sent by the SDK. It justifies the
+// prober.
 func BenchmarkHeadOfSDK(b *testing.B) {
 	store := storeAt(b, faultserver.Start(b, faultserver.WithoutRecord()))
 	b.ReportAllocs()

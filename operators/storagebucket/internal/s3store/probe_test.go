@@ -389,3 +389,27 @@ func TestHealthOfARealStore(t *testing.T) {
 		t.Errorf("probe with a wrong secret: %+v", r)
 	}
 }
+
+func TestTheExpectedOwnerIsSentWithEveryRequestForABucket(t *testing.T) {
+	const account = "111122223333"
+	got := make(chan *http.Request, 10)
+	server := faultserver.Start(t, faultserver.Behind(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r })))
+	c := configAt(t, server)
+	c.ExpectedBucketOwner = account
+	s := storeFrom(t, c)
+	_ = s.Check(t.Context())
+	if r := <-got; r.Header.Get(ownerHeader) != "" {
+		t.Error("sent with the list of buckets")
+	}
+	for name, ask := range map[string]func(){
+		"Probe":  func() { _ = s.Probe(t.Context(), "photos") },
+		"Tags":   func() { _, _ = s.Tags(t.Context(), "photos") },
+		"Delete": func() { _ = s.Delete(t.Context(), "photos") },
+	} {
+		ask()
+		r := <-got
+		if r.Header.Get(ownerHeader) != account || !strings.Contains(r.Header.Get("Authorization"), "x-amz-expected-bucket-owner") {
+			t.Errorf("%s: header %q, signed %q", name, r.Header.Get(ownerHeader), r.Header.Get("Authorization"))
+		}
+	}
+}

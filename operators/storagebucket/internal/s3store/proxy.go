@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// clearedFor is how long a name behind a proxy is not looked up again: the
-	// proxy makes up its own mind in any case.
+	// clearedFor is the time for which a name behind a proxy is not looked up again:
+	// the proxy resolves it itself in any case.
 	clearedFor = time.Minute
 
 	// maxCleared bounds the names kept; there are many only where buckets are

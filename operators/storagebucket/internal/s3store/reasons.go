@@ -23,7 +23,7 @@ const (
 	ReasonBucketNotFound Reason = "BucketNotFound"
 	// ReasonBucketExists means that this account already has a bucket of that name.
 	ReasonBucketExists Reason = "BucketExists"
-	// ReasonOwnershipConflict means that the bucket is somebody else's.
+	// ReasonOwnershipConflict means that the bucket has another owner.
 	ReasonOwnershipConflict Reason = "OwnershipConflict"
 	// ReasonNotEmpty means that the bucket cannot be deleted because it holds
 	// something.
@@ -48,13 +48,13 @@ const (
 	ReasonServerError Reason = "ServerError"
 	// ReasonUnsupported means that the store does not implement the request.
 	ReasonUnsupported Reason = "Unsupported"
-	// ReasonInvalidConfiguration means that the store finds what it was asked to hold,
-	// or the bucket's name, not valid.
+	// ReasonInvalidConfiguration means that the store rejects a setting or the
+	// bucket's name as not valid.
 	ReasonInvalidConfiguration Reason = "InvalidConfiguration"
-	// ReasonUnexpectedResponse means that the answer is not one an S3 store gives.
+	// ReasonUnexpectedResponse means that the answer is not one of an S3 store.
 	ReasonUnexpectedResponse Reason = "UnexpectedResponse"
 	// ReasonCanceled means that the caller gave up, for example because the process is
-	// stopping. It says nothing of the store and must not be reported.
+	// stopping. It says nothing about the store and must not be reported.
 	ReasonCanceled Reason = "Canceled"
 
 	// ReasonEndpointForbidden means that the operator is set up not to talk to the
@@ -69,29 +69,41 @@ const (
 	// ReasonCredentialsNotFound means that there are no credentials to sign with;
 	// nothing was sent.
 	ReasonCredentialsNotFound Reason = "CredentialsNotFound"
+	// ReasonCredentialsForbidden means that the operator has no right to read the
+	// credentials; nothing was sent.
+	ReasonCredentialsForbidden Reason = "CredentialsForbidden"
+	// ReasonCABundleForbidden means that the operator has no right to read the
+	// certificates to trust; nothing was sent.
+	ReasonCABundleForbidden Reason = "CABundleForbidden"
 )
 
-// Terminal tells whether repeating the same request cannot help: a person or
-// an input has to change first. What the passing of time, or another look at
-// the store, may mend is not terminal.
+// Terminal reports whether repeating the same request cannot help because somebody
+// has to change something first. A failure that may pass by itself is not terminal.
 func (r Reason) Terminal() bool {
 	switch r {
 	case ReasonInvalidCredentials, ReasonAccessDenied, ReasonBucketNotFound, ReasonOwnershipConflict,
 		ReasonNotEmpty, ReasonWrongRegion, ReasonUnsupported, ReasonInvalidConfiguration,
-		ReasonEndpointForbidden, ReasonInvalidEndpoint, ReasonInvalidCABundle, ReasonCredentialsNotFound:
+		ReasonEndpointForbidden, ReasonInvalidEndpoint, ReasonInvalidCABundle, ReasonCredentialsNotFound,
+		ReasonCredentialsForbidden, ReasonCABundleForbidden:
 		return true
 	default:
 		return false
 	}
 }
 
-// Connection tells whether the outcome says something of the way to the store
-// and nothing of the bucket.
+// Forbidden reports whether the operator lacks a right in Kubernetes. That it was
+// given is not always an event.
+func (r Reason) Forbidden() bool {
+	return r == ReasonCredentialsForbidden || r == ReasonCABundleForbidden
+}
+
+// Connection reports whether the outcome concerns the connection to the store and
+// not the bucket.
 func (r Reason) Connection() bool {
 	return r == ReasonEndpointUnreachable || r == ReasonTLSError || r == ReasonTimeout
 }
 
-// Result is what one probe or check found.
+// Result is the outcome of one probe or check.
 type Result struct {
 	// Reason is the outcome.
 	Reason Reason
@@ -101,17 +113,17 @@ type Result struct {
 	// where that was needed, to the end of its answer's headers; zero when the
 	// store did not answer. Waiting for a limit is not in it.
 	Latency time.Duration
-	// RetryAfter is how long the store asked to be left alone, at most
+	// RetryAfter is the time without requests that the store asked for, at most
 	// MaxRetryAfter; zero when it did not ask.
 	RetryAfter time.Duration
 }
 
-// Succeeded tells whether all is well.
+// Succeeded reports whether the probe or check succeeded.
 func (r Result) Succeeded() bool { return r.Reason == ReasonSucceeded }
 
-// Error is why a request did not do what it was for. Its text is fixed, as
-// that of a Result is, and there is nothing to unwrap: the causes hold URLs,
-// request IDs and what else the store cared to say.
+// Error is the failure of a request. Its text is fixed, like the text of a Result,
+// and there is nothing to unwrap: the causes hold URLs, request IDs and other parts
+// of the store's answer.
 type Error struct {
 	// Reason is the outcome; never ReasonSucceeded.
 	Reason Reason

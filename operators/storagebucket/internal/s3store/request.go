@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// maxPage is how many items S3 lists, and deletes, at most with one request.
+// maxPage is the maximum number of items that S3 lists, or deletes, in one request.
 const maxPage = 1000
 
-// codeNoSuchBucket is the only way a store has of saying so.
+// codeNoSuchBucket is the only proof that a bucket does not exist.
 const codeNoSuchBucket = "NoSuchBucket"
 
 // ask makes one request and returns its answer. An error whose code is one of
@@ -39,8 +41,8 @@ func ask[Answer any](
 	return answer, err
 }
 
-// eachPage calls page until it says that there is no next one. What it returns
-// as next only tells pages apart.
+// eachPage calls page until there is no next one. The value of next only
+// distinguishes pages.
 func eachPage(page func() (next string, err error)) error {
 	for last := ""; ; {
 		next, err := page()
@@ -55,9 +57,9 @@ func eachPage(page func() (next string, err error)) error {
 	}
 }
 
-// list asks for a page of objects. That the store names the bucket shows that
-// it answered what it was asked: the SDK reads nothing at all, and any other
-// document, as a bucket without objects.
+// list asks for a page of objects. The bucket's name in the answer
+// proves that it is a listing: the SDK takes an empty answer, and any other document,
+// for a bucket without objects.
 func list(ctx context.Context, c *s3.Client, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
 	out, err := c.ListObjectsV2(ctx, in)
 	if err == nil && out.Name == nil {
@@ -66,8 +68,8 @@ func list(ctx context.Context, c *s3.Client, in *s3.ListObjectsV2Input) (*s3.Lis
 	return out, err
 }
 
-// nextPage tells a truncated listing's next page by its markers; empty when the
-// listing is complete.
+// nextPage returns a key of a truncated listing's next page, made of its markers;
+// empty when the listing is complete.
 func nextPage(truncated *bool, markers ...*string) string {
 	if !aws.ToBool(truncated) {
 		return ""
@@ -87,6 +89,25 @@ func dateOf(err error) time.Time {
 		return time.Time{}
 	}
 	return date
+}
+
+// ownerHeader has AWS deny a request for a bucket of another account.
+const ownerHeader = "X-Amz-Expected-Bucket-Owner"
+
+// expectOwner adds the account to all requests for a bucket that exists.
+func expectOwner(account string) func(*middleware.Stack) error {
+	return func(stack *middleware.Stack) error {
+		return stack.Build.Add(middleware.BuildMiddlewareFunc("ExpectedBucketOwner", func(
+			ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler,
+		) (middleware.BuildOutput, middleware.Metadata, error) {
+			switch request, ok := in.Request.(*smithyhttp.Request); {
+			case !ok, awsmiddleware.GetOperationName(ctx) == "ListBuckets", awsmiddleware.GetOperationName(ctx) == "CreateBucket":
+			default:
+				request.Header.Set(ownerHeader, account)
+			}
+			return next.HandleBuild(ctx, in)
+		}), middleware.After)
+	}
 }
 
 // withMD5 adds the header Content-MD5 to requests that must carry a checksum.

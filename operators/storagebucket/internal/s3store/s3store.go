@@ -1,6 +1,6 @@
-// Package s3store talks to one S3-compatible store: health of the store and of
-// its buckets, and what it takes to manage a bucket. It knows nothing of
-// Kubernetes but the types a bucket's configuration is declared in.
+// Package s3store sends requests to one S3-compatible store: to check the store and
+// its buckets, and to manage a bucket. Of Kubernetes it knows only the types in which
+// a bucket's configuration is declared.
 //
 // Nothing a store sends is repeated in a Result or an Error: messages are
 // fixed text, plus an HTTP status or an error code from a closed table. So
@@ -9,8 +9,8 @@
 // read the same.
 //
 // Every request is one attempt: when to try again is the caller's business,
-// who knows the plan. It goes over the store's own few connections, which are
-// kept, and to no address the egress guard does not let pass.
+// which knows the plan. It uses the store's own few connections, which are
+// kept, and only addresses that the egress guard allows.
 package s3store
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 )
 
-// Config says where a store is and how to speak to it.
+// Config is the address of a store and how to connect to it.
 type Config struct {
 	// Endpoint of the S3 API, from ParseEndpoint. Required.
 	Endpoint *url.URL
@@ -40,11 +40,14 @@ type Config struct {
 	// Credentials sign the requests. nil means that every request fails with
 	// ReasonCredentialsNotFound.
 	Credentials aws.CredentialsProvider
-	// Guard says which addresses may be dialled; nil refuses the special ones.
+	// Guard allows or refuses addresses; nil refuses the special ones.
 	Guard *egress.Guard
 	// Limiter bounds the requests to the store, and the connections kept to it.
 	// Several Stores may share one. nil means DefaultLimiter.
 	Limiter *Limiter
+	// ExpectedBucketOwner is the account that all buckets belong to. It is sent with
+	// each request for a bucket; empty means not at all.
+	ExpectedBucketOwner string
 }
 
 // Store is the connection to one store. It is safe for concurrent use.
@@ -56,7 +59,7 @@ type Store struct {
 	limiter *Limiter
 }
 
-// New prepares a Store; nothing is sent before the first call. It reads no
+// New returns a Store; nothing is sent before the first call. It reads no
 // file and nothing of the environment but the proxies, as net/http does.
 func New(c Config) *Store { return newStore(c, http.ProxyFromEnvironment) }
 
@@ -73,7 +76,7 @@ func newStore(c Config, proxy proxyFunc) *Store {
 // credentials, region, retries. Checksums only where the API demands them,
 // because the SDK's default breaks some other stores (aws-sdk-go-v2#3007).
 func newClient(c Config, h s3.HTTPClient) *s3.Client {
-	return s3.New(s3.Options{
+	options := s3.Options{
 		BaseEndpoint:                aws.String(c.Endpoint.String()),
 		Region:                      c.Region,
 		Credentials:                 guarded(c.Credentials),
@@ -83,9 +86,13 @@ func newClient(c Config, h s3.HTTPClient) *s3.Client {
 		RequestChecksumCalculation:  aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation:  aws.ResponseChecksumValidationWhenRequired,
 		DisableS3ExpressSessionAuth: aws.Bool(true),
-		// A clock that is off is to be seen, and mended, not hidden.
+		// A wrong clock has to be noticed and set, not hidden.
 		DisableClockSkewCorrection: true,
-	})
+	}
+	if c.ExpectedBucketOwner != "" {
+		options.APIOptions = append(options.APIOptions, expectOwner(c.ExpectedBucketOwner))
+	}
+	return s3.New(options)
 }
 
 // Limiter is the store's limiter.
@@ -94,9 +101,8 @@ func (s *Store) Limiter() *Limiter { return s.limiter }
 // Close gives up the connections that are idle. Requests under way go on.
 func (s *Store) Close() { s.line.close() }
 
-// call makes one request within the store's limits and judges what came of
-// it: nil, or an *Error. The function is to make one request with the context
-// it is given.
+// call makes one request within the store's limits and returns nil or an *Error. The
+// function must make one request with the given context.
 func (s *Store) call(ctx context.Context, request func(context.Context, *s3.Client) error) error {
 	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
@@ -122,13 +128,13 @@ func (s *Store) noRoom(ctx context.Context) *Error {
 	}
 }
 
-// send makes one request and judges it. When the store asks for patience,
-// that goes for all who call it.
+// send makes one request and judges it. When the store asks for fewer
+// requests, that applies to all callers.
 func (s *Store) send(ctx context.Context, x exchange, request func(context.Context, *s3.Client) error) (*exchange, *Error) {
 	failure := s.verdict(&x, request(x.in(ctx), s.client))
 	if failure != nil && failure.Reason == ReasonEndpointUnreachable && ctx.Err() != nil {
-		// The end of the context breaks the connection, and that is sometimes
-		// what is seen of it first.
+		// The end of the context breaks the connection, and sometimes that shows
+		// first.
 		failure = classifyFailure(ctx.Err())
 	}
 	if failure != nil && failure.RetryAfter > 0 {

@@ -13,9 +13,9 @@ import (
 
 // Setting is one declared piece of a bucket's configuration.
 type Setting struct {
-	// Name is that of the spec's field.
+	// Name is the name of the field in the spec.
 	Name string
-	// Hash tells declared values apart.
+	// Hash identifies the declared value.
 	Hash string
 	// Keys of the tags; nil for other settings.
 	Keys []string
@@ -23,10 +23,10 @@ type Setting struct {
 	value value
 }
 
-// value is what is declared for a setting, and how a store is asked for it and
-// given it.
+// value is the declared value of a setting, with the requests that read and write
+// it.
 type value interface {
-	// heldBy tells whether the bucket's configuration means the same.
+	// heldBy reports whether the bucket's configuration means the same.
 	heldBy(ctx context.Context, s *Store, bucket string) (bool, error)
 	// putInto gives the bucket this configuration.
 	putInto(ctx context.Context, s *Store, bucket string) error
@@ -41,7 +41,7 @@ var kinds = []struct {
 	// included: nobody empties a configuration by declaring nothing.
 	declared func(*v1.StorageBucketSpec) value
 	// remove takes the setting out of a bucket; one that is not there is no
-	// error. Keys are those of the tags.
+	// error. Keys are the keys of the tags.
 	remove func(ctx context.Context, s *Store, bucket string, keys []string) error
 }{
 	{"versioning", declaredVersioning, suspendVersioning},
@@ -54,8 +54,8 @@ var kinds = []struct {
 	{"tags", declaredTags, removeTags},
 }
 
-// Settings are what a spec declares, in the order in which they are to be
-// applied.
+// Settings returns the settings that a spec declares, in the order in which they
+// have to be applied.
 func Settings(spec *v1.StorageBucketSpec) []Setting {
 	var settings []Setting
 	for _, kind := range kinds {
@@ -72,40 +72,40 @@ func Settings(spec *v1.StorageBucketSpec) []Setting {
 	return settings
 }
 
-// hash is that of the value's JSON, in which map keys are sorted.
+// hash returns a hash of the value's JSON, in which map keys are sorted.
 func hash(declared value) string {
 	text, err := json.Marshal(declared)
 	if err != nil {
-		// Only a policy can be no JSON, and the API server does not let that in.
+		// Only a policy can be invalid JSON, and the API server refuses that.
 		text = nil
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Matches tells whether the bucket holds the setting as declared. It compares
-// what is meant and not how it is written, and nothing less: a store that drops
-// in silence what it does not know does not match.
+// Matches reports whether the bucket holds the setting as declared. It compares
+// the meaning and not the spelling, and all of it: a store that silently drops a
+// part it does not know does not match.
 func (s *Store) Matches(ctx context.Context, bucket string, setting Setting) (bool, error) {
 	return setting.value.heldBy(ctx, s, bucket)
 }
 
-// Apply gives the bucket the declared configuration. Tags are added to those
-// that are there; of anything else, what is declared is all there is.
+// Apply writes the declared configuration to the bucket. Tags are added to existing
+// ones; any other configuration is replaced as a whole.
 func (s *Store) Apply(ctx context.Context, bucket string, setting Setting) error {
 	return setting.value.putInto(ctx, s, bucket)
 }
 
-// Remove takes a setting that was applied out of the bucket: versioning is
-// suspended, object lock loses its default retention, of the tags those applied
-// go, anything else is deleted. What is not there is removed.
+// Remove removes an applied setting from the bucket: versioning is suspended, object
+// lock loses its default retention, the applied tags are removed, and anything else is
+// deleted. A setting that is absent counts as removed.
 func (s *Store) Remove(ctx context.Context, bucket string, applied v1.AppliedConfiguration) error {
 	for _, kind := range kinds {
 		if kind.name == applied.Name {
 			return kind.remove(ctx, s, bucket, applied.Keys)
 		}
 	}
-	// Of a version of the operator that knew more settings than this one.
+	// A newer version of the operator applied a setting that this one does not know.
 	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know the setting that was applied"}
 }
 

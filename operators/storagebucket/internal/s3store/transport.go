@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxBody bounds what is read of an answer. The longest a store gives is a
+	// maxBody limits the part of an answer that is read. The longest a store gives is a
 	// list of 1,000 versions with names of 1,024 bytes, each byte written as
 	// three: less than 4 MiB.
 	maxBody = 8 << 20
@@ -26,8 +26,8 @@ const (
 	// maxSmallBody is the same for an error, or a list of one.
 	maxSmallBody = 64 << 10
 
-	// maxStart is how much of a body is kept to see whether it holds an error's
-	// code; that comes first.
+	// maxStart is the length of the body that is kept to find an error's code, which
+	// comes first.
 	maxStart = 1 << 10
 
 	// maxHeader bounds an answer's headers.
@@ -43,7 +43,7 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// proxyFunc says which proxy a request goes through; nil, nil is none.
+// proxyFunc returns the proxy of a request; nil, nil means none.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
 // line is the way to one store: connections that are kept, and new ones.
@@ -127,7 +127,7 @@ func (l *line) proxyFor(r *http.Request) (*url.URL, error) {
 	return proxy, nil
 }
 
-// proxyAddress is what net/http dials for a proxy.
+// proxyAddress returns the address that net/http dials for a proxy.
 func proxyAddress(proxy *url.URL) string {
 	port := proxy.Port()
 	if port == "" {
@@ -154,8 +154,8 @@ func (l *line) judgeTarget(ctx context.Context, target *url.URL) error {
 	return nil
 }
 
-// exchange is what one call keeps of its last request: the answer, which the
-// SDK hides behind its error types, and when it came. It travels in the
+// exchange records a call's last request: the answer, which the SDK hides behind
+// its error types, and the time it came. It travels in the
 // context.
 type exchange struct {
 	// fresh asks for a new connection, small for a small answer.
@@ -233,7 +233,7 @@ func bufferBody(r *http.Request) error {
 	return err
 }
 
-// boundedBody ends after so many bytes, and takes note of how the body starts
+// boundedBody ends after so many bytes, and records how the body starts
 // and of the first read that fails.
 type boundedBody struct {
 	body   io.ReadCloser

@@ -8,13 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Usage is how much a bucket holds.
+// Usage is the content of a bucket in figures.
 type Usage struct {
 	// Objects that a reader sees: no old versions, no unfinished uploads.
 	Objects int64
 	// Bytes of these objects.
 	Bytes int64
-	// Truncated says that there are more objects than were to be counted.
+	// Truncated is set if there are more objects than the limit allows to count.
 	Truncated bool
 }
 

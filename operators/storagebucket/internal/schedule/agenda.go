@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// entry is what a Plan holds of one object.
+// entry is a Plan's record of one object.
 type entry struct {
 	key types.NamespacedName
 	// uid and interval are empty for an object that was poked before it was
 	// seen.
 	uid      types.UID
 	interval time.Duration
-	// inputs are those of the last look at the object.
+	// inputs are the inputs when the object was last seen.
 	inputs string
 
-	// next is when the object becomes due, and cause what it will be due for.
+	// next is the time at which the object becomes due, and cause the reason.
 	next  time.Time
 	cause Cause
 	// since is when it should have been probed; Lag counts from there.
@@ -39,7 +39,7 @@ type entry struct {
 	// under way.
 	announce time.Time
 	urgent   bool
-	// index in the agenda; notListed when nobody has to be told.
+	// index in the agenda; notListed when it is not to be announced.
 	index int
 }
 

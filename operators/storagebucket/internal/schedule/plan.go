@@ -66,15 +66,15 @@ func heavier(a, b Cause) Cause {
 	return b
 }
 
-// Turn says whether an object is due.
+// Turn is the answer to whether an object is due.
 type Turn struct {
 	// Cause is empty when it is not.
 	Cause Cause
-	// Lag is how long it has been due.
+	// Lag is the time for which it has been due.
 	Lag time.Duration
 }
 
-// Subject is what a Plan has to know of an object.
+// Subject is an object as a Plan sees it.
 type Subject struct {
 	// Key names the object.
 	Key types.NamespacedName
@@ -85,15 +85,15 @@ type Subject struct {
 	// Inputs is a fingerprint of all that a probe's result depends on. When it
 	// changes the last result is worth nothing.
 	Inputs string
-	// Fresh says that the object's status already holds a result for its
-	// present spec. It counts only the first time the object is seen: after
+	// Fresh is set if the object's status already holds a result for its current
+	// spec. It counts only the first time the object is seen: after
 	// that the plan knows better than a status read from a cache.
 	Fresh bool
 	// LastProbe is the time of the last probe that was written down; zero when
 	// it is not known.
 	LastProbe time.Time
-	// Heartbeat is how much older than the last probe LastProbe may be, because
-	// not every probe is written down.
+	// Heartbeat is the time by which LastProbe may be older than the last probe,
+	// because not every probe is written to the status.
 	Heartbeat time.Duration
 }
 
@@ -120,8 +120,8 @@ func NewPlan(c clock.PassiveClock) *Plan {
 	}
 }
 
-// Due tells whether the object has to be probed now, and takes note of it when
-// it was not known. It stays due until Probed, Postpone, Backoff or Park. A
+// Due reports whether the object has to be probed now, and adds it to the plan
+// when it was not known. It stays due until Probed, Postpone, Backoff or Park. A
 // parked object wakes: it is due after a time of its own within 30 seconds, or
 // within its interval where that is shorter, and now only when it was poked.
 func (p *Plan) Due(s Subject) Turn {
@@ -286,7 +286,7 @@ func (p *Plan) look(s Subject, now time.Time) *entry {
 	if e.inputs != s.Inputs {
 		e.inputs = s.Inputs
 		e.failures = 0
-		if e.parked { // somebody mended something; nobody was late before that
+		if e.parked { // the problem was fixed; the time before does not count as lag
 			e.parked, e.since = false, now
 		}
 		e.dueNoLaterThan(now, Changed)
@@ -326,7 +326,7 @@ func (p *Plan) wake(e *entry, now time.Time) {
 	e.next = now.Add(spread(now, e.uid, e.interval))
 	e.since = e.next
 	if !e.poked.IsZero() {
-		e.poked = later(e.poked, now) // nobody was late while it was parked
+		e.poked = later(e.poked, now) // the time while it was parked is no lag
 	}
 	p.list(e)
 }

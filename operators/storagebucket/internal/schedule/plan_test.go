@@ -45,7 +45,7 @@ func wantTurn(t *testing.T, p *Plan, s Subject, want Turn) {
 	}
 }
 
-// announced is what the plan announces now.
+// announced returns the announcements of the plan at this moment.
 func announced(p *Plan) []Announcement {
 	due, _ := p.announce()
 	return due

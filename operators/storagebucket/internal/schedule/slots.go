@@ -8,8 +8,8 @@ import (
 )
 
 // catchUp is the longest time over which objects are spread that would
-// otherwise be due at the same moment: those whose slot passed while nobody was
-// watching, and those that were parked.
+// otherwise be due at the same moment: those whose slot passed while no manager was
+// running, and those that were parked.
 const catchUp = 30 * time.Second
 
 // untilSlot is the time from now to the object's next slot, more than zero and
@@ -39,7 +39,7 @@ func Phase(uid types.UID, interval time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(interval))
 }
 
-// Timeout is how long a probe may take when probes are interval apart: limit,
+// Timeout returns the time limit of a probe when probes are interval apart: limit,
 // or four fifths of the interval where that is less, so that a store that
 // hangs has been judged before the next slot.
 func Timeout(limit, interval time.Duration) time.Duration {

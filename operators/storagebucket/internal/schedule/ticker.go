@@ -14,12 +14,12 @@ import (
 // many objects do not mean very many looks.
 const resolution = 20 * time.Millisecond
 
-// Announcement says that the object of that name is due. It is a hint: the
+// Announcement names an object that is due. It is a hint: the
 // receiver asks the Plan again.
 type Announcement struct {
 	// Object is the name.
 	Object types.NamespacedName
-	// Urgent says that somebody is waiting for the result.
+	// Urgent is set if somebody is waiting for the result.
 	Urgent bool
 }
 
@@ -29,7 +29,7 @@ type Event = event.TypedGenericEvent[Announcement]
 // Ticker sends an Event for every object that becomes due. It is a Runnable
 // for a controller-runtime manager.
 type Ticker struct {
-	// Plan says what is due.
+	// Plan decides which objects are due.
 	Plan *Plan
 	// Clock to wait on; the one the Plan was made with.
 	Clock clock.Clock
@@ -44,7 +44,7 @@ var (
 )
 
 // NeedLeaderElection keeps the ticker to the leader: the others' controllers
-// do not run, so nobody would drain the channel, and nobody else may probe.
+// do not run, so nothing would drain the channel, and only the leader may probe.
 func (*Ticker) NeedLeaderElection() bool { return true }
 
 // Start runs until the context ends. Every send gives way to that, because the

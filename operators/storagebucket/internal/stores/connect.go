@@ -18,12 +18,13 @@ import (
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/refs"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
 // Options are the operator's own part in a connection.
 type Options struct {
-	// Guard says which addresses may be dialled.
+	// Guard allows or refuses addresses.
 	Guard *egress.Guard
 	// EnvironmentNamespaces are those whose stores may use the operator's own
 	// identity; * means all.
@@ -34,8 +35,8 @@ type Options struct {
 }
 
 // Connect makes a connection. It reads the Secret and the certificates, and
-// sends nothing to the store. An *s3store.Error says what a person has to mend;
-// any other error came from the API server.
+// sends nothing to the store. An *s3store.Error is a problem that a person has to
+// fix; any other error came from the API server.
 func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (*s3store.Store, error) {
 	endpoint, err := s3store.ParseEndpoint(l.Endpoint)
 	if err != nil {
@@ -60,6 +61,8 @@ func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (
 		Credentials: keys,
 		Guard:       o.Guard,
 		Limiter:     s3store.NewLimiter(limitsOf(l, o)),
+
+		ExpectedBucketOwner: l.ExpectedBucketOwner,
 	}), nil
 }
 
@@ -97,6 +100,9 @@ func readCredentials(ctx context.Context, reader client.Reader, l Location, o Op
 			Message: fmt.Sprintf("there is no Secret %q in namespace %q", ref.Name, l.Namespace),
 		}
 	}
+	if apierrors.IsForbidden(err) {
+		return nil, forbidden(useCredentials, l.credentialsRef())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials Secret %q: %w", ref.Name, err)
 	}
@@ -117,8 +123,7 @@ var environment = sync.OnceValues(func() (aws.CredentialsProvider, error) {
 	return cfg.Credentials, nil
 })
 
-// credentialsOf picks the keys out of a Secret and says, without showing them,
-// what is wrong with them.
+// credentialsOf reads the keys from a Secret. Its errors do not show them.
 func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 	for _, key := range []string{storagev1.AccessKeyIDKey, storagev1.SecretAccessKeyKey, storagev1.SessionTokenKey} {
 		value := string(secret.Data[key])
@@ -159,6 +164,9 @@ func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.
 	if apierrors.IsNotFound(err) {
 		return nil, invalid("there is no %s %q in namespace %q", kindOf(ref), ref.Name, l.Namespace)
 	}
+	if apierrors.IsForbidden(err) {
+		return nil, forbidden(useCABundle, l.caBundleRef())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificates in %s %q: %w", kindOf(ref), ref.Name, err)
 	}
@@ -170,6 +178,17 @@ func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.
 		return nil, invalid("key %s of %s %q holds no certificate in PEM", ref.Key, kindOf(ref), ref.Name)
 	}
 	return pool, nil
+}
+
+// forbidden is the problem that the operator may not read what a location refers
+// to.
+func forbidden(use string, ref refs.Ref) *s3store.Error {
+	reason := s3store.ReasonCABundleForbidden
+	if use == useCredentials {
+		reason = s3store.ReasonCredentialsForbidden
+	}
+	return &s3store.Error{Reason: reason, Message: fmt.Sprintf("the operator may not read %s %q in namespace %q: "+
+		"give its ServiceAccount the verbs get, list and watch on it", ref.Kind, ref.Name, ref.Namespace)}
 }
 
 func readKey(ctx context.Context, reader client.Reader, namespace string, ref *storagev1.CABundleReference) ([]byte, error) {

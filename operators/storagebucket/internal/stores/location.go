@@ -1,5 +1,5 @@
-// Package stores turns what objects say of a store into a connection to it,
-// and keeps that connection until what it was made from has changed.
+// Package stores makes connections to the stores that objects declare, and keeps
+// each until its declaration or an object that it refers to has changed.
 package stores
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/refs"
 )
 
-// Location is all that an object says of a store.
+// Location is the declaration of a store.
 type Location struct {
-	// Namespace of the object, and so of what it refers to.
+	// Namespace of the object and of the objects it refers to.
 	Namespace string
 	// Endpoint is the URL of the S3 API, as written.
 	Endpoint string
@@ -23,9 +23,11 @@ type Location struct {
 	PathStyle bool
 	// CABundle names the certificates to trust; nil means the system's.
 	CABundle *storagev1.CABundleReference
+	// ExpectedBucketOwner is the account that all buckets belong to; may be empty.
+	ExpectedBucketOwner string
 	// Credentials sign requests.
 	Credentials storagev1.Credentials
-	// Limits lower those of Options.
+	// Limits lower the limits of Options.
 	Limits storagev1.RequestLimits
 }
 
@@ -38,7 +40,9 @@ func OfStore(store *storagev1.ObjectStore) Location {
 		PathStyle:   store.Spec.PathStyle == nil || *store.Spec.PathStyle,
 		CABundle:    store.Spec.CABundle,
 		Credentials: store.Spec.Credentials,
-		Limits:      store.Spec.Limits,
+
+		ExpectedBucketOwner: store.Spec.ExpectedBucketOwner,
+		Limits:              store.Spec.Limits,
 	}
 }
 
@@ -56,16 +60,32 @@ func OfInline(namespace string, store *storagev1.InlineStore) Location {
 	}
 }
 
+// What a location refers to an object for.
+const (
+	useCredentials = "credentials"
+	useCABundle    = "caBundle"
+)
+
 // Refs are the objects the location refers to.
 func (l Location) Refs() []refs.Ref {
 	var all []refs.Ref
-	if ref := l.Credentials.SecretRef; ref != nil {
-		all = append(all, refs.Ref{Kind: "Secret", Namespace: l.Namespace, Name: ref.Name})
+	if l.Credentials.SecretRef != nil {
+		all = append(all, l.credentialsRef())
 	}
-	if ref := l.CABundle; ref != nil {
-		all = append(all, refs.Ref{Kind: kindOf(ref), Namespace: l.Namespace, Name: ref.Name})
+	if l.CABundle != nil {
+		all = append(all, l.caBundleRef())
 	}
 	return all
+}
+
+// credentialsRef needs Credentials.SecretRef.
+func (l Location) credentialsRef() refs.Ref {
+	return refs.Ref{Kind: "Secret", Namespace: l.Namespace, Name: l.Credentials.SecretRef.Name}
+}
+
+// caBundleRef needs CABundle.
+func (l Location) caBundleRef() refs.Ref {
+	return refs.Ref{Kind: kindOf(l.CABundle), Namespace: l.Namespace, Name: l.CABundle.Name}
 }
 
 func kindOf(ref *storagev1.CABundleReference) string {
@@ -86,12 +106,12 @@ func (l Location) id() string {
 	}
 	// None of the parts can hold the separator.
 	return strings.Join([]string{
-		l.Namespace, l.Endpoint, l.Region, strconv.FormatBool(l.PathStyle), bundle, string(l.Credentials.Source), secret,
+		l.Namespace, l.Endpoint, l.Region, strconv.FormatBool(l.PathStyle), l.ExpectedBucketOwner, bundle, string(l.Credentials.Source), secret,
 		strconv.Itoa(int(l.Limits.RequestsPerSecond)), strconv.Itoa(int(l.Limits.Concurrency)),
 	}, "\x00")
 }
 
-// Allowed tells whether StorageBuckets of a namespace may refer to the store.
+// Allowed reports whether StorageBuckets of a namespace may refer to the store.
 func Allowed(store *storagev1.ObjectStore, namespace string) bool {
 	return namespace == store.Namespace ||
 		slices.Contains(store.Spec.AllowedNamespaces, namespace) ||

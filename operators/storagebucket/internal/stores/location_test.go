@@ -83,6 +83,7 @@ func TestLocationsThatDifferInAnythingShareNoConnection(t *testing.T) {
 		"endpoint":  func(l *Location) { l.Endpoint = "http://s4" },
 		"region":    func(l *Location) { l.Region = "eu" },
 		"secret":    func(l *Location) { l.Credentials.SecretRef = &storagev1.SecretReference{Name: "y"} },
+		"owner":     func(l *Location) { l.ExpectedBucketOwner = "111122223333" },
 		"bundle":    func(l *Location) { l.CABundle = &storagev1.CABundleReference{Name: "z"} },
 		"limits":    func(l *Location) { l.Limits.Concurrency = 1 },
 	} {

@@ -1,9 +1,11 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,16 +17,16 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// ErrNotYet means that it is not known yet in which version the objects exist
-// that a location refers to. The owner is called again when it is.
+// ErrNotYet means that the versions of the objects that a location refers to are
+// not known yet. The owner is called again when it is.
 var ErrNotYet = errors.New("what the store refers to is not known yet")
 
-// Registry keeps one connection for each location somebody uses. It is safe
+// Registry keeps one connection for each location in use. It is safe
 // for concurrent use.
 type Registry struct {
 	// Reader reads Secrets and ConfigMaps, from the API server.
 	Reader client.Reader
-	// Refs says in which version they exist.
+	// Refs reports the versions of those that exist.
 	Refs *refs.Watcher
 	// Options of every connection.
 	Options Options
@@ -34,32 +36,39 @@ type Registry struct {
 	owners  map[types.NamespacedName]string
 }
 
-// entry is a connection and who uses it.
+// entry is a connection and the number of its owners.
 type entry struct {
 	owners int
 
-	// mu has one of several owners make the connection.
+	// mu lets one of several owners make the connection.
 	mu         sync.Mutex
 	versions   string
 	connection Connection
 }
 
-// Connection is what became of a location.
+// Connection is a connection to a location, or the problem with it.
 type Connection struct {
 	// Store is nil when there is a Problem.
 	Store *s3store.Store
-	// Problem is what a person has to mend.
+	// Problem has to be fixed by a person; nil when there is none.
 	Problem *s3store.Error
-	// Inputs changes whenever the connection was made anew.
+	// Last is the connection from before an object that the location refers to
+	// was deleted; nil unless one is missing. It is only for completing
+	// deletions: a namespace that ends may lose its Secret before its buckets.
+	Last *s3store.Store
+	// Inputs changes with each new connection.
 	Inputs string
 }
 
-// Connect returns the owner's connection, and makes it anew when the location
-// or what it refers to has changed. It returns ErrNotYet until that is known.
+// Connect returns the owner's connection, and makes a new one when the location
+// or an object it refers to has changed. It returns ErrNotYet until that is known.
 func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Location) (Connection, error) {
 	r.Refs.Want(owner, l.Refs()...)
 	versions, known := r.versions(l)
 	if !known {
+		if problem := r.forbidden(l); problem != nil {
+			return Connection{Problem: problem, Inputs: fingerprint(l.id(), string(problem.Reason))}, nil
+		}
 		return Connection{}, ErrNotYet
 	}
 	e := r.use(owner, l.id())
@@ -73,12 +82,38 @@ func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Lo
 	if err != nil && !errors.As(err, &problem) {
 		return Connection{}, err
 	}
-	if old := e.connection.Store; old != nil {
-		old.Close()
+	last := cmp.Or(e.connection.Store, e.connection.Last)
+	if last != nil && (problem == nil || !r.missing(l)) {
+		last.Close()
+		last = nil
 	}
 	e.versions = versions
-	e.connection = Connection{Store: store, Problem: problem, Inputs: fingerprint(l.id(), versions)}
+	e.connection = Connection{Store: store, Problem: problem, Last: last, Inputs: fingerprint(l.id(), versions)}
+	if problem != nil && problem.Reason.Forbidden() {
+		// The right to read can be given without a change of the object.
+		e.versions, e.connection.Inputs = "", fingerprint(l.id(), versions, string(problem.Reason))
+	}
 	return e.connection, nil
+}
+
+// forbidden returns the problem that an object the location refers to may not be
+// listed; nil when there is none.
+func (r *Registry) forbidden(l Location) *s3store.Error {
+	if l.Credentials.SecretRef != nil && r.Refs.Forbidden(l.credentialsRef()) {
+		return forbidden(useCredentials, l.credentialsRef())
+	}
+	if l.CABundle != nil && r.Refs.Forbidden(l.caBundleRef()) {
+		return forbidden(useCABundle, l.caBundleRef())
+	}
+	return nil
+}
+
+// missing reports whether an object that the location refers to does not exist.
+func (r *Registry) missing(l Location) bool {
+	return slices.ContainsFunc(l.Refs(), func(ref refs.Ref) bool {
+		version, known := r.Refs.Version(ref)
+		return known && version == ""
+	})
 }
 
 func (r *Registry) versions(l Location) (string, bool) {
@@ -93,7 +128,7 @@ func (r *Registry) versions(l Location) (string, bool) {
 	return b.String(), true
 }
 
-// use notes which location the owner uses, and lets go of the one before.
+// use records the location of the owner, and releases the previous one.
 func (r *Registry) use(owner types.NamespacedName, id string) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +165,8 @@ func (r *Registry) release(id string) {
 func (e *entry) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.connection.Store != nil {
-		e.connection.Store.Close()
+	if store := cmp.Or(e.connection.Store, e.connection.Last); store != nil {
+		store.Close()
 	}
 }
 
@@ -144,7 +179,7 @@ func fingerprint(parts ...string) string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// Forget lets go of the owner's connection.
+// Forget releases the owner's connection.
 func (r *Registry) Forget(owner types.NamespacedName) {
 	r.Refs.Want(owner)
 	r.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// gates let a bounded number in at each name. A name nobody is at takes no
+// gates let a limited number of callers in at each name. An unused name takes no
 // memory. The zero value is ready.
 type gates struct {
 	mu    sync.Mutex
@@ -19,7 +19,7 @@ type gate struct {
 }
 
 // enter waits until there is room, and returns what to call when done. The
-// limit is that of whoever came first while somebody is there.
+// limit is the first caller's for as long as the name is in use.
 func (g *gates) enter(ctx context.Context, name string, limit int) (leave func(), err error) {
 	at := g.join(name, limit)
 	release, err := take(ctx, at.slots)

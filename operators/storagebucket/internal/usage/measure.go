@@ -18,14 +18,13 @@ const touchTimeout = 10 * time.Second
 
 // Stores finds the store a bucket is in.
 type Stores interface {
-	// Find reads what there is to know of the bucket's store, and asks it
-	// nothing. It returns nil when there is no such store.
+	// Find reads the declaration of the bucket's store, and does not contact it. It returns nil when there is no such store.
 	Find(ctx context.Context, bucket *storagev1.StorageBucket) (Store, error)
 }
 
-// Store is a store before anybody has connected to it.
+// Store is a store without a connection.
 type Store interface {
-	// Allows tells whether StorageBuckets of a namespace may refer to it.
+	// Allows reports whether StorageBuckets of a namespace may refer to it.
 	Allows(namespace string) bool
 	// Concurrency is how many buckets of it may be counted at the same time.
 	Concurrency() int
@@ -37,15 +36,15 @@ type Store interface {
 type Counter interface {
 	// Usage counts at most maxObjects objects.
 	Usage(ctx context.Context, bucket string, maxObjects int64) (s3store.Usage, error)
-	// Close lets go of the connections.
+	// Close closes the connections.
 	Close()
 }
 
-// Measurement is what became of one bucket.
+// Measurement is the result for one bucket.
 type Measurement struct {
 	// Usage is valid when Err is nil.
 	Usage s3store.Usage
-	// Err is an *s3store.Error, whose text may be shown to anybody who may see
+	// Err is an *s3store.Error, whose text may be shown to any user who may see
 	// the bucket.
 	Err error
 	// At is when counting ended.
@@ -59,16 +58,20 @@ type Measurer struct {
 	Stores Stores
 	// MaxObjects ends the counting of one bucket.
 	MaxObjects int64
-	// Concurrency is how many buckets one request may have counted at the same
+	// Concurrency is the number of buckets that one request may have counted at the same
 	// time.
 	Concurrency int
+	// MaxAge is the time for which a count is kept and given as the answer; zero means that
+	// every request counts.
+	MaxAge time.Duration
 
+	counts counts
 	// gates hold all requests together to each store's own concurrency.
 	gates gates
 }
 
-// Measure counts what is in the buckets, each on its own: what goes wrong with
-// one is in its own Measurement. It ends before the context does, so that there
+// Measure counts what is in the buckets, each on its own: a
+// failure of one is in its own Measurement. It ends before the context does, so that there
 // is time to give an answer.
 func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucket) []Measurement {
 	ctx, cancel := beforeDeadline(ctx)
@@ -92,8 +95,8 @@ func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucke
 		for range min(len(indexes), m.Concurrency) {
 			wg.Go(func() {
 				for i := range work {
-					usage, err := v.count(&buckets[i])
-					results[i] = Measurement{Usage: usage, Err: presentable(ctx, &buckets[i], err), At: time.Now()}
+					count, err := v.count(&buckets[i])
+					results[i] = Measurement{Usage: count.usage, Err: presentable(ctx, &buckets[i], err), At: count.at}
 				}
 			})
 		}
@@ -131,8 +134,8 @@ type request struct {
 	calling chan struct{}
 }
 
-// callsPerCount is how many stores may be called for each bucket that may be
-// counted.
+// callsPerCount is the number of stores that may be called for each bucket that may
+// be counted.
 const callsPerCount = 8
 
 // take waits for room in one of the channels.
@@ -178,11 +181,19 @@ func (v *visit) close() {
 	}
 }
 
-func (v *visit) count(bucket *storagev1.StorageBucket) (s3store.Usage, error) {
+// count returns a count that is not too old. Whether the bucket may be counted is
+// found out each time.
+func (v *visit) count(bucket *storagev1.StorageBucket) (count, error) {
 	store, err := v.find(bucket)
 	if err != nil {
-		return s3store.Usage{}, err
+		return count{at: time.Now()}, err
 	}
+	key := v.name + "\x00" + bucket.BucketName()
+	return v.counts.get(v.asking, key, v.MaxAge, func() (s3store.Usage, error) { return v.ask(store, bucket) })
+}
+
+// ask has the store list the bucket.
+func (v *visit) ask(store Store, bucket *storagev1.StorageBucket) (s3store.Usage, error) {
 	leave, err := v.gates.enter(v.asking, v.name, store.Concurrency())
 	if err != nil {
 		return s3store.Usage{}, err
@@ -207,7 +218,7 @@ func (v *visit) count(bucket *storagev1.StorageBucket) (s3store.Usage, error) {
 	return usage, err
 }
 
-// ofStore tells whether a store's other buckets would be answered the same.
+// ofStore reports whether a failure applies to all buckets of the store.
 func ofStore(reason s3store.Reason) bool {
 	switch reason {
 	case s3store.ReasonInvalidCredentials, s3store.ReasonThrottled, s3store.ReasonClockSkew, s3store.ReasonEndpointForbidden:
@@ -218,8 +229,8 @@ func ofStore(reason s3store.Reason) bool {
 }
 
 // find looks the store up. Whether the bucket's namespace may use it comes
-// first: what is wrong with somebody else's store is nobody's business, nor is
-// whether there is one.
+// first: a tenant may not learn what is wrong with another tenant's store, nor
+// whether it exists.
 func (v *visit) find(bucket *storagev1.StorageBucket) (Store, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -307,7 +318,7 @@ func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error
 	}
 }
 
-// Reasons of this package's own, beside those of s3store.
+// Reasons of this package, in addition to those of s3store.
 const (
 	// ReasonStoreNotFound means that there is no such ObjectStore.
 	ReasonStoreNotFound s3store.Reason = "StoreNotFound"
@@ -328,15 +339,15 @@ func notFound(bucket *storagev1.StorageBucket) error {
 func notAllowed(bucket *storagev1.StorageBucket) error {
 	return &s3store.Error{
 		Reason: ReasonStoreNotAllowed,
-		Message: fmt.Sprintf("there is no ObjectStore %s that namespace %s may use: see to its name and its allowedNamespaces",
+		Message: fmt.Sprintf("there is no ObjectStore %s that namespace %s may use: check its name and its allowedNamespaces",
 			storeName(bucket), bucket.Namespace),
 	}
 }
 
-// inline is what an inline store is called.
+// inline is the name of an inline store.
 const inline = "inline"
 
-// storeName is what people call the bucket's store.
+// storeName returns the name of the bucket's store for people.
 func storeName(bucket *storagev1.StorageBucket) string {
 	namespace, name := bucket.StoreKey()
 	if name == "" {

@@ -310,3 +310,51 @@ func TestBucketsInTheSameInlineStoreShareIt(t *testing.T) {
 		}
 	}
 }
+
+func TestABucketIsCountedOnceInTheMaxAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &scripted{count: seconds(1)}
+		m := newMeasurer(cluster{"home/store": store}, 8)
+		m.MaxAge = 5 * time.Minute
+		bucket := bucketsIn("home/store", 1)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { m.Measure(t.Context(), bucket) })
+		}
+		wg.Wait()
+		first := m.Measure(t.Context(), bucket)[0]
+		if store.asked != 2 { // the touch, and the listing
+			t.Errorf("21 requests asked the store %d times, want 2", store.asked)
+		}
+		time.Sleep(m.MaxAge)
+		second := m.Measure(t.Context(), bucket)[0]
+		if store.asked != 4 {
+			t.Errorf("asked %d times after the max age, want 4", store.asked)
+		}
+		if !second.At.After(first.At) {
+			t.Errorf("counted at %v, and then at %v", first.At, second.At)
+		}
+	})
+}
+
+func TestFailuresAndForbiddenStoresAreNotAnsweredFromMemory(t *testing.T) {
+	store := &scripted{allowed: []string{"guest"}}
+	m := newMeasurer(cluster{"home/store": store}, 8)
+	m.MaxAge = time.Hour
+	bucket := bucketsIn("home/store", 1)
+	bucket[0].Namespace = "guest"
+	store.count = func(context.Context, string, int64) (s3store.Usage, error) {
+		return s3store.Usage{}, &s3store.Error{Reason: s3store.ReasonAccessDenied, Message: "denied"}
+	}
+	if got := m.Measure(t.Context(), bucket)[0]; s3store.ReasonOf(got.Err) != s3store.ReasonAccessDenied {
+		t.Fatalf("error %v", got.Err)
+	}
+	store.count = nil
+	if got := m.Measure(t.Context(), bucket)[0]; got.Err != nil || got.Usage.Objects != 1 {
+		t.Errorf("after the failure: %+v", got)
+	}
+	store.allowed = nil
+	if got := m.Measure(t.Context(), bucket)[0]; s3store.ReasonOf(got.Err) != ReasonStoreNotAllowed {
+		t.Errorf("of a store that is not allowed any more: error %v", got.Err)
+	}
+}

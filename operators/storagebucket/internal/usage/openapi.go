@@ -12,9 +12,9 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// openAPIDefinitions are what kubectl explain reads. The two types of this API
+// openAPIDefinitions returns the schema that kubectl explain reads. The two types of this API
 // are written by hand; their descriptions are the comments in the types, and a
-// test sees to it that they stay so. Those of apimachinery come from the
+// test ensures that they stay so. Those of apimachinery come from the
 // aggregator, the smallest library that has them.
 func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := aggregatoropenapi.GetOpenAPIDefinitions(ref)
@@ -29,17 +29,17 @@ func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPID
 
 func bucketUsageDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return object(
-		"BucketUsage says how much is in the bucket that the StorageBucket of the same name and namespace declares. It is read from the store while the request waits, and kept nowhere: there is nothing to watch, and nothing to write.",
+		"BucketUsage has the number and size of the objects in the bucket that the StorageBucket of the same name and namespace declares. They are counted while the request waits, or were counted a few minutes before: see measuredAt. BucketUsages cannot be watched or written.",
 		map[string]spec.Schema{
 			"metadata":   reference(ref(metav1.ObjectMeta{}.OpenAPIModelName()), "metadata has the name, the namespace and the labels of the StorageBucket."),
 			"bucketName": plain("string", "", "bucketName is the name of the bucket in the store."),
-			"store":      plain("string", "", `store is the ObjectStore the bucket is in, as namespace/name, or "inline" when the StorageBucket itself says where the store is.`),
-			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, old versions not counted. It is absent when they could not be counted; reason says why."),
+			"store":      plain("string", "", `store is the ObjectStore the bucket is in, as namespace/name, or "inline" when the StorageBucket has an inline store.`),
+			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, old versions not counted. It is absent when they could not be counted; see reason."),
 			"bytes":      plain("integer", "int64", "bytes is the sum of the objects' sizes, old versions not counted. It is absent when objects is."),
-			"truncated":  plain("boolean", "", "truncated means that counting ended at the server's limit of objects: there are at least as many objects and bytes as said."),
-			"measuredAt": reference(ref(metav1.Time{}.OpenAPIModelName()), "measuredAt is when counting ended, whether it succeeded or not."),
-			"reason":     plain("string", "", "reason is one word for why the objects could not be counted; it is absent when they were."),
-			"message":    plain("string", "", "message says the same for people, and what to do about it."),
+			"truncated":  plain("boolean", "", "truncated means that counting ended at the server's limit of objects: there are at least as many objects and bytes as given."),
+			"measuredAt": reference(ref(metav1.Time{}.OpenAPIModelName()), "measuredAt is the time at which counting ended, whether it succeeded or not."),
+			"reason":     plain("string", "", "reason, in one word, for which the objects could not be counted; it is absent when they were."),
+			"message":    plain("string", "", "message explains the reason and what to do about it."),
 		},
 		[]string{"bucketName", "store", "measuredAt"},
 		metav1.ObjectMeta{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(),

@@ -1,5 +1,6 @@
 // Package usage answers for the aggregated API usage.storage.koboshi.dev: it
-// counts what is in buckets while the request waits, and keeps nothing.
+// counts what is in buckets while the request waits, and keeps each count for a few
+// minutes, because stores charge for listing.
 //
 //	kubectl ──▶ API server ──▶ usage server ──▶ StorageBucket, ObjectStore, Secret
 //	             (aggregation)       │           (from the API server, uncached)
@@ -8,6 +9,8 @@ package usage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -23,7 +26,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// page is how many StorageBuckets are read at a time, so that a list of very
+// page is the number of StorageBuckets read at a time, so that a list of very
 // many does not need memory for all of them.
 const page = 500
 
@@ -33,11 +36,14 @@ type Buckets struct {
 	measurer *Measurer
 	// requests bounds how many are counting at the same time.
 	requests chan struct{}
+	// namespaces are the only ones that are answered for; none means all.
+	namespaces []string
 }
 
-// NewBuckets returns the resource, for at most maxRequests at the same time.
-func NewBuckets(reader client.Reader, measurer *Measurer, maxRequests int) *Buckets {
-	return &Buckets{reader: reader, measurer: measurer, requests: make(chan struct{}, maxRequests)}
+// NewBuckets returns the resource, for at most maxRequests at the same time. No
+// namespaces means all.
+func NewBuckets(reader client.Reader, measurer *Measurer, maxRequests int, namespaces ...string) *Buckets {
+	return &Buckets{reader: reader, measurer: measurer, requests: make(chan struct{}, maxRequests), namespaces: namespaces}
 }
 
 var (
@@ -70,6 +76,9 @@ func (*Buckets) ShortNames() []string { return []string{"bu"} }
 
 // Get implements rest.Getter.
 func (b *Buckets) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	if err := b.answers(genericapirequest.NamespaceValue(ctx), name); err != nil {
+		return nil, err
+	}
 	done, err := b.begin()
 	if err != nil {
 		return nil, err
@@ -98,21 +107,59 @@ func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOpt
 		return nil, err
 	}
 	defer done()
-	query := queryOf(genericapirequest.NamespaceValue(ctx), options)
+	namespace := genericapirequest.NamespaceValue(ctx)
 	list := &usagev1.BucketUsageList{Items: []usagev1.BucketUsage{}}
+	if namespace != "" || len(b.namespaces) == 0 {
+		if err := b.answers(namespace, ""); err != nil {
+			return nil, err
+		}
+		if err := b.list(ctx, queryOf(namespace, options), options.Limit > 0, list); err != nil {
+			return nil, err
+		}
+		return list, nil
+	}
+	// Without the right to list in all namespaces there is no token that goes on
+	// from one namespace to the next, so the answer is always complete.
+	for _, namespace := range b.namespaces {
+		query := queryOf(namespace, options)
+		query.Limit, query.Continue = page, ""
+		if err := b.list(ctx, query, false, list); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// answers refuses a namespace that is not among those of the server. A bucket
+// without a namespace is a list of all namespaces.
+func (b *Buckets) answers(namespace, name string) error {
+	if namespace == "" || within(b.namespaces, namespace) {
+		return nil
+	}
+	return apierrors.NewForbidden(resource, name,
+		fmt.Errorf("namespace %q is not among the usage server's --namespaces", namespace))
+}
+
+// within reports whether a namespace is one of the list; no list means all.
+func within(namespaces []string, namespace string) bool {
+	return len(namespaces) == 0 || slices.Contains(namespaces, namespace)
+}
+
+// list adds the buckets of a query to the list: one page, or all.
+func (b *Buckets) list(ctx context.Context, query *client.ListOptions, onePage bool, list *usagev1.BucketUsageList) error {
 	for {
 		var buckets storagev1.StorageBucketList
 		if err := b.reader.List(ctx, &buckets, query); err != nil {
-			return nil, readingError(err)
+			return readingError(err)
 		}
 		for i, measured := range b.measurer.Measure(ctx, buckets.Items) {
 			list.Items = append(list.Items, usageOf(&buckets.Items[i], measured))
 		}
 		query.Continue = buckets.Continue
-		if buckets.Continue == "" || options.Limit > 0 {
+		if buckets.Continue == "" || onePage {
 			list.Continue = buckets.Continue
 			list.RemainingItemCount = buckets.RemainingItemCount
-			return list, nil
+			return nil
 		}
 	}
 }

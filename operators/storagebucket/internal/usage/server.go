@@ -30,24 +30,29 @@ import (
 
 // Server is the usage server.
 type Server struct {
-	// Kubeconfig says where the API server is; empty means that of the cluster
-	// this runs in.
+	// Kubeconfig is the kubeconfig of the API server; empty means the server of the
+	// cluster that this process runs in.
 	Kubeconfig string
-	// Listener is where requests come in.
+	// Listener accepts the requests.
 	Listener net.Listener
 	// CertFile and KeyFile are the serving certificate; they are read again when
 	// they change.
 	CertFile, KeyFile string
 	// RequestTimeout bounds a request as a whole.
 	RequestTimeout time.Duration
-	// MaxRequests is how many requests may be counting at the same time.
+	// MaxRequests is the number of requests that may be counting at the same time.
 	MaxRequests int
-	// Concurrency is how many buckets of one request are counted at the same
-	// time.
+	// Concurrency is the number of buckets of one request that are counted at the
+	// same time.
 	Concurrency int
 	// MaxObjects ends the counting of one bucket.
 	MaxObjects int64
-	// Stores bounds what is sent to one store, by all requests together.
+	// MaxAge is the time for which a count is kept and given as the answer; zero means that
+	// every request counts.
+	MaxAge time.Duration
+	// Namespaces are the only ones whose buckets are counted; none means all.
+	Namespaces []string
+	// Stores limits the requests to one store, for all clients together.
 	Stores stores.Options
 }
 
@@ -67,10 +72,11 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("making the server: %w", err)
 	}
 	buckets := NewBuckets(reader, &Measurer{
-		Stores:      &Declared{Reader: reader, Options: s.Stores},
+		Stores:      &Declared{Reader: reader, Namespaces: s.Namespaces, Options: s.Stores},
 		MaxObjects:  s.MaxObjects,
+		MaxAge:      s.MaxAge,
 		Concurrency: s.Concurrency,
-	}, s.MaxRequests)
+	}, s.MaxRequests, s.Namespaces...)
 	group := genericapiserver.NewDefaultAPIGroupInfo(usagev1.GroupVersion.Group, served, metav1.ParameterCodec, codecs)
 	group.VersionedResourcesStorageMap[usagev1.GroupVersion.Version] = map[string]rest.Storage{resource.Resource: buckets}
 	if err := server.InstallAPIGroup(&group); err != nil {

@@ -17,7 +17,9 @@ import (
 type Declared struct {
 	// Reader must not be a cache: Secrets are read through it.
 	Reader client.Reader
-	// Options bound what is sent to one store by all requests together.
+	// Namespaces are the only ones that are read; none means all.
+	Namespaces []string
+	// Options limit the requests to one store, for all clients together.
 	Options stores.Options
 }
 
@@ -29,6 +31,9 @@ func (d *Declared) Find(ctx context.Context, bucket *storagev1.StorageBucket) (S
 			return nil, nil
 		}
 		return d.at(stores.OfInline(bucket.Namespace, bucket.Spec.Store), nil), nil
+	}
+	if !within(d.Namespaces, namespace) {
+		return nil, nil
 	}
 	var object storagev1.ObjectStore
 	err := d.Reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &object)

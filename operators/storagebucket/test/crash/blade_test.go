@@ -59,7 +59,7 @@ func (b *blade) arm(at moment, s side) <-chan struct{} {
 	return b.struck
 }
 
-// disarm ends the danger. It tells whether the operator was killed.
+// disarm prevents further kills. It reports whether the operator was killed.
 func (b *blade) disarm() (struck bool) {
 	b.mu.Lock()
 	b.at = nil

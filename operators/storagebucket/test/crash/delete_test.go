@@ -49,7 +49,7 @@ func TestEmptyBucketIsDeletedWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// The finalizer goes when the bucket is seen to be gone, not when the store has
+// The finalizer is removed when the bucket is known to be gone, not when the store has
 // said that it will be.
 func TestBucketIsSeenToBeGoneBeforeItsObjectIs(t *testing.T) {
 	sweep(t, scenario{

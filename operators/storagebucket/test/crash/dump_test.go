@@ -15,7 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// dump is all there is to know of a bucket.
+// dump is the complete state of a bucket.
 type dump struct {
 	Created    time.Time
 	Tags       map[string]string
@@ -155,7 +155,7 @@ func dumpAll(ctx context.Context, which func(name string) bool) (map[string]*dum
 	return all, nil
 }
 
-// makeForeign makes a bucket that is somebody else's, with something in it.
+// makeForeign creates a bucket of another owner, with an object in it.
 func makeForeign(ctx context.Context, bucket string, tags map[string]string) error {
 	if err := shop.MakeBucket(ctx, bucket); err != nil {
 		return err
@@ -208,7 +208,7 @@ func fill(ctx context.Context, bucket string) error {
 	return err
 }
 
-// purge removes a bucket and all that is in it, whosever it is.
+// purge removes a bucket and its content, whatever its owner.
 func purge(ctx context.Context, bucket string) error {
 	d, err := dumpOf(ctx, bucket)
 	if d == nil || err != nil {

@@ -159,7 +159,7 @@ func storeFront(t *testing.T, b *blade, habit storeHabit) (f *front, address str
 	return f, address
 }
 
-// storeHabit is what a store does differently from versitygw.
+// storeHabit is a behaviour in which a store differs from versitygw.
 type storeHabit int
 
 const (
@@ -168,7 +168,7 @@ const (
 	dropsTags
 	// noBatches cannot delete several objects with one request.
 	noBatches
-	// deletesLater says that a bucket was deleted when it was not, once for each.
+	// deletesLater reports a bucket as deleted although it was not, once for each.
 	deletesLater
 )
 

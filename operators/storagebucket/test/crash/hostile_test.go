@@ -9,7 +9,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// takenBy has somebody else make the bucket while the operator is dead, in the
+// takenBy has another client create the bucket while the operator is dead, in the
 // place of the operator's where that was made already.
 func takenBy(tags map[string]string) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
@@ -30,7 +30,7 @@ func takenBy(tags map[string]string) func(context.Context, *world) error {
 
 func wantConflict(ctx context.Context, w *world) error {
 	if w.foreign == nil {
-		// The operator came through alive, and nobody took the bucket.
+		// The operator survived, and no other client took the bucket.
 		return wantCreated(ctx, w)
 	}
 	return w.conflicted(ctx)
@@ -95,7 +95,7 @@ func TestEmptyBucketSomebodyMadeMeanwhileIsNotTouchedWhereTheStoreKeepsTags(t *t
 	})
 }
 
-// A deletion that was under way must not go on in a bucket somebody else has
+// A deletion in progress must not continue in a bucket that another client has
 // made since.
 func TestBucketSomebodyMadeDuringADeletionIsNotTouched(t *testing.T) {
 	wholeSet(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
 )
 
-// clusterID is what the operator is told to put into tags.
+// clusterID is the cluster that the operator writes into tags.
 const clusterID = "crash-test"
 
-// logTail is how much of a dead operator's log a failure shows.
+// logTail is the length of a dead operator's log that a failure shows.
 const logTail = 40
 
 // operator is the manager, which dies and is started again.

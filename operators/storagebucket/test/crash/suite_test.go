@@ -43,7 +43,7 @@ var (
 	api  client.Client
 	shop *rig.Store
 	root *s3.Client
-	// bystanders are buckets that are nobody's here, as they were made.
+	// bystanders are the original contents of buckets that no object owns.
 	bystanders map[string]*dump
 )
 

@@ -37,13 +37,13 @@ type scenario struct {
 	habit storeHabit
 	// prepare brings everything to where the scenario begins.
 	prepare func(context.Context, *world) error
-	// act is what happens.
+	// act performs the action of the scenario.
 	act func(context.Context, *world) error
-	// meddle is what somebody else does while the operator is dead.
+	// meddle changes the bucket as another client would while the operator is dead.
 	meddle func(context.Context, *world) error
-	// want says what is not yet as it has to be in the end.
+	// want returns what differs from the state that must be reached in the end.
 	want func(context.Context, *world) error
-	// then is what happens, and has to hold, after that.
+	// then performs a second action and checks its result.
 	then func(context.Context, *world) error
 	// writes that must be among those the sweep went through.
 	writes []string
@@ -165,7 +165,7 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 	}
 }
 
-// run runs the scenario once, with one kill. It tells whether the operator came
+// run runs the scenario once, with one kill. It reports whether the operator came
 // through alive, because there was no such write.
 func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool, seen []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*settleLimit+sc.limit)

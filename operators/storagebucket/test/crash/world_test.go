@@ -24,7 +24,7 @@ import (
 )
 
 // The tags that say whose a bucket is. They are written out here, because a
-// change would lose the buckets of those who use the operator.
+// change would lose the buckets of the operator's users.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
 	tagUID     = "storage.koboshi.dev/uid"
@@ -38,10 +38,10 @@ type world struct {
 	name string
 	// uid of the StorageBucket.
 	uid string
-	// base is what a bucket held before the operator was given it, or before
-	// it was told to let it go.
+	// base is the content of a bucket before the operator was given it, or before
+	// it had to let it go.
 	base *dump
-	// foreign is a bucket of that name that somebody else made.
+	// foreign is a bucket of that name that another client created.
 	foreign *dump
 	// neighbour is the bystander.
 	neighbour *dump
@@ -189,8 +189,8 @@ func (w *world) configured(policy storagev1.DeletionPolicy, forceEmpty bool) sto
 	return spec
 }
 
-// ready says what keeps the bucket from being what the spec says, and the
-// StorageBucket from saying so.
+// ready returns how the bucket differs from the spec, or the StorageBucket's status
+// from Ready.
 func (w *world) ready(ctx context.Context, state storagev1.ExternalState) error {
 	b, err := w.bucket(ctx)
 	if err != nil {
@@ -300,8 +300,8 @@ func (w *world) storeHeld(ctx context.Context, held bool) error {
 	return nil
 }
 
-// gone says what keeps the StorageBucket from being gone, and the bucket from
-// being as it was, or from being gone with it.
+// gone returns an error while the StorageBucket still exists, or the bucket is not
+// as it has to be afterwards: unchanged, or deleted as well.
 func (w *world) gone(ctx context.Context, kept *dump) error {
 	if b, err := w.bucket(ctx); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("the StorageBucket is there, with the finalizers %q: %w", b.Finalizers, err)
@@ -312,8 +312,8 @@ func (w *world) gone(ctx context.Context, kept *dump) error {
 	return w.untouched(ctx, w.name, kept)
 }
 
-// conflicted says what keeps the StorageBucket from telling that the bucket is
-// somebody else's, and the bucket from being as that one left it.
+// conflicted returns an error unless the StorageBucket reports that the bucket
+// belongs to another owner, and the bucket is unchanged.
 func (w *world) conflicted(ctx context.Context) error {
 	b, err := w.bucket(ctx)
 	if err != nil {

@@ -135,7 +135,7 @@ func eventReasons(ctx context.Context, o client.Object) func() []string {
 	}
 }
 
-// metrics is what a manager's endpoint answers.
+// metrics returns the answer of a manager's metrics endpoint.
 func (m *managerProcess) metrics(ctx context.Context) string {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metricsAddress+"/metrics", nil)

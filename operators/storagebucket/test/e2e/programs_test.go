@@ -75,7 +75,7 @@ func startManager(token string, namespaces []string, args ...string) *managerPro
 // log is all it has said so far.
 func (m *managerProcess) log() string { return string(m.Err.Contents()) }
 
-// notifyAddress is where it says that it takes events.
+// notifyAddress finds the address for events in the log.
 func (m *managerProcess) notifyAddress() string {
 	GinkgoHelper()
 	line := regexp.MustCompile(`serving notifications.*"(127\.0\.0\.1:\d+)"`)

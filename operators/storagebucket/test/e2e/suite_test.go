@@ -72,7 +72,7 @@ func newNamespace(ctx context.Context) string {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stb-e2e-"}}
 	Expect(api.Create(ctx, ns)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) {
-		// The manager is gone by now, and nobody but it takes finalizers away.
+		// The manager is gone by now, and nothing else removes finalizers.
 		for _, o := range objectsIn(ctx, ns.Name) {
 			before, ok := o.DeepCopyObject().(client.Object)
 			Expect(ok).To(BeTrue())

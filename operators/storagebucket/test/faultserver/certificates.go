@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Certificate is what a server shows to clients that speak TLS.
+// Certificate is the certificate of a server.
 type Certificate int
 
 // Certificates.
 const (
 	// Good is for the server's address and signed by RootCAs.
 	Good Certificate = iota
-	// UnknownAuthority is signed by nobody RootCAs knows.
+	// UnknownAuthority is signed by an authority that is not in RootCAs.
 	UnknownAuthority
 	// Expired was good until an hour ago.
 	Expired

@@ -25,8 +25,8 @@ import (
 	"time"
 )
 
-// TB is what a Server needs of a *testing.T, a *testing.B or Ginkgo's
-// GinkgoT().
+// TB is the part of a *testing.T, a *testing.B or Ginkgo's GinkgoT() that a Server
+// uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -37,7 +37,7 @@ type TB interface {
 // the answer.
 type Fault func(behind http.Handler) http.Handler
 
-// Rule says which requests meet with a fault.
+// Rule selects the requests that fail.
 type Rule struct {
 	// Method of the request; empty means any.
 	Method string
@@ -48,15 +48,15 @@ type Rule struct {
 	Query string
 	// Skip lets so many matching requests pass before the first fault.
 	Skip int
-	// Times is how many requests meet with the fault; 0 means all.
+	// Times is the number of requests that fail; 0 means all.
 	Times int
-	// Fault is what happens.
+	// Fault is the failure of these requests.
 	Fault Fault
 
 	seen int
 }
 
-// takes tells whether the request is one of the rule's, and counts it.
+// takes reports whether the rule applies to the request, and counts it.
 func (r *Rule) takes(req *http.Request) bool {
 	if (r.Method != "" && r.Method != req.Method) ||
 		!strings.HasPrefix(req.URL.Path, r.Path) || !strings.Contains(req.URL.RawQuery, r.Query) {
@@ -66,7 +66,7 @@ func (r *Rule) takes(req *http.Request) bool {
 	return r.seen > r.Skip && (r.Times == 0 || r.seen <= r.Skip+r.Times)
 }
 
-// Request is what is kept of a request.
+// Request is the record of a request.
 type Request struct {
 	Method, Path, Query string
 	// At is when the request's headers had come.
@@ -267,14 +267,14 @@ func (s *Server) Lines() []string {
 	return lines
 }
 
-// Count is how many requests were seen since the start, or since Forget.
+// Count returns the number of requests since the start, or since Forget.
 func (s *Server) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
 }
 
-// Connections is how many connections were opened since the start, or since
+// Connections returns the number of connections opened since the start, or since
 // Forget.
 func (s *Server) Connections() int {
 	s.mu.Lock()

@@ -149,7 +149,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault Fault
-		// answered says that the headers came.
+		// answered is set once the headers have come.
 		answered bool
 		is       func(error) bool
 	}{

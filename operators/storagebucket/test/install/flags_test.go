@@ -87,7 +87,7 @@ func parseHelp(text string) flagHelp {
 
 var defaultValue = regexp.MustCompile(`\(default ([^)]*)\)\s*$`)
 
-// containers are those of all Deployments.
+// containers returns the containers of all Deployments.
 func containers(in objects) []corev1.Container {
 	var all []corev1.Container
 	for _, object := range in {

@@ -52,7 +52,7 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// objects are what an installation consists of, by kind and name.
+// objects are the objects of an installation, by kind and name.
 type objects map[string]client.Object
 
 // kustomization builds a kustomization of config/ with components on top.
@@ -161,7 +161,7 @@ func parse(t *testing.T, manifest string) objects {
 	}
 }
 
-// blank tells whether a document has nothing but comments.
+// blank reports whether a document has nothing but comments.
 func blank(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
@@ -191,7 +191,7 @@ func generic(t *testing.T, object client.Object) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not written by whoever installs: what Go makes of an empty one.
+	// An installation does not write it: Go makes it of an empty one.
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}
 }

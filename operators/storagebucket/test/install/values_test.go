@@ -60,7 +60,7 @@ func allFlags() map[string]any {
 	values["notify"].(map[string]any)["tokenSecret"] = map[string]any{"name": "notify-token"}
 	usage := values["usage"].(map[string]any)
 	for key, value := range map[string]any{
-		"maxObjects": 2000000, "maxRequests": 1, "concurrency": 1, "storeConcurrency": 1,
+		"maxObjects": 2000000, "maxAge": "1m", "maxRequests": 1, "concurrency": 1, "storeConcurrency": 1,
 		"storeRequestsPerSecond": 1000000.0, "requestTimeout": "30s", "verbosity": 0,
 	} {
 		usage[key] = value

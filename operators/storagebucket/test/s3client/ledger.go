@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// uidTag says which object a bucket belongs to. Its value is another one each time.
+// uidTag names the object that a bucket belongs to. Its value differs each time.
 const uidTag = "storage.koboshi.dev/uid"
 
 // ledger is a line for each thing in the store that does not depend on when it was
@@ -69,7 +69,7 @@ func bucketLines(ctx context.Context, client *s3.Client, bucket string) ([]strin
 	return lines, nil
 }
 
-// nothing says that the store has no such configuration of the bucket.
+// nothing is the error code for a bucket without such a configuration.
 func nothing(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorCode() == "NoSuchTagSet"

@@ -6,7 +6,7 @@
 //	s3client --endpoint URL exists BUCKET                  says true or false
 //	s3client --endpoint URL make BUCKET                    makes it
 //	s3client --endpoint URL put BUCKET                     puts an object into it
-//	s3client --endpoint URL ledger                         says all there is, in lines
+//	s3client --endpoint URL ledger                         prints the whole store, in lines
 //
 // The key pair comes from the environment, as s3server's does.
 package main

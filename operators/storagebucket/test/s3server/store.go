@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// bindAttempts is how often another free port is picked when the one
-	// picked was taken before the gateway had it.
+	// bindAttempts is the number of free ports that are tried when a port was taken
+	// before the gateway could listen on it.
 	bindAttempts = 5
 
 	// answerLimit bounds the wait for the first good answer.
@@ -189,7 +189,7 @@ func awaitAnswer(ctx context.Context, client *s3.Client) error {
 	}
 }
 
-// writeAtomically lets nobody read half a file.
+// writeAtomically writes a file so that no reader sees half of it.
 func writeAtomically(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -55,11 +55,11 @@ import (
 )
 
 const (
-	// systemNamespace is that of the manifests in config/usage.
+	// systemNamespace is the namespace of the manifests in config/usage.
 	systemNamespace = "storagebucket-system"
 	account         = "storagebucket-usage"
 
-	// maxObjects is where counting ends in these specs.
+	// maxObjects is the limit of counting in these specs.
 	maxObjects = 20
 )
 
@@ -160,7 +160,7 @@ func manifests(file string) []*unstructured.Unstructured {
 	}
 }
 
-// create makes an object and sees to its end.
+// create creates an object and deletes it at the end.
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, object)).To(Succeed())
@@ -174,7 +174,7 @@ type usageServer struct {
 	session  *gexec.Session
 	port     int32
 	caBundle []byte
-	// ready is how long it took to answer.
+	// ready is the time it took to answer.
 	ready time.Duration
 }
 
@@ -191,7 +191,7 @@ func startServer(ctx context.Context) *usageServer {
 	cmd := exec.Command(program("USAGE_SERVER", "bin", "usage-server"),
 		"--kubeconfig="+kubeconfig, "--bind-address=127.0.0.1:0", "-v=7",
 		"--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"),
-		"--allowed-endpoints=127.0.0.1", "--max-objects="+strconv.Itoa(maxObjects))
+		"--allowed-endpoints=127.0.0.1", "--max-objects="+strconv.Itoa(maxObjects), "--max-age=0")
 	start := time.Now()
 	s.session = launch(cmd)
 	Eventually(func(g Gomega) {
@@ -206,7 +206,7 @@ func startServer(ctx context.Context) *usageServer {
 	return s
 }
 
-// launch starts a process and sees to its end.
+// launch starts a process and stops it at the end.
 func launch(cmd *exec.Cmd) *gexec.Session {
 	GinkgoHelper()
 	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)

@@ -4,9 +4,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BucketUsage says how much is in the bucket that the StorageBucket of the same
-// name and namespace declares. It is read from the store while the request
-// waits, and kept nowhere: there is nothing to watch, and nothing to write.
+// BucketUsage has the number and size of the objects in the bucket that the
+// StorageBucket of the same name and namespace declares. They are counted while the
+// request waits, or were counted a few minutes before: see measuredAt. BucketUsages
+// cannot be watched or written.
 //
 // +kubebuilder:object:root=true
 type BucketUsage struct {
@@ -20,11 +21,11 @@ type BucketUsage struct {
 	BucketName string `json:"bucketName"`
 
 	// store is the ObjectStore the bucket is in, as namespace/name, or "inline"
-	// when the StorageBucket itself says where the store is.
+	// when the StorageBucket has an inline store.
 	Store string `json:"store"`
 
 	// objects is the number of objects in the bucket, old versions not counted.
-	// It is absent when they could not be counted; reason says why.
+	// It is absent when they could not be counted; see reason.
 	// +optional
 	Objects *int64 `json:"objects,omitempty"`
 
@@ -34,19 +35,19 @@ type BucketUsage struct {
 	Bytes *int64 `json:"bytes,omitempty"`
 
 	// truncated means that counting ended at the server's limit of objects: there
-	// are at least as many objects and bytes as said.
+	// are at least as many objects and bytes as given.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
-	// measuredAt is when counting ended, whether it succeeded or not.
+	// measuredAt is the time at which counting ended, whether it succeeded or not.
 	MeasuredAt metav1.Time `json:"measuredAt"`
 
-	// reason is one word for why the objects could not be counted; it is absent
+	// reason, in one word, for which the objects could not be counted; it is absent
 	// when they were.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message says the same for people, and what to do about it.
+	// message explains the reason and what to do about it.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Addresses are where a store that runs can be reached: what it writes to its
-// ready file.
+// Addresses are the addresses of a running store, from its ready file.
 type Addresses struct {
 	// Endpoint is the URL of the S3 API.
 	Endpoint string `json:"endpoint"`

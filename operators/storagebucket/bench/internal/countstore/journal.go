@@ -36,7 +36,7 @@ func (j *Journal) add(bucket int32) {
 	j.all = append(j.all, Arrival{At: j.nanos(), Bucket: bucket})
 }
 
-// nanos is the time, on a clock that nobody sets. It needs j.mu.
+// nanos is the time, on a monotonic clock. It needs j.mu.
 func (j *Journal) nanos() int64 {
 	if j.start.IsZero() {
 		j.start = time.Now()

@@ -29,7 +29,7 @@ func bucketIndex(name string) (int, bool) {
 
 // Server is the store. Serve it with ServeOn.
 type Server struct {
-	// Buckets is how many there are, named by BucketName.
+	// Buckets is the number of buckets, named by BucketName.
 	Buckets int
 	// Delay is the time between a request and its answer.
 	Delay time.Duration

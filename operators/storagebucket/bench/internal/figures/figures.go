@@ -27,7 +27,7 @@ func (p Period) within(times []int64) []int64 {
 	return times[first:max(first, last)]
 }
 
-// Count is how many of the times lie in the period.
+// Count returns the number of times that lie in the period.
 func Count(times []int64, p Period) int { return len(p.within(times)) }
 
 // PerSecond is the mean rate in the period.
@@ -116,8 +116,8 @@ type Level struct {
 	Count int
 }
 
-// Reached is how long after from the count was first at least want, given the
-// levels in their order; false when it never was.
+// Reached returns the time from the given one until the count was first at least
+// want, given the levels in their order; false when it never was.
 func Reached(levels []Level, from int64, want int) (time.Duration, bool) {
 	for i, l := range levels {
 		holdsAfter := l.At >= from || i+1 == len(levels) || levels[i+1].At > from

@@ -43,7 +43,7 @@ func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	return h, nil
 }
 
-// Since is what was observed after before was read.
+// Since returns the observations made after before was read.
 func (h Histogram) Since(before Histogram) Histogram {
 	d := Histogram{bounds: h.bounds, counts: append([]float64(nil), h.counts...)}
 	for i := range min(len(d.counts), len(before.counts)) {

@@ -24,7 +24,7 @@ import (
 const (
 	namespace = "bench"
 	storeName = "store"
-	// creators is how many objects are made at the same time.
+	// creators is the number of objects created at the same time.
 	creators = 16
 )
 
@@ -32,11 +32,11 @@ const (
 type Fleet struct {
 	// Kubeconfig is the file that leads to the API server.
 	Kubeconfig string
-	// CRDs is the folder of the definitions.
+	// CRDs is the folder of the CRDs.
 	CRDs string
 	// Endpoint of the store.
 	Endpoint string
-	// Buckets is how many there are.
+	// Buckets is the number of buckets.
 	Buckets int
 	// Interval between two probes of each.
 	Interval time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/bench/internal/figures"
 )
 
-// Record is what became of the objects. It is safe for concurrent use.
+// Record holds the history of the objects. It is safe for concurrent use.
 type Record struct {
 	mu      sync.Mutex
 	healthy map[string]bool

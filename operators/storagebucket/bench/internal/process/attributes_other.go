@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// attributes need Linux, as does all that is measured.
+// attributes need Linux, as do all measurements.
 func attributes() *syscall.SysProcAttr { return nil }

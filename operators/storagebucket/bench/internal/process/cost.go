@@ -13,7 +13,7 @@ import (
 // architecture Go runs on; see proc(5) and sysconf(3), _SC_CLK_TCK.
 const clockTick = time.Second / 100
 
-// Memory is what a process takes, in bytes.
+// Memory is the memory that a process uses, in bytes.
 type Memory struct {
 	// Resident is the RSS: all pages it has in memory, of its binary as well.
 	Resident int64

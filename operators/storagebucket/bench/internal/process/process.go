@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// logTail is how much of a log is shown when its program failed.
+// logTail is the length of the log that is shown when its program failed.
 const logTail = 2000
 
 // Process is a program that runs.
@@ -50,7 +50,7 @@ func Start(dir, name, binary string, args ...string) (*Process, error) {
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Failure describes an end that nobody asked for: how, and the last the program
+// Failure describes an unexpected end: how, and the last the program
 // said.
 func (p *Process) Failure() error {
 	text, _ := os.ReadFile(p.log)

@@ -56,7 +56,7 @@ func registered(t *testing.T) series {
 		}
 		names := strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' })
 		all[m[1]] = names
-		// Those of a histogram; of other metrics nobody asks for them.
+		// Suffixes of a histogram; no query uses them with other metrics.
 		all[m[1]+"_bucket"] = append(slices.Clone(names), "le")
 		all[m[1]+"_sum"], all[m[1]+"_count"] = names, names
 	}
@@ -151,7 +151,7 @@ func TestEveryMetricAndLabelAskedForExists(t *testing.T) {
 	}
 }
 
-// check says what of an expression no series of the manager can answer.
+// check returns the parts of an expression that no series of the manager matches.
 func check(expr promql.Expr, known series) []string {
 	var problems []string
 	promql.Inspect(expr, func(node promql.Node, _ []promql.Node) error {

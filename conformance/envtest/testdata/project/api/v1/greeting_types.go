@@ -2,9 +2,9 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GreetingSpec is what somebody wants to be said.
+// GreetingSpec defines the words of the greeting.
 type GreetingSpec struct {
-	// To is who is greeted.
+	// To is the name to greet.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
@@ -16,9 +16,9 @@ type GreetingSpec struct {
 	Words string `json:"words,omitempty"`
 }
 
-// GreetingStatus is what has been said.
+// GreetingStatus holds the written greeting.
 type GreetingStatus struct {
-	// Said is the greeting as it stands in the ConfigMap.
+	// Said is the greeting in the ConfigMap.
 	//
 	// +optional
 	Said string `json:"said,omitempty"`

@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	// GroupVersion is what the objects of this package carry as apiVersion.
+	// GroupVersion is the apiVersion of the objects in this package.
 	GroupVersion = schema.GroupVersion{Group: "post.example.com", Version: "v1"}
 
-	// SchemeBuilder collects what AddToScheme adds.
+	// SchemeBuilder collects the types that AddToScheme adds.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme makes the types known to a scheme.
+	// AddToScheme adds the types to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 

@@ -1,4 +1,4 @@
-// Package controller brings Greetings into ConfigMaps.
+// Package controller writes Greetings into ConfigMaps.
 package controller
 
 import (
@@ -25,7 +25,7 @@ type GreetingReconciler struct {
 // +kubebuilder:rbac:groups=post.example.com,resources=greetings/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch
 
-// Reconcile writes the ConfigMap and then says in the status what is in it.
+// Reconcile writes the ConfigMap, and then its content into the status.
 func (r *GreetingReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var greeting postv1.Greeting
 	if err := r.Get(ctx, req.NamespacedName, &greeting); err != nil {

@@ -46,7 +46,7 @@ var _ = Describe("Greeting", func() {
 		Expect(metav1.IsControlledBy(&written, wanted)).To(BeTrue())
 	})
 
-	It("is written again when somebody changes the ConfigMap", func() {
+	It("is written again when the ConfigMap is changed", func() {
 		Expect(k8sClient.Create(ctx, greeting("ben", "Ben", "Hello,"))).To(Succeed())
 		Eventually(greetingIn("ben"), within).Should(Equal("Hello, Ben"))
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"greeting":"Go away"}}`))

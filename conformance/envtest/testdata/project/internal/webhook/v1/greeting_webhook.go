@@ -22,7 +22,7 @@ func SetupGreetingWebhookWithManager(mgr ctrl.Manager) error {
 
 // +kubebuilder:webhook:path=/mutate-post-example-com-v1-greeting,mutating=true,failurePolicy=fail,sideEffects=None,groups=post.example.com,resources=greetings,verbs=create;update,versions=v1,name=mgreeting-v1.kb.io,admissionReviewVersions=v1
 
-// GreetingCustomDefaulter greets in the usual words.
+// GreetingCustomDefaulter fills in the usual words.
 type GreetingCustomDefaulter struct{}
 
 // Default fills in the words.
@@ -35,7 +35,7 @@ func (d *GreetingCustomDefaulter) Default(_ context.Context, greeting *postv1.Gr
 
 // +kubebuilder:webhook:path=/validate-post-example-com-v1-greeting,mutating=false,failurePolicy=fail,sideEffects=None,groups=post.example.com,resources=greetings,verbs=create;update,versions=v1,name=vgreeting-v1.kb.io,admissionReviewVersions=v1
 
-// GreetingCustomValidator refuses to shout.
+// GreetingCustomValidator refuses greetings that shout.
 type GreetingCustomValidator struct{}
 
 var _ admission.Validator[*postv1.Greeting] = &GreetingCustomValidator{}
@@ -50,7 +50,7 @@ func (v *GreetingCustomValidator) ValidateUpdate(_ context.Context, _, greeting 
 	return nil, validate(greeting)
 }
 
-// ValidateDelete lets every greeting go.
+// ValidateDelete allows every deletion.
 func (v *GreetingCustomValidator) ValidateDelete(context.Context, *postv1.Greeting) (admission.Warnings, error) {
 	return nil, nil
 }

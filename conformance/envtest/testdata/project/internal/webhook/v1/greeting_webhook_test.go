@@ -23,7 +23,7 @@ var _ = Describe("Greeting webhooks", func() {
 		Expect(plain.Spec.Words).To(Equal("Hello,"))
 	})
 
-	It("leave the words that somebody chose", func() {
+	It("keep the chosen words", func() {
 		chosen := greeting("chosen", "Good evening,")
 		Expect(k8sClient.Create(ctx, chosen)).To(Succeed())
 		Expect(chosen.Spec.Words).To(Equal("Good evening,"))

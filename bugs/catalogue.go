@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	a1 "github.com/koboshi-dev/koboshi/bugs/a1-duplicate-child"
+	a2 "github.com/koboshi-dev/koboshi/bugs/a2-wrong-count"
+	a3 "github.com/koboshi-dev/koboshi/bugs/a3-exists-is-fatal"
+	a4 "github.com/koboshi-dev/koboshi/bugs/a4-stale-parent"
+	b1 "github.com/koboshi-dev/koboshi/bugs/b1-first-exists"
+	b2 "github.com/koboshi-dev/koboshi/bugs/b2-create-once"
+	b3 "github.com/koboshi-dev/koboshi/bugs/b3-progress-in-memory"
+	b4 "github.com/koboshi-dev/koboshi/bugs/b4-wrong-measure"
+	b5 "github.com/koboshi-dev/koboshi/bugs/b5-mutated-retry"
+	c1 "github.com/koboshi-dev/koboshi/bugs/c1-edge-triggered"
+	c2 "github.com/koboshi-dev/koboshi/bugs/c2-no-finalizer"
+	c3 "github.com/koboshi-dev/koboshi/bugs/c3-tombstone"
+	"github.com/koboshi-dev/koboshi/bugs/cloud"
+	d1 "github.com/koboshi-dev/koboshi/bugs/d1-by-name"
+	d2 "github.com/koboshi-dev/koboshi/bugs/d2-stale-spec"
+	d3 "github.com/koboshi-dev/koboshi/bugs/d3-no-precondition"
+	e1 "github.com/koboshi-dev/koboshi/bugs/e1-normalised"
+	e2 "github.com/koboshi-dev/koboshi/bugs/e2-map-order"
+	e3 "github.com/koboshi-dev/koboshi/bugs/e3-own-status"
+	e4 "github.com/koboshi-dev/koboshi/bugs/e4-pending-handler"
+	e5 "github.com/koboshi-dev/koboshi/bugs/e5-default-on-update"
+	f1 "github.com/koboshi-dev/koboshi/bugs/f1-all-finalizers"
+	f2 "github.com/koboshi-dev/koboshi/bugs/f2-cleanup-ignored"
+	f3 "github.com/koboshi-dev/koboshi/bugs/f3-cleanup-once"
+	f4 "github.com/koboshi-dev/koboshi/bugs/f4-falls-through"
+	g1 "github.com/koboshi-dev/koboshi/bugs/g1-cross-namespace"
+	h1 "github.com/koboshi-dev/koboshi/bugs/h1-lost-update"
+	h2 "github.com/koboshi-dev/koboshi/bugs/h2-conflict-swallowed"
+	i2 "github.com/koboshi-dev/koboshi/bugs/i2-error-is-final"
+	j1 "github.com/koboshi-dev/koboshi/bugs/j1-id-not-kept"
+	k1 "github.com/koboshi-dev/koboshi/bugs/k1-goes-on-leading"
+	k2 "github.com/koboshi-dev/koboshi/bugs/k2-leader-for-life"
+	l1 "github.com/koboshi-dev/koboshi/bugs/l1-timeout-is-failure"
+	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
+	n1 "github.com/koboshi-dev/koboshi/bugs/n1-custom-node"
+	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
+)
+
+// controller runs a controller, or its repaired twin, until the context ends.
+type controller func(ctx context.Context, cfg *rest.Config, o options) error
+
+// catalogue holds all controllers of this program, by the ID of their class in lower
+// case. Those that are not written in Go are started by the command in their bug.yaml.
+var catalogue = map[string]controller{
+	"a1": managed(a1.Setup),
+	"a2": managed(a2.Setup),
+	"a3": managed(a3.Setup),
+	"a4": managed(a4.Setup),
+	"b1": managed(b1.Setup),
+	"b2": managed(b2.Setup),
+	"b3": managed(b3.Setup),
+	"b4": managed(b4.Setup),
+	"b5": managed(b5.Setup),
+	"c1": managed(c1.Setup),
+	"c2": managed(c2.Setup),
+	"c3": alone(c3.Run),
+	"d1": managed(d1.Setup),
+	"d2": managed(d2.Setup),
+	"d3": managed(d3.Setup),
+	"e1": managed(e1.Setup),
+	"e2": managed(e2.Setup),
+	"e3": managed(e3.Setup),
+	"e4": managed(e4.Setup),
+	"e5": managed(e5.Setup),
+	"f1": managed(f1.Setup),
+	"f2": managed(f2.Setup),
+	"f3": managed(f3.Setup),
+	"f4": managed(f4.Setup),
+	"g1": managed(g1.Setup),
+	"h1": managed(h1.Setup),
+	"h2": managed(h2.Setup),
+	"i2": managed(i2.Setup),
+	"j1": managed(j1.Setup),
+	"k1": func(ctx context.Context, cfg *rest.Config, o options) error {
+		return k1.Run(ctx, cfg, o.repaired, o.leaderElect)
+	},
+	"k2": alone(k2.Run),
+	"l1": managed(l1.Setup),
+	"m1": managed(m1.Setup),
+	"n1": managed(n1.Setup),
+	"n2": managed(n2.Setup),
+}
+
+// commands holds the servers that controllers talk to.
+var commands = map[string]func(ctx context.Context, args []string) error{
+	"cloud": cloud.Run,
+}
+
+// names returns the IDs of all controllers, sorted.
+func names() []string { return slices.Sorted(maps.Keys(catalogue)) }
+
+// managed runs a controller in a manager of controller-runtime.
+func managed(setup func(mgr ctrl.Manager, repaired bool) error) controller {
+	return func(ctx context.Context, cfg *rest.Config, o options) error {
+		mgr, err := newManager(cfg, o)
+		if err != nil {
+			return err
+		}
+		if err := setup(mgr, o.repaired); err != nil {
+			return fmt.Errorf("setting up %s: %w", o.name, err)
+		}
+		return mgr.Start(ctx)
+	}
+}
+
+// alone runs a controller that creates its own manager, or needs none.
+func alone(run func(ctx context.Context, cfg *rest.Config, repaired bool) error) controller {
+	return func(ctx context.Context, cfg *rest.Config, o options) error { return run(ctx, cfg, o.repaired) }
+}

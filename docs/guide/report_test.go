@@ -1,0 +1,123 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// update rewrites the block of the page instead of comparing it:
+//
+//	go test ./docs/guide -run TestTheReportPageShowsWhatTheProgramPrints -update
+var update = flag.Bool("update", false, "rewrite the generated block of check/report.md")
+
+const (
+	reportPage = "check/report.md"
+	// oneCheck bounds one run of koboshi check on a small controller.
+	oneCheck = 5 * time.Minute
+	// mostChecks bounds the runs if a machine is too busy to judge every fault.
+	mostChecks = 3
+)
+
+func TestTheReportPageShowsWhatTheProgramPrints(t *testing.T) {
+	t.Parallel()
+	koboshi := built(t)
+	data, err := os.ReadFile(reportPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(data), "```text\n")
+	shown, after, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatalf("%s has no block of text", reportPage)
+	}
+	printed := printedReport(t, koboshi)
+	if masked(printed) == masked(shown) {
+		return
+	}
+	if *update {
+		page := before + "```text\n" + printed + "```\n" + after
+		if err := os.WriteFile(reportPage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("%s shows\n%s\nbut the program prints\n%s\nRun this test with -update to rewrite the page.", reportPage, shown, printed)
+}
+
+// printedReport checks the bug b1-first-exists of the track record, and returns the
+// report up to the end of its table.
+func printedReport(t *testing.T, koboshi string) string {
+	t.Helper()
+	folder := t.TempDir()
+	bugs := filepath.Join(folder, "bugs")
+	build := exec.Command("go", "build", "-o", bugs, ".")
+	build.Dir = filepath.Join("..", "..", "bugs")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the controllers: %v\n%s", err, out)
+	}
+	b1, err := filepath.Abs(filepath.Join(build.Dir, "b1-first-exists"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range mostChecks {
+		ctx, cancel := context.WithTimeout(t.Context(), oneCheck)
+		defer cancel()
+		check := exec.CommandContext(ctx, koboshi, "check", "--profile", "gc",
+			"--crds", filepath.Join(b1, "crd.yaml"), "--scenario", filepath.Join(b1, "scenario.yaml"),
+			"--faults", "kill-lost,conflict", "--seed", "42", "--workers", "1", "--", bugs, "b1")
+		check.Dir = t.TempDir() // findings of an earlier check would go first
+		check.Cancel = func() error { return check.Process.Signal(os.Interrupt) }
+		var errs strings.Builder
+		check.Stderr = &errs
+		out, err := check.Output()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Fatalf("koboshi check: %v, want exit code 1\n%s%s", err, out, errs.String())
+		}
+		end := lastRow.FindIndex(out)
+		if end == nil {
+			t.Fatalf("the report has no table:\n%s", out)
+		}
+		report, more := string(out[:end[1]]), strings.TrimSpace(string(out[end[1]:]))
+		if more == "" {
+			return report + "\n"
+		}
+		t.Logf("not every fault could be judged:\n%s", more)
+	}
+	t.Fatalf("not every fault could be judged in any of %d checks", mostChecks)
+	return ""
+}
+
+// lastRow matches the last row of the table. Below it, a report lists the faults that
+// could not be applied or judged, which this one should not have.
+var lastRow = regexp.MustCompile(`(?m)^  all .*$`)
+
+// variable matches what differs between two checks: durations, keyed hashes, the IDs of
+// findings, and the numbers of runs.
+var variable = []struct {
+	pattern *regexp.Regexp
+	mask    string
+}{
+	{regexp.MustCompile(`\(([0-9.]+ (h|min|s) ?)+\)`), "(DURATION)"},
+	{regexp.MustCompile(`hmac:[0-9a-f]{16}`), "hmac:HASH"},
+	{regexp.MustCompile(`-[0-9a-f]{12}\.json`), "-ID.json"},
+	{regexp.MustCompile(`[0-9]+ runs`), "N runs"},
+	{regexp.MustCompile(`[0-9]+ to confirm`), "N to confirm"},
+	{regexp.MustCompile(`reproduced 3 of [0-9]`), "reproduced 3 of N"},
+	{regexp.MustCompile(`(?m)^(  [a-z-]+) +[-0-9 ]+$`), "$1 NUMBERS"}, // a row of the table
+}
+
+func masked(report string) string {
+	for _, v := range variable {
+		report = v.pattern.ReplaceAllString(report, v.mask)
+	}
+	return report
+}

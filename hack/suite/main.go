@@ -1,0 +1,71 @@
+// Command suite runs the parts of the test suite side by side and reports on
+// each of them.
+//
+//	suite [-jobs N] [-logs DIR] [-built TARGETS] TARGET...
+//
+// A part is a target of the Makefile. Many parts wait more than they compute,
+// so running several at once saves time even on two processors. The parts start
+// in the order given: name the longest first. Targets that were built before, and
+// that several parts need, are named by -built and not made again.
+//
+// The output of a part goes to DIR/TARGET.log. Of a part that fails, everything
+// but the output of its passing tests is printed as well.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+type options struct {
+	jobs  int
+	logs  string
+	built string // targets, separated by spaces
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.jobs, "jobs", 2, "how many parts run at the same time")
+	flag.StringVar(&o.logs, "logs", "bin/test", "folder for the output of the parts")
+	flag.StringVar(&o.built, "built", "", "targets, separated by spaces, that the parts must not make again")
+	flag.Parse()
+	if flag.NArg() == 0 || o.jobs < 1 {
+		fmt.Fprintln(os.Stderr, "usage: suite [-jobs N] [-logs DIR] [-built TARGETS] TARGET...")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	failed, err := run(ctx, flag.Args(), o, newDisplay(os.Stdout))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+	}
+	if err != nil || failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// run runs all parts, also after one has failed, and returns how many failed.
+func run(ctx context.Context, targets []string, o options, d *display) (int, error) {
+	if err := os.MkdirAll(o.logs, 0o755); err != nil {
+		return 0, err
+	}
+	queue := make(chan string, len(targets))
+	for _, target := range targets {
+		queue <- target
+	}
+	close(queue)
+	started, ended := make(chan string), make(chan result)
+	for range o.jobs {
+		go func() {
+			for target := range queue {
+				started <- target
+				ended <- runPart(ctx, target, o)
+			}
+		}()
+	}
+	return d.follow(len(targets), started, ended), ctx.Err()
+}

@@ -1,0 +1,177 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// shellLab returns a program that stands in for a lab: a shell that reads requests as
+// $line and answers by the given cases.
+func shellLab(t *testing.T, cases string) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lab")
+	script := "#!/bin/sh\nwhile read -r line; do case \"$line\" in\n" + cases + "\n*'\"control\"'*) echo '{\"knocked\":{}}' ;;\n*) echo '{}' ;;\nesac; done\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"/bin/sh", path}
+}
+
+// learns returns the case that answers with a lesson whose plan has these faults.
+func learns(t *testing.T, faults ...plan.Planned) string {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{"lesson": &lab.Lesson{
+		Scenario: &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, Plan: plan.Plan{Faults: faults}, Runs: 3, Writes: 1,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "lesson")
+	if err := os.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("*'\"learn\"'*) cat %s ;;", path)
+}
+
+const shows = `echo '{"knocked":{"findings":[{"id":"1","verdict":"DIVERGED","scenario":"life","step":"create","sentence":"it is gone"}]}}'`
+
+func runIn(ctx context.Context, t *testing.T, program []string, o Options) (*Result, error) {
+	t.Helper()
+	o.Program, o.Dir, o.Workers = program, t.TempDir(), max(o.Workers, 1)
+	o.Scenarios = []*scenario.Scenario{{Name: "life", Steps: []scenario.Step{{Name: "create"}}}}
+	return Run(ctx, o)
+}
+
+func TestCheckWithoutFindingsIsClean(t *testing.T) {
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"), at(fault.Conflict, "b"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;")
+	result, err := runIn(t.Context(), t, program, Options{Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; r.ExitCode() != 0 || r.Runs != 5 || r.References != 3 || len(r.Tried) != 2 {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+func TestFindingIsConfirmedByTwoMoreRunsAndTwoWithoutTheFault(t *testing.T) {
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"), at(fault.Conflict, "b"))+"\n*'\"knock\"'*) "+shows+" ;;")
+	result, err := runIn(t.Context(), t, program, Options{Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result.Report
+	if len(r.Findings) != 1 || r.Confirmations != 4 || r.Runs != 3+2+4 {
+		t.Fatalf("%d findings after %d runs, %d of them to confirm", len(r.Findings), r.Runs, r.Confirmations)
+	}
+	if f := r.Findings[0]; f.Attempts != 3 || f.Reproduced != 3 || f.AlsoBy != 1 || f.Seed != 5 {
+		t.Errorf("the finding is %+v", f)
+	}
+}
+
+func TestFindingThatMissesOneRunIsTriedAgain(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "missed")
+	shown := filepath.Join(t.TempDir(), "shown") // in all but the second run
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+
+		"\n*'\"knock\"'*) if [ -e "+shown+" ] && [ ! -e "+flag+" ]; then : > "+flag+"; echo '{\"knocked\":{}}'; else : > "+shown+"; "+shows+"; fi ;;")
+	result, err := runIn(t.Context(), t, program, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; len(r.Findings) != 1 || r.Findings[0].Reproduced != 3 || r.Findings[0].Attempts != 4 {
+		t.Errorf("findings %+v, inconclusive %+v", r.Findings, r.Inconclusive)
+	}
+}
+
+func TestSymptomThatAlsoShowsWithoutTheFaultIsNoFinding(t *testing.T) {
+	for what, control := range map[string]string{
+		"diverged showed, but also without any fault":                                        shows,
+		"diverged showed, but a run without any fault was inconclusive: step create is late": `echo '{"knocked":{"inconclusive":"step create is late"}}'`,
+	} {
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+shows+" ;;\n*'\"control\"'*) "+control+" ;;")
+		result, err := runIn(t.Context(), t, program, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Report
+		if len(r.Findings) != 0 || len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != what {
+			t.Errorf("findings %+v, inconclusive %+v", r.Findings, r.Inconclusive)
+		}
+	}
+}
+
+func TestRareSymptomOfOneFaultIsConfirmedByAnother(t *testing.T) {
+	first := at(fault.KillLost, "a")
+	seldom := at(fault.Conflict, "b")
+	seldom.Rank = -1 // is run first
+	flag := filepath.Join(t.TempDir(), "shown")
+	program := shellLab(t, learns(t, first, seldom)+
+		"\n*'\"conflict\"'*) if [ -e "+flag+" ]; then echo '{\"knocked\":{}}'; else : > "+flag+"; "+shows+"; fi ;;"+
+		"\n*'\"knock\"'*) "+shows+" ;;")
+	result, err := runIn(t.Context(), t, program, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result.Report
+	if len(r.Findings) != 1 || r.Findings[0].Reproduced != 3 {
+		t.Errorf("findings %+v", r.Findings)
+	}
+	if s := r.Inconclusive[0].Suspicion; s == nil || s.ID != "1" || s.Reproduced != 1 {
+		t.Errorf("the unconfirmed finding is kept as %+v", s)
+	}
+	if len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != "diverged showed in 1 of 4 runs" || r.Inconclusive[0].Fault.Kind != fault.Conflict {
+		t.Errorf("inconclusive %+v", r.Inconclusive)
+	}
+}
+
+func TestPlanOnlyRunsNoFault(t *testing.T) {
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) exit 1 ;;")
+	result, err := runIn(t.Context(), t, program, Options{PlanOnly: true})
+	if err != nil || len(result.Plan) != 1 {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestCheckWithoutScenariosIsRefused(t *testing.T) {
+	if _, err := Run(t.Context(), Options{}); !errors.Is(err, ErrNothing) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestIdleControllerIsNotReportedClean(t *testing.T) {
+	one, two := &scenario.Scenario{Name: "one"}, &scenario.Scenario{Name: "two"}
+	quiet := &fleet.Lesson{Lesson: &lab.Lesson{Said: "no kind is registered"}}
+	for name, test := range map[string]struct {
+		lessons map[string]*fleet.Lesson
+		outside bool
+		idle    bool
+	}{
+		"in both scenarios":     {map[string]*fleet.Lesson{"one": quiet, "two": quiet}, false, true},
+		"in one of them":        {map[string]*fleet.Lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Writes: 1}}}, false, false},
+		"and has a finding":     {map[string]*fleet.Lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Findings: []judge.Finding{{}}}}}, false, false},
+		"and one is not learnt": {map[string]*fleet.Lesson{"one": quiet}, false, false},
+		"but perhaps elsewhere": {map[string]*fleet.Lesson{"one": quiet, "two": quiet}, true, false},
+	} {
+		one.Endpoints = nil
+		if test.outside {
+			one.Endpoints = make([]scenario.Endpoint, 1)
+		}
+		c := &check{outcome: &outcome{Options: Options{Scenarios: []*scenario.Scenario{one, two}}, lessons: test.lessons}}
+		err := c.idle()
+		if (err != nil) != test.idle || err != nil && !strings.Contains(err.Error(), "no kind is registered") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package fault
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/request"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Where classifies the moments at which kinds are applied.
+type Where string
+
+// The moments.
+const (
+	AtWrite   Where = "at a write"
+	AtRequest Where = "at a request"
+	AtWatch   Where = "at a watch"
+	InStep    Where = "during a step"
+	AtRest    Where = "at rest"
+)
+
+// The phases of a plan. A small budget ends in the first: its faults need nothing
+// but a write, and they find the most frequent bugs.
+const (
+	PhaseWrites  = 1
+	PhaseWatches = 2
+	PhaseStale   = 3
+	PhaseOthers  = 4 // other clients, leases, and everything at an endpoint
+)
+
+// Answer is the answer of a fault, in place of the API server's.
+type Answer struct {
+	Code    int
+	Reason  metav1.StatusReason
+	Message string
+	// RetryAfter is in seconds; 0 leaves the header out.
+	RetryAfter int
+}
+
+// description is a row of the table.
+type description struct {
+	kind  Kind
+	where Where
+	// phase is the plan's, except at endpoints.
+	phase int
+	// cost is the time that the fault adds to a run, in about tenths of a second.
+	cost int
+	// kills reports whether the process only ends and starts again.
+	kills bool
+	// answer is nil unless the fault answers in place of the server.
+	answer *Answer
+	// sentence describes the fault for people, as Fault.String does.
+	sentence func(Fault) string
+	// why is the reason for which a real cluster shows this.
+	why string
+	// legal returns why the fault cannot be shown to this client, or "". The call
+	// is nil unless the fault is at a request.
+	legal func(*Facts, Fault, *trace.Call) string
+}
+
+// leaderChanged is the answer of an API server whose store is changing its leader.
+var leaderChanged = &Answer{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "etcdserver: leader changed"}
+
+// table describes all kinds, in the order in which they are listed to people.
+var table = []description{
+	{
+		kind: KillBefore, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
+		sentence: atRequest("killed before %s"), legal: write,
+		why: "a process can end at any moment: out of memory, eviction, a node that fails",
+	},
+	{
+		kind: KillLost, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
+		sentence: atRequest("killed after %s (the answer was lost)"), legal: write,
+		why: "a process can end while it waits for an answer; the server does what it was asked anyway",
+	},
+	{
+		kind: KillAfter, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
+		sentence: atRequest("killed after %s"), legal: write,
+		why: "a process can end right after a write, and loses everything that it had not stored",
+	},
+	{
+		kind: LoseResponse, where: AtWrite, phase: PhaseWrites, cost: 1,
+		sentence: atRequest("the answer to %s was lost (the write succeeded)"), legal: write,
+		why: "a connection can break after the server has committed; clients repeat only reads by themselves",
+	},
+	{
+		kind: Conflict, where: AtWrite, phase: PhaseWrites, cost: 1,
+		sentence: atRequest("409 on %s"), legal: conflicts,
+		why: "another client may write the object between a controller's read and its write",
+	},
+	{
+		kind: Error500, where: AtRequest, phase: PhaseWrites, cost: 1, answer: leaderChanged,
+		sentence: atRequest("500 on %s"), legal: always,
+		why: "a server answers 500 when its store or a webhook fails",
+	},
+	{
+		kind: Error503, where: AtRequest, phase: PhaseWrites, cost: 10,
+		answer:   &Answer{http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down", 1},
+		sentence: atRequest("503 on %s"), legal: notRepeated,
+		why: "a server that starts, stops or is not ready answers 503 with Retry-After",
+	},
+	{
+		kind: TooMany429, where: AtRequest, phase: PhaseWrites, cost: 10,
+		answer:   &Answer{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later", 1},
+		sentence: atRequest("429 on %s"), legal: notRepeated,
+		why: "API priority and fairness answers 429 with Retry-After when the server is overloaded",
+	},
+	{
+		kind: Timeout504, where: AtRequest, phase: PhaseOthers, cost: 10,
+		answer:   &Answer{http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout", 0},
+		sentence: atRequest("504 on %s (nothing was written)"), legal: always,
+		why: "a server that cannot reach its store in time answers 504",
+	},
+	{
+		kind: ErrorBurst, where: AtRequest, phase: PhaseOthers, cost: 10, answer: leaderChanged,
+		sentence: atRequest("500 on %s, three times in a row"), legal: always,
+		why: "an outage of a few seconds fails several tries of the same request",
+	},
+	{
+		kind: DelayWatch, where: AtWatch, phase: PhaseWatches, cost: 5,
+		sentence: func(f Fault) string {
+			return "watch of " + f.Point.Type() + " delayed, starting with " + f.Point.begin()
+		},
+		legal: watched,
+		why:   "watches promise order, not speed: a busy server reports a write seconds later",
+	},
+	{
+		kind: LoseStates, where: AtWatch, phase: PhaseWatches, cost: 8,
+		sentence: func(f Fault) string { return "watch of " + f.Point.Type() + " missed what happened " + f.span() },
+		legal:    watched,
+		why:      "a watch that fell too far behind ends with 410, and the client lists the present state",
+	},
+	{
+		kind: Restart, where: AtRest, phase: PhaseWatches, cost: 5, kills: true,
+		sentence: func(f Fault) string { return "restarted " + atRest(f.Point.Step) }, legal: always,
+		why: "pods are moved, drained and updated",
+	},
+	{
+		kind: StaleRestart, where: AtRest, phase: PhaseStale, cost: 8,
+		sentence: func(f Fault) string {
+			return "restarted " + atRest(f.Point.Step) + ", with a list of " + f.Point.Type() + " from " + ago(f.Behind)
+		},
+		legal: stale,
+		why:   "a list with resourceVersion=0 may come from the cache of a server that lags behind",
+	},
+	{
+		kind: DownDuring, where: InStep, phase: PhaseWatches, cost: 8,
+		sentence: func(f Fault) string { return "down during step " + f.Point.Step }, legal: always,
+		why: "users do not wait until a controller is up",
+	},
+	{
+		kind: DeleteChild, where: AtRest, phase: PhaseOthers, cost: 3,
+		sentence: func(f Fault) string { return "another client deleted " + target(f.Target) + " " + atRest(f.Point.Step) },
+		legal:    targeted,
+		why:      "any client with the permission may delete what a controller has made",
+	},
+	{
+		kind: EditChild, where: AtRest, phase: PhaseOthers, cost: 3,
+		sentence: func(f Fault) string {
+			return "another client changed " + f.Field + " of " + target(f.Target) + " " + atRest(f.Point.Step)
+		},
+		legal: edited,
+		why:   "any client with the permission may change what a controller has made",
+	},
+	{
+		kind: AddFinalizer, where: AtRest, phase: PhaseOthers, cost: 8,
+		sentence: func(f Fault) string {
+			return "another client added a finalizer to " + target(f.Target) + " " + atRest(f.Point.Step) + ", and removed it later"
+		},
+		legal: targeted,
+		why:   "other controllers hold objects with finalizers of their own",
+	},
+	{
+		kind: LoseLease, where: AtRest, phase: PhaseOthers, cost: 200, // a Lease has to expire
+		sentence: func(f Fault) string { return "lost its Lease to a second instance " + atRest(f.Point.Step) },
+		legal:    elects,
+		why:      "a leader that cannot renew its Lease is replaced while its last requests are still under way",
+	},
+}
+
+// Kinds returns all kinds, in the order in which they are listed to people.
+func Kinds() []Kind {
+	kinds := make([]Kind, len(table))
+	for i := range table {
+		kinds[i] = table[i].kind
+	}
+	return kinds
+}
+
+// find returns the row of a kind. A plan of another version may hold other kinds.
+func (k Kind) find() (*description, bool) {
+	for i := range table {
+		if table[i].kind == k {
+			return &table[i], true
+		}
+	}
+	return &description{where: AtRequest, phase: PhaseOthers, cost: 20, why: "unknown to this version"}, false
+}
+
+// Describe returns one line on why a real cluster shows this.
+func (k Kind) Describe() string { d, _ := k.find(); return d.why }
+
+// Where returns the moment at which the kind is applied.
+func (k Kind) Where() Where { d, _ := k.find(); return d.where }
+
+// Phase returns the phase of a plan in which the kind is tried at an API server.
+func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
+
+// Cost returns the time that the kind adds to a run, in about tenths of a second.
+func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
+
+// Kills reports whether the process is killed and started again, and nothing else is
+// done: its course from then on is that of any restart.
+func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
+
+// Answer returns the answer in place of the API server's, if the kind gives one.
+func (k Kind) Answer() (Answer, bool) {
+	d, _ := k.find()
+	if d.answer == nil {
+		return Answer{}, false
+	}
+	return *d.answer, true
+}
+
+func write(_ *Facts, _ Fault, call *trace.Call) string {
+	if !request.IsWrite(call) {
+		return "the request writes nothing"
+	}
+	return ""
+}
+
+func always(*Facts, Fault, *trace.Call) string { return "" }

@@ -1,0 +1,238 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// shellFleet returns a fleet whose labs are shells: they read requests as $line and
+// answer by the given cases.
+func shellFleet(t *testing.T, cases string) *Fleet {
+	t.Helper()
+	script := "while read -r line; do case \"$line\" in\n" + cases + "\n*) echo '{}' ;;\nesac; done\n"
+	f := New(Options{Program: []string{"/bin/sh", "-c", script}, Dir: t.TempDir()})
+	t.Cleanup(f.Stop)
+	return f
+}
+
+// started returns the only worker of a shell fleet.
+func started(t *testing.T, cases string) *Worker {
+	t.Helper()
+	f := shellFleet(t, cases)
+	if err := f.Grow(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return f.workers[0]
+}
+
+const answersLesson = `*'"learn"'*) echo '{"lesson":{"scenario":{"name":"life"},"runs":3}}' ;;`
+
+func TestLessonOfOneLabIsReadByAnother(t *testing.T) {
+	w := started(t, answersLesson)
+	l, err := w.Learn(t.Context(), &scenario.Scenario{Name: "life"}, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &server{lessons: map[string]*lab.Lesson{}}
+	read, err := other.lesson(l.file)
+	if err != nil || read.Runs != 3 || read.Scenario.Name != "life" {
+		t.Errorf("the other lab reads %+v, %v", read, err)
+	}
+	if err := os.Remove(l.file); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := other.lesson(l.file); err != nil || again != read {
+		t.Errorf("the second time it reads %+v, %v", again, err)
+	}
+}
+
+func TestTraceOfAFindingIsHandedOverOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace")
+	entries := []trace.Entry{{Seq: 1, Instance: "controller-1", Fault: &trace.Fault{What: "applied"}}}
+	if err := writeTrace(path, entries); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(entries, readTrace(path)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if entries := readTrace(path); entries != nil {
+		t.Errorf("without a file there are %d entries", len(entries))
+	}
+}
+
+func TestLabThatDiesIsAnErrorWithItsLastLine(t *testing.T) {
+	dies := "echo starting >&2; echo 'no memory' >&2; "
+	for name, cases := range map[string]string{
+		"during setup":    `*'"setup"'*) ` + dies + `exit 1 ;;`,
+		"while learning":  `*'"learn"'*) ` + dies + `exit 0 ;;`,
+		"during a run":    answersLesson + "\n" + `*'"knock"'*) ` + dies + `kill -9 $$ ;;`,
+		"during a repeat": answersLesson + "\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;\n" + `*'"control"'*) ` + dies + `exit 1 ;;`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := shellFleet(t, cases)
+			err := useAll(t.Context(), f)
+			var ended *LabError
+			if !errors.As(err, &ended) || ended.Number != 1 {
+				t.Fatalf("%v", err)
+			}
+			// The last line may not have been read yet when the exit is noticed.
+			if !strings.Contains(err.Error(), "the controller could not be checked") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// useAll starts a lab and sends it each kind of request.
+func useAll(ctx context.Context, f *Fleet) error {
+	if err := f.Grow(ctx, 1); err != nil {
+		return err
+	}
+	w := f.workers[0]
+	l, err := w.Learn(ctx, &scenario.Scenario{Name: "life"}, 1, false)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1); err != nil {
+		return err
+	}
+	_, err = w.Control(ctx, l, 1)
+	return err
+}
+
+func TestAnswerWithoutItsResultIsAnError(t *testing.T) {
+	for want, cases := range map[string]string{
+		"plane 1 answered without a lesson":  "",
+		"plane 1 answered without a verdict": answersLesson,
+	} {
+		if err := useAll(t.Context(), shellFleet(t, cases)); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestRefusalOfALabIsPassedOn(t *testing.T) {
+	err := useAll(t.Context(), shellFleet(t, `*'"setup"'*) echo '{"error":"the CRD is invalid","setup":true}' ;;`))
+	var setup *SetupError
+	if !errors.As(err, &setup) || err.Error() != "the CRD is invalid" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestInterruptedRequestEndsTheLabInOrder(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	reached := filepath.Join(t.TempDir(), "reached")
+	ended := filepath.Join(t.TempDir(), "ended")
+	// It exits only when its input ends.
+	f := shellFleet(t, "*'\"learn\"'*) : > "+reached+"; cat > /dev/null; : > "+ended+"; exit 0 ;;")
+	go func() {
+		defer interrupt()
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			if _, err := os.Stat(reached); err == nil || ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	if err := useAll(ctx, f); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	f.Stop()
+	if _, err := os.Stat(ended); err != nil {
+		t.Errorf("the lab did not exit in order: %v", err)
+	}
+}
+
+func TestFleetGrowsAndNeverShrinks(t *testing.T) {
+	f := shellFleet(t, "")
+	for _, step := range []struct{ ask, want int }{{2, 2}, {1, 2}, {3, 3}} {
+		if err := f.Grow(t.Context(), step.ask); err != nil || f.Len() != step.want {
+			t.Errorf("asked for %d labs there are %d, want %d: %v", step.ask, f.Len(), step.want, err)
+		}
+	}
+}
+
+func TestEachItemIsHandledOnce(t *testing.T) {
+	f := &Fleet{workers: []*Worker{{number: 1}, {number: 2}, {number: 3}}}
+	var mu sync.Mutex
+	var done []int
+	err := f.Each(t.Context(), 20, func(_ context.Context, _ *Worker, i int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		done = append(done, i)
+		return nil
+	})
+	slices.Sort(done)
+	if err != nil || len(done) != 20 || done[0] != 0 || done[19] != 19 || len(slices.Compact(done)) != 20 {
+		t.Errorf("done are %v, %v", done, err)
+	}
+}
+
+func TestErrorOfOneItemEndsTheRest(t *testing.T) {
+	f := &Fleet{workers: []*Worker{{number: 1}}}
+	broken := errors.New("broken")
+	n := 0
+	err := f.Each(t.Context(), 20, func(_ context.Context, _ *Worker, i int) error {
+		if n++; i == 2 {
+			return broken
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) || n != 3 {
+		t.Errorf("%d were done, then %v", n, err)
+	}
+}
+
+func TestLabWithoutAPlaneRefusesAndGoesOn(t *testing.T) {
+	in, out := io.Pipe()
+	answers, answered := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- Serve(t.Context(), in, answered) }()
+	decoder := json.NewDecoder(answers)
+	for _, request := range []string{`{"learn":{"seed":1}}`, `{"knock":{"seed":1}}`} {
+		if _, err := io.WriteString(out, request+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		var r reply
+		if err := decoder.Decode(&r); err != nil || r.Error != "there is no plane yet" || r.Setup {
+			t.Errorf("to %s it answers %+v, %v", request, r, err)
+		}
+	}
+	_ = out.Close()
+	if err := <-served; err != nil {
+		t.Errorf("at the end of its input: %v", err)
+	}
+}
+
+func TestLabRefusesAnUnknownProfileAsSetup(t *testing.T) {
+	in, out := io.Pipe()
+	answers, answered := io.Pipe()
+	go func() { _ = Serve(t.Context(), in, answered) }()
+	defer func() { _ = out.Close() }()
+	go func() { _, _ = io.WriteString(out, `{"setup":{"profile":"most","key":"YQ=="}}`) }()
+	var r reply
+	if err := json.NewDecoder(answers).Decode(&r); err != nil || !r.Setup || !strings.Contains(r.Error, "most") {
+		t.Errorf("it answers %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,141 @@
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// request is a message to a lab; exactly one field is set.
+type request struct {
+	Setup *lab.Config   `json:"setup,omitempty"`
+	Learn *learnRequest `json:"learn,omitempty"`
+	Knock *knockRequest `json:"knock,omitempty"`
+	// Control repeats the scenario without a fault; Fault and Trace are not used.
+	Control *knockRequest `json:"control,omitempty"`
+}
+
+type learnRequest struct {
+	Scenario  *scenario.Scenario `json:"scenario"`
+	Seed      uint64             `json:"seed"`
+	Generated bool               `json:"generated"`
+	Trace     string             `json:"trace"`
+}
+
+type knockRequest struct {
+	Lesson string      `json:"lesson"`
+	Fault  fault.Fault `json:"fault"`
+	Seed   uint64      `json:"seed"`
+	Trace  string      `json:"trace"`
+}
+
+// reply is a lab's answer to one request.
+type reply struct {
+	// Error is the reason for a failure; Setup reports whether the subject or the
+	// scenario caused it.
+	Error   string      `json:"error,omitempty"`
+	Setup   bool        `json:"setup,omitempty"`
+	Lesson  *lab.Lesson `json:"lesson,omitempty"`
+	Outcome *Outcome    `json:"knocked,omitempty"`
+}
+
+// Outcome is the result of one run that was compared with the reference.
+type Outcome struct {
+	Findings     []judge.Finding `json:"findings,omitempty"`
+	NotApplied   string          `json:"notApplied,omitempty"`
+	Inconclusive string          `json:"inconclusive,omitempty"`
+	Pruned       bool            `json:"pruned,omitempty"`
+	Took         time.Duration   `json:"took"`
+	Trace        []trace.Entry   `json:"-"`
+}
+
+// Lesson is a lab's lesson, stored in a file for the other labs.
+type Lesson struct {
+	*lab.Lesson
+	file string
+}
+
+// A SetupError is a problem with the subject or a scenario that makes a check
+// impossible.
+type SetupError struct{ Text string }
+
+func (e *SetupError) Error() string { return e.Text }
+
+func (r *reply) err() error {
+	if r.Setup {
+		return &SetupError{r.Error}
+	}
+	return errors.New(r.Error)
+}
+
+// A LabError is a lab process that exited unexpectedly.
+type LabError struct {
+	Number int
+	Said   string
+}
+
+func (e *LabError) Error() string {
+	return fmt.Sprintf("plane %d exited unexpectedly: %s; the controller could not be checked: try again, with --workers=1 if memory is short", e.Number, e.Said)
+}
+
+func writeLesson(dir string, l *lab.Lesson) (*Lesson, error) {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("storing the lesson of scenario %s: %w", l.Scenario.Name, err)
+	}
+	file := filepath.Join(dir, "lesson-"+l.Scenario.Name+".json")
+	return &Lesson{l, file}, os.WriteFile(file, data, 0o600)
+}
+
+func readLesson(file string) (*lab.Lesson, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	l := &lab.Lesson{}
+	if err := json.Unmarshal(data, l); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return l, nil
+}
+
+// writeTrace stores a trace for the parent process.
+func writeTrace(path string, entries []trace.Entry) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = trace.Write(file, trace.Header{Version: trace.Version, Started: time.Now()}, entries)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("writing the trace %s: %w", path, err)
+	}
+	return nil
+}
+
+// readTrace reads a trace and removes its file. It returns nil if there is none:
+// the run found nothing.
+func readTrace(path string) []trace.Entry {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }()
+	_, entries, err := trace.Read(file)
+	if err != nil {
+		return nil
+	}
+	_ = os.Remove(path)
+	return entries
+}

@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+)
+
+// Serve is the lab's end of the protocol: it answers requests until its input
+// ends. A run that is under way is then cancelled.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &server{lessons: map[string]*lab.Lesson{}}
+	defer s.stop()
+	requests, broken := requestsFrom(ctx, in, cancel)
+	answers := json.NewEncoder(out)
+	for r := range requests {
+		answer, err := s.answer(ctx, r)
+		if err != nil {
+			answer = refusal(err)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := answers.Encode(answer); err != nil {
+			return fmt.Errorf("answering: %w", err)
+		}
+	}
+	if err := broken(); !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		return fmt.Errorf("reading a request: %w", err)
+	}
+	return nil
+}
+
+// requestsFrom reads requests and calls ended after the last one. Once the channel
+// is closed, why returns the reason.
+func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-chan request, why func() error) {
+	passed := make(chan request)
+	var last error
+	go func() {
+		defer ended()
+		defer close(passed)
+		decoder := json.NewDecoder(in)
+		for {
+			var r request
+			if last = decoder.Decode(&r); last != nil {
+				return
+			}
+			select {
+			case passed <- r:
+			case <-ctx.Done():
+				last = context.Cause(ctx)
+				return
+			}
+		}
+	}()
+	return passed, func() error { return last }
+}
+
+// server answers requests with the one lab of this process.
+type server struct {
+	lab     *lab.Lab
+	lessons map[string]*lab.Lesson // by file
+}
+
+func (s *server) stop() {
+	if s.lab != nil {
+		_ = s.lab.Stop()
+	}
+}
+
+func refusal(err error) *reply {
+	var setup *lab.SetupError
+	var step *lab.StepError
+	var restless *lab.RestlessError
+	var gone *lab.GoneError
+	known := errors.As(err, &setup) || errors.As(err, &gone) || errors.As(err, &step) || errors.As(err, &restless)
+	return &reply{Error: err.Error(), Setup: known}
+}
+
+func (s *server) answer(ctx context.Context, r request) (answer *reply, err error) {
+	switch {
+	case r.Setup != nil:
+		s.lab, err = lab.New(ctx, *r.Setup)
+		return &reply{}, err
+	case s.lab == nil:
+		return nil, errors.New("there is no plane yet")
+	case r.Learn != nil:
+		lesson, err := s.lab.Learn(ctx, r.Learn.Scenario, r.Learn.Seed, r.Learn.Generated)
+		if err == nil && len(lesson.Findings) > 0 {
+			err = writeTrace(r.Learn.Trace, lesson.Trace)
+		}
+		return &reply{Lesson: lesson}, err
+	case r.Knock != nil:
+		return s.knock(ctx, *r.Knock)
+	case r.Control != nil:
+		return s.control(ctx, *r.Control)
+	}
+	return nil, errors.New("an empty request")
+}
+
+func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
+	lesson, err := s.lesson(r.Lesson)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.Findings) > 0 {
+		err = writeTrace(r.Trace, v.Run.Entries)
+	}
+	return &reply{Outcome: outcomeOf(v)}, err
+}
+
+func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
+	lesson, err := s.lesson(r.Lesson)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.lab.Control(ctx, lesson, r.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{Outcome: outcomeOf(v)}, nil
+}
+
+func outcomeOf(v *lab.Verdict) *Outcome {
+	return &Outcome{
+		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Took: v.Run.Took, Pruned: v.Pruned,
+	}
+}
+
+// lesson reads a lesson that any lab may have stored.
+func (s *server) lesson(file string) (*lab.Lesson, error) {
+	if l := s.lessons[file]; l != nil {
+		return l, nil
+	}
+	l, err := readLesson(file)
+	if err == nil {
+		s.lessons[file] = l
+	}
+	return l, err
+}

@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+)
+
+func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
+	const gigabyte = 1 << 30
+	small := lab.Cost{Busy: 0.1, Memory: gigabyte / 4}
+	for name, c := range map[string]struct {
+		processors int
+		cost       lab.Cost
+		memory     int64
+		work       int
+		want       int
+	}{
+		"a cheap run":              {2, small, 16 * gigabyte, 20, 8},
+		"one half as cheap":        {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 20, 4},
+		"a dear run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 20, 2},
+		"little memory":            {2, small, gigabyte, 20, 2},
+		"memory for six":           {2, small, 3 * gigabyte, 20, 6},
+		"unknown memory        ":   {2, small, 0, 20, 8},
+		"little to do":             {2, small, 16 * gigabyte, 3, 3},
+		"nothing to do":            {2, small, 16 * gigabyte, 0, 2},
+		"an unknown cost       ":   {2, lab.Cost{}, 16 * gigabyte, 20, 2},
+		"many processors":          {128, small, 640 * gigabyte, 200, 64},
+		"before anything is known": {128, lab.Cost{}, 0, 0, 64},
+	} {
+		if got := Size(c.processors, c.cost, c.memory, c.work); got != c.want {
+			t.Errorf("%s: %d labs, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestAvailableMemoryIsReadInBytes(t *testing.T) {
+	const text = "MemTotal:       24000000 kB\nMemFree:         1000000 kB\nMemAvailable:   20000000 kB\n"
+	if got := available(strings.NewReader(text)); got != 20000000<<10 {
+		t.Errorf("%d", got)
+	}
+	if got := available(strings.NewReader("nothing")); got != 0 {
+		t.Errorf("of nothing %d", got)
+	}
+}

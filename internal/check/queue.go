@@ -1,0 +1,56 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
+)
+
+// queueOf merges the plans of all scenarios into one queue. Faults with a finding in
+// the previous check come first, if learnt reports that their scenario can be
+// compared. others is the number of faults left to other shards.
+func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, others int) {
+	all := plan.Order(plans, o.Seed)
+	if len(o.Faults) > 0 {
+		all = slices.DeleteFunc(all, func(p plan.Planned) bool { return !slices.Contains(o.Faults, p.Fault.Kind) })
+	}
+	queue = first(o.First, all, learnt)
+	if o.Shards > 1 {
+		part := plan.Shard(all, o.Shard, o.Shards)
+		others = len(all) - len(part)
+		all = part
+	}
+	if o.Only {
+		return queue, others
+	}
+	for _, p := range all {
+		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return q.Scenario == p.Scenario && sameFault(q.Fault, p.Fault) }) {
+			queue = append(queue, p)
+		}
+	}
+	return queue, others
+}
+
+// first returns the faults to run before all others, as planned where they still are.
+func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scenario string) bool) (queue []plan.Planned) {
+	for name, faults := range faults {
+		if !learnt(name) {
+			continue
+		}
+		for _, f := range faults {
+			p := plan.Planned{Scenario: name, Fault: f}
+			if i := slices.IndexFunc(all, func(p plan.Planned) bool { return p.Scenario == name && sameFault(p.Fault, f) }); i >= 0 {
+				p = all[i]
+			}
+			queue = append(queue, p)
+		}
+	}
+	return queue
+}
+
+// sameFault reports whether a and b are equal, apart from fields for readers only.
+func sameFault(a, b fault.Fault) bool {
+	a.Behind, b.Behind = 0, 0
+	return a == b
+}

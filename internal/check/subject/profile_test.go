@@ -1,0 +1,55 @@
+package subject_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+func TestControllersThatMayWriteWorkloadsNeedTheWorkloadsProfile(t *testing.T) {
+	list := func(texts ...string) (all []any) {
+		for _, text := range texts {
+			all = append(all, text)
+		}
+		return all
+	}
+	rule := func(group, resource string, verbs ...string) map[string]any {
+		return map[string]any{"apiGroups": list(group), "resources": list("configmaps", resource), "verbs": list(verbs...)}
+	}
+	for name, test := range map[string]struct {
+		rules []any
+		want  string
+	}{
+		"no rules":                       {nil, "gc"},
+		"reading only":                   {[]any{rule("apps", "deployments", "get", "list", "watch")}, "gc"},
+		"deleting only":                  {[]any{rule("", "pods", "list", "delete", "deletecollection")}, "gc"},
+		"Deployments":                    {[]any{rule("apps", "deployments", "create")}, "workloads"},
+		"Jobs":                           {[]any{rule("batch", "jobs", "patch")}, "workloads"},
+		"Pods":                           {[]any{rule("", "pods", "create")}, "workloads"},
+		"every verb":                     {[]any{rule("apps", "statefulsets", "*")}, "workloads"},
+		"every resource":                 {[]any{rule("*", "*", "*")}, "workloads"},
+		"every resource of apps":         {[]any{rule("apps", "*", "update")}, "workloads"},
+		"every group":                    {[]any{rule("*", "daemonsets", "update")}, "workloads"},
+		"every resource of another":      {[]any{rule("example.com", "*", "*")}, "gc"},
+		"a custom resource of that name": {[]any{rule("example.com", "jobs", "create", "update")}, "gc"},
+		"in the wrong group":             {[]any{rule("", "deployments", "create")}, "gc"},
+		"the scale of Deployments":       {[]any{rule("apps", "deployments/scale", "patch")}, "workloads"},
+		"their finalizers":               {[]any{rule("apps", "deployments/finalizers", "update")}, "gc"},
+		"one rule of several":            {[]any{rule("example.com", "jobs", "*"), rule("batch", "cronjobs", "create")}, "workloads"},
+		"verbs and resources of two":     {[]any{rule("apps", "deployments", "get"), rule("", "secrets", "create")}, "gc"},
+		"rules that cannot be read":      {[]any{"deployments"}, "gc"},
+	} {
+		role := unstructured.Unstructured{Object: map[string]any{"kind": "ClusterRole", "rules": test.rules}}
+		if test.rules == nil {
+			delete(role.Object, "rules")
+		}
+		if got := (subject.Subject{Roles: []subject.Role{{Name: "other"}, {Object: role}}}).Profile(); got != test.want {
+			t.Errorf("%s: profile %s, want %s", name, got, test.want)
+		}
+	}
+	if got := (subject.Subject{}).Profile(); got != "gc" {
+		t.Errorf("without roles: profile %s, want gc", got)
+	}
+}

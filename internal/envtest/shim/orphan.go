@@ -1,0 +1,119 @@
+package shim
+
+import (
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/freeport"
+)
+
+// parent was this process's parent when the package was initialised. On a busy machine
+// that is 50 ms and more after exec: if the suite has ended by then, parent is the
+// process that adopts orphans, and never the suite.
+var parent = os.Getppid()
+
+const parentPoll = 100 * time.Millisecond
+
+// Orphaned returns a channel that is closed when this server must end because the
+// process that started it has ended.
+//
+//	started by                     ends with
+//	envtest                        the suite: its lock on the port's reservation is
+//	                               gone, or its process has ended
+//	nohup, setsid, an init         nothing
+//	a shell, a script, a program   that process
+//
+// The lock decides without a race: the kernel releases it before it gives the children
+// to another parent. A suite that chooses its ports itself reserves none. Then a parent
+// in another session is no suite, because envtest leaves its servers in its own.
+// KeepVariable turns all of this off.
+var Orphaned = sync.OnceValue(func() <-chan struct{} { return orphaned(Called(), os.Args[1:]) })
+
+// IsOrphaned reports whether the channel is closed.
+func IsOrphaned() bool {
+	select {
+	case <-Orphaned():
+		return true
+	default:
+		return false
+	}
+}
+
+func orphaned(name string, args []string) <-chan struct{} {
+	ended := make(chan struct{})
+	if os.Getenv(KeepVariable) != "" {
+		return ended
+	}
+	end := sync.OnceFunc(func() { close(ended) })
+	reservation := freeport.Find(servedPort(name, args))
+	byEnvtest := reservation != nil || leftover(name, args) != ""
+	switch {
+	case reservation != nil && !reservation.Held(), reservation == nil && byEnvtest && adopted():
+		end()
+		return ended
+	case !byEnvtest && detached():
+		return ended
+	case reservation != nil:
+		go func() {
+			reservation.AwaitEnd()
+			end()
+		}()
+	}
+	go func() {
+		awaitParentsEnd()
+		end()
+	}()
+	return ended
+}
+
+// detached reports whether the process was started to outlive its parent, or has an
+// init for a parent.
+func detached() bool {
+	return parent <= 1 || sessionOf(0) == os.Getpid() || signal.Ignored(syscall.SIGHUP)
+}
+
+// adopted reports whether the parent cannot be the process that started this one.
+func adopted() bool {
+	own := sessionOf(0)
+	return parent > 0 && own != os.Getpid() && sessionOf(parent) != own
+}
+
+// pollParent returns when another process has become the parent.
+func pollParent() {
+	for os.Getppid() == parent {
+		<-time.After(parentPoll)
+	}
+}
+
+// servedPort returns the port that envtest has chosen for the server, or 0.
+func servedPort(name string, args []string) int {
+	if name == Etcd {
+		return Port(Flag(args, "listen-client-urls"))
+	}
+	port, _ := strconv.ParseUint(Flag(args, "secure-port"), 10, 16)
+	return int(port)
+}
+
+// leftover returns the folder that envtest made for the server and removes after it has
+// stopped it. It is "" for a folder of the user's own.
+func leftover(name string, args []string) string {
+	dir := Flag(args, map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
+	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {
+		return dir
+	}
+	return ""
+}
+
+// RemoveLeftover removes the folder that envtest made for the server. It is called when
+// envtest has gone, and cannot.
+func RemoveLeftover(name string) {
+	if dir := leftover(name, os.Args[1:]); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+}

@@ -1,0 +1,45 @@
+//go:build linux || darwin
+
+package freeport
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+const (
+	shared    = syscall.LOCK_SH
+	exclusive = syscall.LOCK_EX
+)
+
+func lock(file *os.File, kind int) lockResult {
+	for {
+		err := syscall.Flock(int(file.Fd()), kind|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return locked
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return held
+		case !errors.Is(err, syscall.EINTR):
+			return unsupported
+		}
+	}
+}
+
+func unlock(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
+
+// await returns when the file could be locked. An error other than an interruption
+// means that it never can be, and await does not return.
+func await(file *os.File) {
+	for {
+		err := syscall.Flock(int(file.Fd()), shared)
+		if err == nil {
+			unlock(file)
+			return
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			select {}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// Observer is told how the preparation proceeds.
+type Observer interface {
+	Phase(name string)
+	Note(text string)
+}
+
+// Prepare opens the project and builds its manager to the file out, so that
+// Subject is complete. It reports the phases and the notes to w, and writes what
+// the compiler prints to progress.
+func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w Observer) (*Project, error) {
+	p, err := Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	told := 0
+	tell := func() {
+		// A user who names the command does not need to know what the project lacks.
+		for ; told < len(p.Notes) && (len(o.Command) == 0 || o.AllNotes); told++ {
+			w.Note(p.Notes[told])
+		}
+	}
+	tell()
+	if len(o.Command) == 0 {
+		w.Phase("building " + p.Name)
+		if err := p.Build(ctx, out, progress); err != nil {
+			return nil, err
+		}
+		tell() // what the flags of the manager have shown
+	}
+	if len(o.Election) > 0 {
+		p.Subject.Election = o.Election
+	}
+	return p, nil
+}
+
+// Open reads the manifests alone if the options name a command and its CRDs, and
+// the whole project otherwise. The command is looked up as in a shell.
+func Open(ctx context.Context, o Options) (*Project, error) {
+	if len(o.Command) == 0 {
+		return Load(ctx, o)
+	}
+	program, err := lookPath(o.Command[0])
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the controller %s: %w; name an executable after --", o.Command[0], err)
+	}
+	o.Command = append([]string{program}, o.Command[1:]...)
+	if o.CRDs != "" {
+		return FromManifests(o)
+	}
+	return Load(ctx, o)
+}
+
+// lookPath returns the absolute path of an executable, which is relative to the
+// current folder or on the PATH.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return "", err
+	}
+	return filepath.Abs(path)
+}
+
+// MainFile returns the controller's main.go, relative to Dir, or "".
+func (p *Project) MainFile() string {
+	if p.Main == "" {
+		return ""
+	}
+	return filepath.ToSlash(filepath.Join(p.Main, "main.go"))
+}
+
+// RoleFile returns the first file that a role of the controller came from, or "".
+func (p *Project) RoleFile() string {
+	file := ""
+	for _, role := range p.Subject.Roles {
+		file = cmp.Or(file, role.File)
+	}
+	return file
+}
+
+// Scenarios makes scenarios from the project's samples and schemas, and returns
+// notes about what could not be made. At least one scenario is made, or there is
+// an error.
+func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error) {
+	if len(p.Samples) == 0 {
+		return nil, nil, errors.New("there are no samples to make scenarios from; put some into config/samples, name others with --samples, or write a --scenario")
+	}
+	crds, err := p.crds()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, notes, err := scenario.Generate(p.Samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("no scenario can be made from the samples: %s; fix a sample, or write a --scenario", strings.Join(notes, "; "))
+	}
+	return all, notes, err
+}
+
+// crds returns the project's CRDs, decoded.
+func (p *Project) crds() (all []*apiextensionsv1.CustomResourceDefinition, err error) {
+	for _, object := range p.Subject.Install {
+		if !isCRD(document{Object: object}) {
+			continue
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+			return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", object.GetName(), err)
+		}
+		all = append(all, crd)
+	}
+	return all, nil
+}
