@@ -154,7 +154,7 @@ bugs-ready:
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Test some of them, in CI's size
 	cd bugs && go test $(TESTFLAGS) -race ./...
-	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1 -budget 20s
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 20s
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself

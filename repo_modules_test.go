@@ -17,24 +17,24 @@ import (
 // A versionRule lets one of our modules link another version of a module than
 // the rest do.
 type versionRule struct {
-	module string // or a prefix of modules that ends in "/"
-	in     string
+	module string // "*" stands for every module
+	in     string // one of our modules, or the end of the folders of several
 	why    string
 }
 
 // Each exemption costs the compilation of everything that imports the module, so
 // only leaves are exempt: nothing of Kubernetes that is large imports them.
 var versionRules = []versionRule{
-	{"github.com/Masterminds/semver/v3", "operators/storagebucket/test/install", "Helm requires it"},
-	{"github.com/fsnotify/fsnotify", "operators/storagebucket/test/install", "Prometheus requires it"},
-	{"gomodules.xyz/jsonpatch/v2", "operators/storagebucket/test/install", "cert-manager requires it"},
-	{"google.golang.org/genproto/googleapis/rpc", "operators/storagebucket/test/install", "Prometheus requires it"},
-	{"sigs.k8s.io/gateway-api", "operators/storagebucket/test/install", "cert-manager's types name it"},
+	{"github.com/Masterminds/semver/v3", "/test/install", "Helm requires it"},
+	{"github.com/fsnotify/fsnotify", "/test/install", "Prometheus requires it"},
+	{"gomodules.xyz/jsonpatch/v2", "/test/install", "cert-manager requires it"},
+	{"google.golang.org/genproto/googleapis/rpc", "/test/install", "Prometheus requires it"},
+	{"sigs.k8s.io/gateway-api", "/test/install", "cert-manager's types name it"},
 	{"*", "operators/storagebucket/test/s3server", "it links nothing of Kubernetes, and an S3 server of another release than the client is the better judge of it"},
 }
 
 func (r versionRule) covers(module, in string) bool {
-	return r.in == in && (r.module == "*" || r.module == module)
+	return strings.HasSuffix(in, r.in) && (r.module == "*" || r.module == module)
 }
 
 // Two versions of a module mean that everything above it is compiled twice: a

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/koboshi-dev/koboshi/internal/cli"
+	_ "github.com/koboshi-dev/koboshi/internal/cli/static" // answers --help before Kubernetes is initialised
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/kubelet"
 	"github.com/koboshi-dev/koboshi/internal/envtest"

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/koboshi-dev/koboshi/internal/cli/static"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
@@ -26,19 +26,16 @@ func newVersion() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionInfo{
-				Koboshi:    "(devel)",
+				Koboshi:    static.Koboshi(),
 				Kubernetes: "v" + kubeversion.Version,
 				Go:         runtime.Version(),
 				Platform:   runtime.GOOS + "/" + runtime.GOARCH,
-			}
-			if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-				v.Koboshi = build.Main.Version
 			}
 			switch output {
 			case "json":
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			case "":
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "koboshi %s, Kubernetes %s, %s, %s\n", v.Koboshi, v.Kubernetes, v.Go, v.Platform)
+				_, err := fmt.Fprint(cmd.OutOrStdout(), static.Version())
 				return err
 			}
 			return usageError{fmt.Errorf("unknown output format %q; use -o json, or leave -o out", output)}

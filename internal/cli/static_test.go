@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/cli/static"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+)
+
+var updateStatic = flag.Bool("update", false, "write the texts of package static")
+
+// kubectl's help is upstream's, and begins before this program's commands do.
+const texts = "static/text"
+
+func TestStaticTextsAreWhatTheCommandsPrint(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("package static answers on Linux only")
+	}
+	want := map[string][]string{} // file → arguments
+	root := newRoot(Stdio{Out: os.Stdout, Err: os.Stderr})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	collect(root, "koboshi", nil, want)
+	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
+		want["script_"+shell] = []string{"completion", shell}
+	}
+	if *updateStatic {
+		writeTexts(t, want)
+		return
+	}
+	for file, args := range want {
+		_, printed, _ := run(t, args...)
+		text, ok := static.Text(args)
+		if diff := cmp.Diff(printed, text); !ok || diff != "" {
+			t.Errorf("%s is not what koboshi %q prints; go test ./internal/cli -run TestStaticTexts -update writes it\n%s", file, args, diff)
+		}
+	}
+	entries, err := os.ReadDir(texts)
+	if err != nil || len(entries) != len(want) {
+		t.Errorf("%s holds %d files, want %d (%v)", texts, len(entries), len(want), err)
+	}
+}
+
+// collect adds the arguments that print the help of a command and of those below.
+func collect(cmd *cobra.Command, file string, verbs []string, into map[string][]string) {
+	if cmd.Hidden || cmd.Name() == "kubectl" || cmd.Name() == "help" {
+		return
+	}
+	into[file] = append(verbs[:len(verbs):len(verbs)], "--help")
+	for _, sub := range cmd.Commands() {
+		collect(sub, file+"_"+sub.Name(), append(verbs[:len(verbs):len(verbs)], sub.Name()), into)
+	}
+}
+
+func writeTexts(t *testing.T, want map[string][]string) {
+	t.Helper()
+	if err := os.RemoveAll(texts); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(texts, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, args := range want {
+		_, printed, _ := run(t, args...)
+		if err := os.WriteFile(filepath.Join(texts, file), []byte(printed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStaticVersionIsThatOfTheCommand(t *testing.T) {
+	_, printed, _ := run(t, "version")
+	if printed != static.Version() || static.Kubernetes != "v"+kubeversion.Version {
+		t.Errorf("package static says %q, and the command %q", static.Version(), printed)
+	}
+}
+
+func TestOnlyRequestsForHelpAreAnsweredStatically(t *testing.T) {
+	for _, args := range [][]string{{"up"}, {"help", "frobnicate"}, {"up", "--nodes", "--help"}, {"version", "-o", "json"}, {"kubectl", "--help"}, {"../koboshi", "-h"}, {"completion", "tcsh"}} {
+		if text, ok := static.Text(args); ok {
+			t.Errorf("koboshi %q is answered with %q", args, text)
+		}
+	}
+}
