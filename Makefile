@@ -15,7 +15,7 @@ SITES     := operators/markdownview
 MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
 # What can be tested under the race detector without compiling all of
 # Kubernetes a second time; see docs/design/2026-11-20-tests.md.
-HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./internal/check ./internal/check/lab ./cmd/koboshi
+HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./internal/check ./internal/check/fleet ./internal/check/lab ./cmd/koboshi
 COMPILE   := bin/compile
 LINT      := bin/golangci-lint
 

@@ -64,15 +64,6 @@ func TestEveryPodHasANetworkPolicy(t *testing.T) {
 	}
 }
 
-func selects(selector, labels map[string]string) bool {
-	for key, value := range selector {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
 func TestImagesHaveAVersionSoThatLoadedOnesAreFound(t *testing.T) {
 	for key, o := range kustomization(t, []string{"default", "usage"}) {
 		d, ok := o.(*appsv1.Deployment)
