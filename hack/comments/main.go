@@ -6,9 +6,10 @@
 //	// Late reports whether the step took too long.
 //	// fleet manages the lab processes.
 //
-//	comments [-limit PERCENT] [DIR]
+//	comments [-limit PERCENT] [-v] [DIR]
 //
-// It prints each such comment with its place. CONTRIBUTING.md has the rules.
+// It prints each such comment with its place if it fails. CONTRIBUTING.md has the
+// rules.
 package main
 
 import (
@@ -27,6 +28,7 @@ import (
 
 func main() {
 	limit := flag.Float64("limit", 2, "percentage of doc comments from which it fails")
+	all := flag.Bool("v", false, "print the comments below the limit, too")
 	flag.Parse()
 	dir := "."
 	if flag.NArg() > 0 {
@@ -37,10 +39,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "comments:", err)
 		os.Exit(2)
 	}
-	for _, found := range c.clauses {
-		fmt.Println(found)
-	}
 	share := 100 * float64(len(c.clauses)) / float64(max(c.docs, 1))
+	if share >= *limit || *all {
+		for _, found := range c.clauses {
+			fmt.Println(found)
+		}
+	}
 	fmt.Printf("%d of %d doc comments, %.1f %%, open with a noun clause; the limit is %g %%\n", len(c.clauses), c.docs, share, *limit)
 	if share >= *limit {
 		os.Exit(1)

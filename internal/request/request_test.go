@@ -93,7 +93,7 @@ func TestOnlyAWriteThatSaysAllIsADryRun(t *testing.T) {
 }
 
 func TestABookkeepingObjectIsKnownByItsGroup(t *testing.T) {
-	kind := func(s string) schema.GroupKind { return schema.ParseGroupKind(s) }
+	kind := schema.ParseGroupKind
 	for name, want := range map[string]bool{
 		"Event": true, "Event.events.k8s.io": true, "Lease.coordination.k8s.io": true,
 		"LeaseCandidate.coordination.k8s.io": true, "Node": true,

@@ -112,7 +112,7 @@ func (m *maker) targetOf(ref state.Ref) string {
 	if !strings.Contains(name, "/") {
 		name = "/" + name // cluster-scoped
 	}
-	return ref.GroupKind.String() + "/" + name
+	return ref.String() + "/" + name
 }
 
 // ownedFields returns the fields that the controller set: those of spec, or of the

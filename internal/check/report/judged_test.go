@@ -61,11 +61,10 @@ func (r *recorder) step(name string) {
 func (r *recorder) put(who, verb string, ref state.Ref, fields state.Object) {
 	r.revision++
 	change := state.Change{Revision: r.revision, At: r.at(), Ref: ref, Op: state.Updated, Before: r.now[ref]}
-	switch {
-	case fields == nil:
+	if fields == nil {
 		change.Op = state.Deleted
 		delete(r.now, ref)
-	default:
+	} else {
 		if change.Before == nil {
 			change.Op = state.Created
 		}

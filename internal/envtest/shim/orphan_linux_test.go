@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 		parent = os.Getppid()
 		select {
 		case <-orphaned(Etcd, os.Args[1:]):
-			fmt.Println("ends")
+			_, _ = fmt.Fprintln(os.Stdout, "ends")
 		default:
-			fmt.Println("stays")
+			_, _ = fmt.Fprintln(os.Stdout, "stays")
 		}
 	default:
 		os.Exit(m.Run())
@@ -44,7 +44,7 @@ func beSuite() {
 			err = syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
 		}
 		if err != nil {
-			fmt.Println(err)
+			_, _ = fmt.Fprintln(os.Stdout, err)
 			return
 		}
 	}
@@ -53,10 +53,10 @@ func beSuite() {
 	server.Stdin, server.Stdout = os.Stdin, os.Stdout
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as envtest does
 	if err := server.Start(); err != nil {
-		fmt.Println(err)
+		_, _ = fmt.Fprintln(os.Stdout, err)
 		return
 	}
-	fmt.Println("started")
+	_, _ = fmt.Fprintln(os.Stdout, "started")
 	select {}
 }
 
