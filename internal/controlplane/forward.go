@@ -11,7 +11,8 @@ import (
 	forwarding "github.com/koboshi-dev/koboshi/internal/controlplane/services"
 )
 
-// forwardingName names what forwards to Services, and its log file.
+// forwardingName is the name of the component that forwards to Services, and of
+// its log file.
 const forwardingName = "forwarding"
 
 // startForwarding makes the Services of programs reachable.

@@ -107,7 +107,8 @@ func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
 		{"all is done", func() { queue.Done("a") }, false},
 	} {
 		step.do()
-		// Other queues of the process may be named first; this one is named in the end.
+		// Other queues of the process may be named first; this one is named
+		// eventually.
 		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
 			t.Errorf("%s: %v, want that the queue is named: %t", step.what, err, step.busy)
 		}

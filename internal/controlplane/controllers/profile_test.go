@@ -121,7 +121,8 @@ func TestSelectAddsAndRemovesInOrder(t *testing.T) {
 	}
 }
 
-// Upstream's rule: a name that is taken out stays out, "*" or not.
+// Upstream's rule: a controller that is removed stays removed, with or without
+// "*".
 func TestSelectKeepsOutWhatIsRemovedBeforeTheStar(t *testing.T) {
 	t.Parallel()
 	got, err := profile(t, "api").Select([]string{"-deployment", "*"})
