@@ -94,7 +94,7 @@ func (p *Plane) takeLock(ctx context.Context, session *concurrency.Session) erro
 	mutex := concurrency.NewMutex(session, path.Join("/", prefix, "koboshi.dev", "plane"))
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*lockSeconds*time.Second, errInUse)
 	defer cancel()
-	err := p.poll(ctx, "the lock of a plane before", func(ctx context.Context) (bool, error) {
+	err := p.poll(ctx, "the lock of an earlier plane", func(ctx context.Context) (bool, error) {
 		return true, mutex.TryLock(ctx)
 	})
 	if errors.Is(err, errInUse) {

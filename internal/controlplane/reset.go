@@ -356,7 +356,7 @@ func (r *round) finalize(ctx context.Context, differences []storage.Difference) 
 		return err
 	}
 	r.finalizing = false
-	return errors.New("what went with a definition has to come back")
+	return errors.New("the objects that were deleted with a CRD must be restored")
 }
 
 func newChange(d storage.Difference) change {
@@ -439,8 +439,8 @@ func (r *round) note(changes []change, revisions map[string]int64) {
 	}
 }
 
-// stored is what a reset needs of an object in the store. It is empty where the
-// value cannot be read, as when it is encrypted.
+// stored holds the fields of an object in the store that a reset uses. It is
+// empty where the value cannot be read, as when it is encrypted.
 type stored struct {
 	kind     schema.GroupKind
 	owned    bool

@@ -598,10 +598,10 @@ func (l lab) mutate(random *rand.Rand) string {
 		{"delete service", func() {
 			l.delete(services, "base", []string{"address", "port"}[random.IntN(2)])
 		}},
-		{"change definition", func() {
+		{"change CRD", func() {
 			l.patch(definitions, "", "widgets.example.com", `{"metadata":{"labels":{"changed":"`+extra+`"}},"spec":{"names":{"shortNames":["wi"]}}}`)
 		}},
-		{"delete definition", func() {
+		{"delete CRD", func() {
 			if random.IntN(10) == 0 { // since a reset may then take 5 s
 				l.delete(definitions, "", "widgets.example.com")
 			}

@@ -104,7 +104,7 @@ func pathTo(resource schema.GroupVersionResource) string {
 	return path.Join("/apis", resource.Group, resource.Version, resource.Resource)
 }
 
-// A definition is what a reset reads of a stored CustomResourceDefinition.
+// A definition holds the fields of a stored CRD that a reset uses.
 type definition struct {
 	Spec struct {
 		Group string `json:"group"`
@@ -243,7 +243,7 @@ func idle(reached map[schema.GroupKind]int64) error {
 	}
 	for i, items := range now.queued {
 		if items > 0 {
-			return fmt.Errorf("%s has not taken up its events of %s", i.component, i.resource)
+			return fmt.Errorf("%s has not processed its events of %s", i.component, i.resource)
 		}
 	}
 	for queue, items := range now.unfinished {

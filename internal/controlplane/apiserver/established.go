@@ -17,7 +17,7 @@ import (
 // condition looks older only there.
 const peersHaveLearned = 2 * time.Second
 
-// longEstablished is that informer's transform.
+// longEstablished is the transform of the CRD informer.
 func longEstablished(obj any) (any, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {

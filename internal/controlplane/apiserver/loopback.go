@@ -179,7 +179,7 @@ func (w *inProcessWriter) run(h http.Handler, r *http.Request) (err error) {
 	return nil
 }
 
-var errUnfinished = errors.New("the server gave up its answer")
+var errUnfinished = errors.New("the server did not finish its response")
 
 func (w *inProcessWriter) Header() http.Header { return w.header }
 

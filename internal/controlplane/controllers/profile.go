@@ -215,7 +215,7 @@ func Named(selection []string) (Profile, error) {
 // named resolves one name of a selection.
 func named(name string) ([]string, error) {
 	if strings.HasPrefix(name, "-") {
-		return nil, fmt.Errorf("controller %q cannot be taken away, as only those that are named run; leave it out", name)
+		return nil, fmt.Errorf("controller %q cannot be removed, as only named controllers run; leave it out", name)
 	}
 	if name == all {
 		name = "full"

@@ -281,7 +281,7 @@ func TestASelectionTakesNothingAway(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	if want := `controller "-deployment" cannot be taken away, as only those that are named run; leave it out`; err.Error() != want {
+	if want := `controller "-deployment" cannot be removed, as only named controllers run; leave it out`; err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
 }

@@ -126,7 +126,7 @@ func (d *Dir) Update(change func(*Marker)) error {
 // Damaged reports that the folder once held a store and no longer does.
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
-		Next: "restore it from a copy, or move it away to start anew"}
+		Next: "restore it from a copy, or move it away to start over"}
 }
 
 // StoreMoved reports that the folder belongs to a different store from the
