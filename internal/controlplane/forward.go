@@ -6,9 +6,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
-	forwarding "github.com/koboshi-dev/koboshi/internal/controlplane/services"
 )
 
 // forwardingName is the name of the component that forwards to Services, and of

@@ -4,7 +4,7 @@
 // as a library, moves nodes and Pods through the states a kubelet would report,
 // as its stages (YAML data) specify. No container runs. For requests that only
 // a container could answer (logs, exec, attach, port-forward), an endpoint
-// replies that the Pod is simulated; see kubelet.go.
+// replies that the Pod is simulated; see endpoint.go.
 package nodes
 
 import (
@@ -73,7 +73,7 @@ type Config struct {
 	Client *rest.Config
 	// Kubeconfig is a file with the same identity, which the engine requires.
 	Kubeconfig string
-	// KubeletPort is the loopback port of the endpoint in kubelet.go.
+	// KubeletPort is the loopback port of the Kubelet in endpoint.go.
 	KubeletPort int
 	// Log receives the engine's log.
 	Log io.Writer

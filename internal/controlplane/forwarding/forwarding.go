@@ -1,4 +1,4 @@
-// Package services makes the Services of Pods that are processes of this
+// Package forwarding makes the Services of Pods that are processes of this
 // machine reachable.
 //
 // Such Pods have loopback addresses, which the API server refuses in
@@ -12,7 +12,7 @@
 //	                                        │     ▲
 //	                        no Pod is Ready ▼     │ one is
 //	                                 connections are refused
-package services
+package forwarding
 
 import (
 	"context"
