@@ -25,7 +25,7 @@ import (
 
 const module = "github.com/koboshi-dev/koboshi"
 
-// A goFile is what the tests need to know of one Go file of any module here.
+// A goFile describes one Go file of any module here.
 type goFile struct {
 	path    string // from the root, with slashes
 	pkg     string // the name in its package clause
@@ -85,7 +85,7 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 	}
 }
 
-// opening is how the package comment of f begins, by Go's convention.
+// opening returns the first words of f's package comment, by Go's convention.
 func opening(f goFile) string {
 	if f.pkg == "main" {
 		return "Command "

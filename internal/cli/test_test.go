@@ -162,7 +162,7 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 		{"--controllers=workload", "", `koboshi: unknown controller "workload"; did you mean "workloads"?`},
 		{"--controllers certificatesigningrequest -v ./...", "gc", `koboshi: unknown controller "certificatesigningrequest"; ` +
 			`did you mean "certificatesigningrequest-cleaner-controller" or "certificatesigningrequest-signing-controller"?`},
-		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be taken away, as only those that are named run; leave it out`},
+		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be removed, as only named controllers run; leave it out`},
 		{"", "deploymnt", `koboshi: KOBOSHI_CONTROLLERS: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--controllers", "", "koboshi: flag needs an argument: --controllers; see koboshi test --help"},
 	} {

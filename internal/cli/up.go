@@ -25,7 +25,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/services"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
 	"github.com/koboshi-dev/koboshi/internal/programs"
@@ -300,11 +300,11 @@ func writeToNobody() (stop func()) {
 type addresses struct {
 	out   io.Writer
 	mu    sync.Mutex
-	held  []services.Address
+	held  []forwarding.Address
 	ready bool
 }
 
-func (a *addresses) tell(address services.Address) {
+func (a *addresses) tell(address forwarding.Address) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.ready {

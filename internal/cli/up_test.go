@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/services"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
@@ -91,12 +91,12 @@ func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 func TestAddressesArePrintedOnceThePlaneIsReady(t *testing.T) {
 	var out bytes.Buffer
 	a := &addresses{out: &out}
-	a.tell(services.Address{Namespace: "default", Service: "web", URL: "http://127.0.0.1:1"})
+	a.tell(forwarding.Address{Namespace: "default", Service: "web", URL: "http://127.0.0.1:1"})
 	if out.Len() > 0 {
 		t.Errorf("before the plane is ready: %q", &out)
 	}
 	a.release()
-	a.tell(services.Address{Namespace: "default", Service: "db", URL: "127.0.0.1:2"})
+	a.tell(forwarding.Address{Namespace: "default", Service: "db", URL: "127.0.0.1:2"})
 	want := "service default/web  http://127.0.0.1:1\nservice default/db  127.0.0.1:2\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -135,7 +135,7 @@ func TestAnAddressThatNobodyReadsEndsNoPlane(t *testing.T) {
 	if os.Getenv("KOBOSHI_TEST_WRITES_TO_NOBODY") != "" {
 		writeToNobody()
 		a := addresses{out: os.Stdout, ready: true}
-		a.tell(services.Address{Service: "web"})
+		a.tell(forwarding.Address{Service: "web"})
 		os.Exit(survived)
 	}
 	reader, writer, err := os.Pipe()

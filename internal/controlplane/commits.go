@@ -7,11 +7,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// Follow passes on what the store holds, and then every committed write, in
-// order and without a gap: what no client of the API can have at this price, as
-// a watch is of one kind and may skip states when it lags. The revision of a
-// write is the resourceVersion of its object. It returns when ctx ends, or the
-// plane. With somebody else's etcd it is refused.
+// Follow passes on the content of the store and then every committed write, in
+// order and without a gap. No client of the API can have this at the same
+// price: a watch covers one kind and may skip states when it lags. The revision
+// of a write is the resourceVersion of its object. Follow returns when ctx or
+// the plane ends. It refuses an external etcd.
 func (p *Plane) Follow(ctx context.Context, pass func(revision int64, commits []storage.Commit)) error {
 	if p.etcd == nil {
 		return fmt.Errorf("following the store: %w", ErrForeignStore)
@@ -22,7 +22,7 @@ func (p *Plane) Follow(ctx context.Context, pass func(revision int64, commits []
 	return p.etcd.Follow(ctx, p.storePrefix(), pass)
 }
 
-// Revision is that of the last write to the store of the plane's own.
+// Revision returns the revision of the last write to the plane's own store.
 func (p *Plane) Revision(ctx context.Context) (int64, error) {
 	if p.etcd == nil {
 		return 0, ErrForeignStore

@@ -11,8 +11,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 )
 
-// identity issues a client certificate to a component and writes it as a
-// kubeconfig too, for upstream's options take no other form.
+// identity issues a client certificate to a component and also writes it as a
+// kubeconfig, the only form that upstream's options take.
 func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, string, error) {
 	kubeconfig, err := p.ca.Kubeconfig(p.URL(), subject)
 	if err != nil {

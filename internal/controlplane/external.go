@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// ExternalEtcd is an etcd cluster that somebody else runs. The fields are
+// ExternalEtcd is an etcd cluster that the plane does not run. The fields are
 // kube-apiserver's flags of the same names.
 type ExternalEtcd struct {
-	Servers                   []string // --etcd-servers; none means a store of our own
+	Servers                   []string // --etcd-servers; empty means the plane's own store
 	CAFile, CertFile, KeyFile string   // --etcd-cafile, --etcd-certfile, --etcd-keyfile
 	Prefix                    string   // --etcd-prefix; empty means upstream's default
 }
@@ -34,7 +34,7 @@ func (e ExternalEtcd) flags() []string {
 	return flags
 }
 
-// StoreError reports that somebody else's etcd cannot be used.
+// StoreError reports that the external etcd cannot be used.
 type StoreError struct {
 	Servers []string
 	Err     error
@@ -46,20 +46,20 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// dialTimeout bounds the first contact with somebody else's etcd. Upstream
-// would try for 20 s per resource before it gave up.
+// dialTimeout bounds the first contact with an external etcd. Upstream would
+// try for 20 s per resource.
 const dialTimeout = 5 * time.Second
 
 const (
 	// Upstream's default for --etcd-prefix.
 	defaultPrefix = "/registry"
-	// lockSeconds is how long the lock of a plane that was killed keeps others
+	// lockSeconds is the time for which the lock of a killed plane keeps others
 	// out of the etcd.
 	lockSeconds = 10
 )
 
-// useExternalStore makes contact with somebody else's etcd and takes a lock in
-// it: the folder's lock keeps no plane out that has another folder, and two
+// useExternalStore connects to the external etcd and takes a lock in it: the
+// folder's lock does not exclude a plane with another folder, and two planes
 // would run every controller twice and hold different certificates.
 func (p *Plane) useExternalStore(ctx context.Context) error {
 	e := p.opts.Etcd
@@ -94,7 +94,7 @@ func (p *Plane) takeLock(ctx context.Context, session *concurrency.Session) erro
 	mutex := concurrency.NewMutex(session, path.Join("/", prefix, "koboshi.dev", "plane"))
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*lockSeconds*time.Second, errInUse)
 	defer cancel()
-	err := p.poll(ctx, "the lock of a plane before", func(ctx context.Context) (bool, error) {
+	err := p.poll(ctx, "the lock of an earlier plane", func(ctx context.Context) (bool, error) {
 		return true, mutex.TryLock(ctx)
 	})
 	if errors.Is(err, errInUse) {

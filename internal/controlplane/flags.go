@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-const serviceCIDR = "10.0.0.0/24" // as envtest has it
+const serviceCIDR = "10.0.0.0/24" // as in envtest
 
-// serviceIP is the first address of serviceCIDR, which upstream gives to the
+// serviceIP is the first address of serviceCIDR, which upstream assigns to the
 // Service "kubernetes".
 var serviceIP = net.IPv4(10, 0, 0, 1)
 
@@ -38,22 +38,23 @@ func (p *Plane) apiserverFlags() []string {
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--allow-privileged=true",
 	}
-	// A real kubelet has no more rights than these two give it.
+	// These two give a real kubelet all the rights it has.
 	if p.opts.Profile.RunsServiceAccounts() || len(p.opts.Programs) > 0 {
 		flags = append(flags, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")
 	} else {
 		flags = append(flags, "--authorization-mode=RBAC")
 	}
 	if !p.opts.Profile.RunsServiceAccounts() {
-		// Nobody creates the default service account that the plugin asks for.
+		// No controller creates the default service account that the plugin
+		// requires.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
 	flags = append(flags, p.opts.Etcd.flags()...)
 	return override(flags, p.opts.APIServerFlags)
 }
 
-// override appends given to flags, less those that given names too: upstream
-// adds up the values of a list that is given twice.
+// override appends given to flags and drops the flags that given also sets:
+// upstream adds up the values of a list flag that occurs twice.
 func override(flags, given []string) []string {
 	name := func(flag string) string {
 		name, _, _ := strings.Cut(flag, "=")

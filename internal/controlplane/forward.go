@@ -6,12 +6,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
-	forwarding "github.com/koboshi-dev/koboshi/internal/controlplane/services"
 )
 
-// forwardingName names what forwards to Services, and its log file.
+// forwardingName is the name of the component that forwards to Services, and of
+// its log file.
 const forwardingName = "forwarding"
 
 // startForwarding makes the Services of programs reachable.

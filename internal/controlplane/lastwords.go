@@ -13,11 +13,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A component that cannot go on ends the process by itself: etcd through zap's
-// Fatal, the others through klog.Fatal. Both would leave their reason in a log
-// file and the person with a silent exit.
+// A component with a fatal error ends the process itself: etcd through zap's
+// Fatal, the others through klog.Fatal. Both would leave the reason in a log
+// file and the user with a silent exit.
 
-// fatalHook says in one line why a component ends the process.
+// fatalHook prints in one line why a component ends the process.
 type fatalHook struct {
 	component, log string
 	to             io.Writer
@@ -49,19 +49,20 @@ func (p *Plane) fatal(component string) fatalHook {
 	return h
 }
 
-// exitWithKlog makes klog.Fatal speak. Only the API server logs through the
-// global klog, so it is its fatal errors; log remembers the last of them.
+// exitWithKlog makes klog.Fatal print its reason. Only the API server logs
+// through the global klog, so the fatal errors are its own; log remembers the
+// last error.
 func (p *Plane) exitWithKlog(log *lastError) {
 	klog.OsExit = func(int) {
 		if p.tasks.ctx.Err() != nil {
-			// What fails while the plane stops is cut off, not broken.
+			// An error while the plane stops is expected.
 			runtime.Goexit()
 		}
 		p.fatal(apiserverName).exit(log.message())
 	}
 }
 
-// lastError passes a klog on and remembers the last error in it.
+// lastError passes klog's output on and remembers the last error in it.
 type lastError struct {
 	next io.Writer
 	mu   sync.Mutex

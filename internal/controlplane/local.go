@@ -20,10 +20,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 )
 
-// namespacesForbidden is a reason, of the node's condition and of Events.
+// namespacesForbidden is a reason in the node's condition and in Events.
 const namespacesForbidden = "NamespacesForbidden"
 
-// startLocal runs the node that is this machine if there are programs to run.
+// startLocal runs the local node if there are programs to run.
 func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) error {
 	if len(p.opts.Programs) == 0 {
 		return nil
@@ -45,8 +45,9 @@ func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) err
 
 func (p *Plane) localRoot() string { return p.dir.Path("kubelet") }
 
-// withoutLocal runs start without the node of programs if there are none: what
-// an earlier start with them has left goes, the node before and its Pods after.
+// withoutLocal runs start without the node for programs if there are none. It
+// removes what an earlier start with programs left: the node before start, and
+// its Pods after.
 func (p *Plane) withoutLocal(ctx context.Context, client kubernetes.Interface, start func() error) error {
 	if _, err := os.Stat(p.localRoot()); err != nil || len(p.opts.Programs) > 0 {
 		return start()
@@ -105,8 +106,8 @@ func (p *Plane) startRealKubelet(root string) error {
 	return nil
 }
 
-// tellForbidden tells whoever waits for a program to run why none does: the
-// node by its condition, and each Pod by an Event.
+// tellForbidden reports why no program runs, in the node's condition and in an
+// Event for each Pod.
 func (p *Plane) tellForbidden(ctx context.Context, client kubernetes.Interface, why error) error {
 	if err := nodes.SetLocalNotReady(ctx, client, namespacesForbidden, why.Error()); err != nil {
 		return p.named(apiserverName, err)
@@ -132,7 +133,7 @@ func (p *Plane) tellForbidden(ctx context.Context, client kubernetes.Interface, 
 	return nil
 }
 
-// wouldRun reports whether the Pod is one for the node that is this machine.
+// wouldRun reports whether the Pod belongs on the local node.
 func (p *Plane) wouldRun(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName == nodes.Local

@@ -30,8 +30,8 @@ import (
 
 const within = 2 * time.Minute // on a busy machine; a second is usual
 
-// inOwnProcess runs the test that calls it in a process of its own, since one
-// process can run one plane. It returns true in that process.
+// inOwnProcess runs the calling test in a separate process, since one process
+// can run one plane. It returns true in that process.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const marker = "KOBOSHI_TEST_OWN_PROCESS"
@@ -58,7 +58,7 @@ func TestPlaneRunsUntilItIsStopped(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	plane := start(ctx, t, Options{})
-	cancel() // bounds the start alone
+	cancel() // bounds only the start
 	if plane.URL() == "" {
 		t.Error("no URL")
 	}
@@ -253,8 +253,8 @@ func getRaw(t *testing.T, client *kubernetes.Clientset, path string) string {
 	return string(data)
 }
 
-// ephemeralFolders lists those that this process made; other processes on the
-// machine have theirs beside them.
+// ephemeralFolders lists the folders that this process made; other processes on
+// the machine have theirs in the same place.
 func ephemeralFolders(t *testing.T) []string {
 	t.Helper()
 	var ours []string

@@ -17,11 +17,11 @@ import (
 
 const (
 	pollInterval = 10 * time.Millisecond
-	// tellInterval is longer than any start that goes well, even on a busy machine.
+	// tellInterval is longer than any successful start, even on a busy machine.
 	tellInterval = 10 * time.Second
 )
 
-// waitReadyz waits until the API server says it is ready.
+// waitReadyz waits until the API server reports that it is ready.
 func (p *Plane) waitReadyz(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(p.loopback)
 	if err != nil {
@@ -36,8 +36,8 @@ func (p *Plane) waitReadyz(ctx context.Context) error {
 	})
 }
 
-// failingChecks reads the answer of /readyz, a line per check: "[+]name ok" or
-// "[-]name failed: reason withheld".
+// failingChecks parses the response of /readyz, one line per check: "[+]name
+// ok" or "[-]name failed: reason withheld".
 func failingChecks(body []byte) (names []string) {
 	for line := range strings.Lines(string(body)) {
 		if rest, ok := strings.CutPrefix(line, "[-]"); ok {
@@ -48,9 +48,9 @@ func failingChecks(body []byte) (names []string) {
 	return names
 }
 
-// waitUsable waits for what a user's first commands need beyond /readyz: a Pod
-// is refused while its namespace has no default service account, and pends
-// while no node is Ready.
+// waitUsable waits for what a user's first commands need in addition to
+// /readyz: a Pod is refused while its namespace has no default service account,
+// and stays pending while no node is Ready.
 func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Profile.RunsServiceAccounts() {
 		err := p.poll(ctx, "the default service account", func(ctx context.Context) (bool, error) {
@@ -87,8 +87,8 @@ func allReady(list []corev1.Node) bool {
 	return ready == len(list)
 }
 
-// poll asks until the answer is yes. Errors are expected on the way; the last
-// one is told when ctx ends first, and to whoever waits.
+// poll asks until the answer is yes. Errors are expected in the meantime; the
+// last one is reported to Waiting, and in the error if ctx ends first.
 func (p *Plane) poll(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	return p.pollEvery(ctx, pollInterval, what, ask)
 }

@@ -23,30 +23,31 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// A reset undoes, in the store, what differs from the baseline, and then waits
-// until everything in the plane has noticed:
+// A reset undoes, in the store, every difference from the baseline, and then
+// waits until everything in the plane has noticed:
 //
 //	differences ──▶ delete ──▶ put back ──▶ settled? ──▶ differences ──▶ none, twice
 //	     ▲                                    │ no             │ some
 //	     └────────────────────────────────────┴────────────────┘
 //
-// Controllers act on what they see meanwhile, and may be in the middle of
-// something; what they write then is another difference.
+// Controllers react to what they see in the meantime, and may be in the middle
+// of something; what they then write is another difference.
 
 var (
-	// ErrForeignStore reports a Checkpoint or Reset of a plane whose etcd is
-	// somebody else's.
+	// ErrForeignStore reports a Checkpoint or Reset of a plane with an external
+	// etcd.
 	ErrForeignStore = errors.New("only a store of the plane's own can be reset: another etcd may hold what others need; leave out --etcd-servers")
 	// ErrNoBaseline reports a Reset before the first Checkpoint.
 	ErrNoBaseline = errors.New("there is no baseline to return to; call Checkpoint first")
 )
 
 const (
-	// settleTimeout bounds Checkpoint and Reset. Whoever keeps on writing would
-	// make them last for ever.
+	// settleTimeout bounds Checkpoint and Reset. A client that keeps writing
+	// would make them last for ever.
 	settleTimeout = 30 * time.Second
-	// quietLooks is how often in a row nothing may be left to do. Between two
-	// looks an event that an informer has already passed on reaches its queue.
+	// quietLooks is the number of consecutive checks that must find nothing to
+	// do. Between two checks, an event that an informer has already passed on
+	// reaches its queue.
 	quietLooks = 2
 	// lookInterval is short, as a reset takes some 20 ms.
 	lookInterval = 2 * time.Millisecond
@@ -55,7 +56,7 @@ const (
 // errUnsettled is the cause when settleTimeout is over.
 var errUnsettled = fmt.Errorf("the plane did not come to rest within %v; stop the controllers and clients that still write, and try again", settleTimeout)
 
-// resetting is what a plane keeps from one reset to the next.
+// resetting is the state that a plane keeps between resets.
 type resetting struct {
 	mu       sync.Mutex // one Checkpoint or Reset at a time
 	baseline *storage.Baseline
@@ -63,8 +64,8 @@ type resetting struct {
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// Checkpoint waits until the plane is at rest and makes its state the baseline
-// for Reset. Right after Start that is the state that Start brings about.
+// Checkpoint waits until the plane is idle and makes its state the baseline for
+// Reset. Right after Start, this is the state that Start creates.
 func (p *Plane) Checkpoint(ctx context.Context) error {
 	err := p.exclusively(ctx, (*Plane).checkpoint)
 	if err != nil {
@@ -74,10 +75,10 @@ func (p *Plane) Checkpoint(ctx context.Context) error {
 }
 
 // Reset brings the plane back to the baseline while it runs. Clients see
-// ordinary events with rising versions; objects come back with the UIDs they
-// had. It returns when reads, discovery and the plane's own controllers agree.
-// Who writes during a Reset may find it undone or kept. Controllers outside the
-// plane should be stopped before.
+// ordinary events with rising versions; objects come back with their original
+// UIDs. It returns when reads, discovery and the plane's own controllers agree.
+// A write during a Reset may be undone or kept. Stop controllers outside the
+// plane first.
 func (p *Plane) Reset(ctx context.Context) error {
 	err := p.exclusively(ctx, (*Plane).reset)
 	if err != nil {
@@ -132,7 +133,7 @@ func (p *Plane) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// atRest tells why the candidate is not what the plane stays at.
+// atRest returns why the plane would not stay at the candidate.
 func (p *Plane) atRest(ctx context.Context, candidate *storage.Baseline) error {
 	if candidate == nil {
 		return errors.New("the store has not been read yet")
@@ -150,8 +151,8 @@ func (p *Plane) atRest(ctx context.Context, candidate *storage.Baseline) error {
 	return idle(nil)
 }
 
-// notBootstrapped names an object that the plane makes by itself, without being
-// asked and partly after /readyz is green, and that the baseline has not.
+// notBootstrapped returns an object that the plane creates by itself, possibly
+// after /readyz is green, and that the baseline lacks.
 func (p *Plane) notBootstrapped(baseline *storage.Baseline) string {
 	keys := []string{"ranges/servicenodeports", "servicecidrs/kubernetes", "services/specs/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication"}
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
@@ -174,7 +175,7 @@ func (p *Plane) notBootstrapped(baseline *storage.Baseline) string {
 	return ""
 }
 
-// storePrefix is what all keys of kube-apiserver begin with.
+// storePrefix returns the beginning of all kube-apiserver's keys.
 func (p *Plane) storePrefix() string {
 	prefix := defaultPrefix
 	for _, flag := range p.apiserverFlags() {
@@ -185,20 +186,20 @@ func (p *Plane) storePrefix() string {
 	return path.Join("/", prefix) + "/"
 }
 
-// lasting leaves out what the plane itself writes all the time.
+// lasting leaves out what the plane itself writes continually.
 func (p *Plane) lasting(differences []storage.Difference) []storage.Difference {
 	prefix := p.storePrefix()
 	return slices.DeleteFunc(differences, func(d storage.Difference) bool {
 		key := strings.TrimPrefix(d.Key, prefix)
-		// How the API server tells others that it is alive. It writes them
+		// With these the API server reports that it is alive. It writes them
 		// again when they are gone.
 		for _, own := range []string{"masterleases/", "peerserverleases/", "leases/kube-system/apiserver-"} {
 			if strings.HasPrefix(key, own) {
 				return true
 			}
 		}
-		// A node that is in the baseline goes on living. Its old heartbeat
-		// would make it look dead.
+		// A node in the baseline is still running. Its old heartbeat would make
+		// it look dead.
 		return strings.HasPrefix(key, "leases/kube-node-lease/") && d.Now != nil && d.Then != nil
 	})
 }
@@ -222,12 +223,12 @@ func (p *Plane) reset(ctx context.Context) error {
 		if err != nil {
 			quiet = 0
 			if ctx.Err() == nil || reason == nil {
-				reason = err // that the time is over is no reason
+				reason = err // the timeout is not a reason
 			}
 			return false, reason
 		}
 		if undone {
-			quiet = 0 // this look saw them; the next ones must see none
+			quiet = 0 // this check saw differences; the next ones must see none
 		}
 		quiet++
 		return quiet >= quietLooks, nil
@@ -237,15 +238,15 @@ func (p *Plane) reset(ctx context.Context) error {
 // A round is one reset.
 type round struct {
 	*Plane
-	// reached is the revision of the last object of each kind that was undone,
-	// and fresh says of which kinds a read is known to show it.
+	// reached is the revision of the last undone object of each kind, and fresh
+	// lists the kinds of which a read is known to show it.
 	reached map[schema.GroupKind]int64
 	fresh   map[schema.GroupKind]bool
-	// definitions are the CustomResourceDefinitions that were undone, by their
-	// keys; groups are those whose versions may have changed by that.
+	// definitions are the CRDs that were undone, by their keys; groups are the
+	// API groups whose versions may have changed as a result.
 	definitions map[string]definition
 	groups      map[string]bool
-	// finalizing is set while nothing may come back; see finalize.
+	// finalizing is set while nothing may be recreated; see finalize.
 	finalizing bool
 }
 
@@ -265,27 +266,26 @@ var (
 	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// The order in which objects go: whatever makes others before what it makes,
-// since a controller that sees its object gone makes another; custom resources
-// before their definitions, or their watchers would be cut off without being
-// told. They come back the other way round.
+// The order in which objects are deleted: owners before what they own, since a
+// controller that sees its object gone makes another; custom resources before
+// their CRDs, or their watchers would be cut off without an event. They are
+// recreated in the reverse order.
 const (
 	tierNamespace = iota
 	tierOwner
 	tierOwned
-	tierAPI // definitions and APIServices
+	tierAPI // CRDs and APIServices
 	tiers
 )
 
-// A change is a difference, and what the object is.
+// A change is a difference and the object it concerns.
 type change struct {
 	storage.Difference
 	object stored
 	tier   int
 }
 
-// undo takes back all differences that there are, and reports whether there
-// were any.
+// undo reverts all current differences and reports whether there were any.
 func (r *round) undo(ctx context.Context) (bool, error) {
 	differences, err := r.resetting.baseline.Differences(ctx)
 	if err != nil {
@@ -305,7 +305,8 @@ func (r *round) undo(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
-	// What defines kinds first, then namespaces, and owners before the owned.
+	// CRDs and APIServices first, then namespaces, and owners before what they
+	// own.
 	for _, tier := range []int{tierAPI, tierNamespace, tierOwner, tierOwned} {
 		if err := r.restore(ctx, byTier[tier]); err != nil {
 			return true, err
@@ -314,17 +315,17 @@ func (r *round) undo(ctx context.Context) (bool, error) {
 	return len(differences) > 0, nil
 }
 
-// finalize lets the controller come to its end that deletes the custom
-// resources of a definition that is being deleted, and then waits, asking every
-// 5 s, for those to go that have a finalizer. If they came back while it is at
-// it, it could delete them; and for the next minute it would do nothing for a
-// definition of that name.
+// finalize lets the controller finish that deletes the custom resources of a
+// CRD under deletion. That controller then waits, checking every 5 s, for the
+// resources that have a finalizer. If they were recreated while it works, it
+// could delete them; and for the next minute it would ignore a CRD of that
+// name.
 func (r *round) finalize(ctx context.Context, differences []storage.Difference) error {
 	for _, d := range differences {
 		c := newChange(d)
 		definition, ok := newDefinition(d)
 		if c.object.kind != definitionKind || !c.object.deleting || d.Now == nil || d.Then == nil || !ok {
-			continue // one that the baseline has not goes anyway
+			continue // not in the baseline: it is deleted anyway
 		}
 		prefix := r.storePrefix() + definition.Spec.Group + "/" + definition.Spec.Names.Plural + "/"
 		present, err := r.resetting.baseline.Present(ctx, prefix)
@@ -355,7 +356,7 @@ func (r *round) finalize(ctx context.Context, differences []storage.Difference) 
 		return err
 	}
 	r.finalizing = false
-	return errors.New("what went with a definition has to come back")
+	return errors.New("the objects that were deleted with a CRD must be restored")
 }
 
 func newChange(d storage.Difference) change {
@@ -416,7 +417,7 @@ func (r *round) restore(ctx context.Context, changes []change) error {
 	return err
 }
 
-// note remembers what has to be seen by everybody before the plane has settled.
+// note records what every reader must have seen before the plane has settled.
 func (r *round) note(changes []change, revisions map[string]int64) {
 	for _, c := range changes {
 		revision, ok := revisions[c.Key]
@@ -438,12 +439,12 @@ func (r *round) note(changes []change, revisions map[string]int64) {
 	}
 }
 
-// stored is what is read of an object as the store has it. It is empty where
-// that cannot be read, as when it is encrypted.
+// stored holds the fields of an object in the store that a reset uses. It is
+// empty where the value cannot be read, as when it is encrypted.
 type stored struct {
 	kind     schema.GroupKind
 	owned    bool
-	deleting bool // and held by a finalizer
+	deleting bool // and blocked by a finalizer
 }
 
 // protobufHead begins every value that Kubernetes stores as protobuf.
@@ -453,7 +454,7 @@ func readStored(value []byte) stored {
 	var object metav1.PartialObjectMetadata
 	if encoded, ok := bytes.CutPrefix(value, protobufHead); ok {
 		var envelope runtime.Unknown
-		// Every kind has its metadata in the first field, where this one has it.
+		// Every kind has its metadata in the first field, as this one has.
 		if envelope.Unmarshal(encoded) != nil || object.Unmarshal(envelope.Raw) != nil {
 			return stored{}
 		}

@@ -42,7 +42,7 @@ var (
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// A lab is a plane that a test may do anything to.
+// A lab is a plane that a test may change in any way.
 type lab struct {
 	testing.TB
 	*Plane
@@ -121,7 +121,7 @@ func configMap(name, value string) *unstructured.Unstructured {
 	return o
 }
 
-// widget has a finalizer that nobody takes off if final is set.
+// widget has a finalizer that nothing removes if final is set.
 func widget(name string, final bool) *unstructured.Unstructured {
 	o := object("example.com/v1", "Widget", name)
 	o.Object["spec"] = map[string]any{"size": int64(1)}
@@ -131,7 +131,8 @@ func widget(name string, final bool) *unstructured.Unstructured {
 	return o
 }
 
-// widgetDefinition defines widgets whose spec has fields of these types.
+// widgetDefinition returns the CRD of widgets whose spec has fields of these
+// types.
 func widgetDefinition(fields map[string]string) *unstructured.Unstructured {
 	properties := map[string]any{}
 	for name, kind := range fields {
@@ -163,7 +164,7 @@ func (l lab) get(resource schema.GroupVersionResource, namespace, name string) (
 	return l.dynamic.Resource(resource).Namespace(namespace).Get(l.Context(), name, metav1.GetOptions{})
 }
 
-// delete forgives that the object is gone already.
+// delete ignores the error that the object is already gone.
 func (l lab) delete(resource schema.GroupVersionResource, namespace, name string) {
 	l.Helper()
 	if err := l.dynamic.Resource(resource).Namespace(namespace).Delete(l.Context(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
@@ -179,7 +180,7 @@ func (l lab) patch(resource schema.GroupVersionResource, namespace, name, patch 
 	}
 }
 
-// define creates a definition and waits until it is served.
+// define creates a CRD and waits until it is served.
 func (l lab) define(o *unstructured.Unstructured) {
 	l.Helper()
 	l.create(definitions, "", o)
@@ -200,8 +201,8 @@ func (l lab) service(name string, change func(*corev1.ServiceSpec)) (*corev1.Ser
 	return l.typed.CoreV1().Services("base").Create(l.Context(), s, metav1.CreateOptions{})
 }
 
-// everything lists all objects that discovery tells of, as a read of any
-// consistency shows them.
+// everything lists all objects of the kinds in discovery, read with these
+// options.
 func (l lab) everything(options metav1.ListOptions) map[string]map[string]any {
 	l.Helper()
 	lists, err := l.typed.Discovery().ServerPreferredResources()
@@ -237,7 +238,7 @@ func (l lab) requireEqual(want map[string]map[string]any) {
 	}
 }
 
-// furnish puts something of most kinds into the namespace base.
+// furnish creates objects of most kinds in the namespace base.
 func (l lab) furnish() {
 	l.Helper()
 	l.create(namespaces, "", object("v1", "Namespace", "base"))
@@ -322,8 +323,8 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 		l.delete(deployments, "base", "web") // ReplicaSet and Pods follow
 		l.delete(allNodes, "", "node-1")
 	}
-	// Deleted; deleted and created anew; stuck.
-	l.delete(configMaps, "base", "config-0") // the garbage collector takes its dependent
+	// Deleted; deleted and created again; stuck.
+	l.delete(configMaps, "base", "config-0") // the garbage collector deletes its dependent
 	l.delete(configMaps, "base", "config-2")
 	l.create(configMaps, "base", configMap("config-2", "another"))
 	l.delete(widgets, "base", "final")
@@ -340,7 +341,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	if phase, _, _ := unstructured.NestedString(after.Object, "status", "phase"); phase != "Active" {
 		t.Errorf("the namespace is %s", phase)
 	}
-	// It is of use again.
+	// It can be used again.
 	l.create(configMaps, "base", configMap("new", "new"))
 	l.create(widgets, "base", widget("new", false))
 	l.reset()
@@ -379,7 +380,7 @@ func TestDefinitionThatResetRemovedCanBeCreatedAnewWithAnotherSchema(t *testing.
 		if diff := cmp.Diff(map[string]any{field: map[string]any{"colour": "a", "weight": "b", "height": "c"}[field]}, created.Object["spec"]); diff != "" {
 			t.Errorf("round %d: the schema in force is another (-want +got):\n%s", round, diff)
 		}
-		l.delete(definitions, "", "widgets.example.com") // hangs on the finalizer
+		l.delete(definitions, "", "widgets.example.com") // is blocked by the finalizer
 		watched, err := l.dynamic.Resource(widgets).Watch(t.Context(), metav1.ListOptions{ResourceVersion: created.GetResourceVersion()})
 		l.ok(err)
 
@@ -490,7 +491,7 @@ func TestAddressesAndPortsAreFreeAfterAResetAndGivenOnce(t *testing.T) {
 	kept, err := l.service("kept", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort })
 	l.ok(err)
 	l.checkpoint()
-	// The range has 254 addresses and "kubernetes" and kept have two of them.
+	// The range has 254 addresses, of which "kubernetes" and kept have two.
 	const free = 252
 	for round := range 2 {
 		l.delete(services, "base", "kept")
@@ -557,15 +558,16 @@ func testRandomChanges(t *testing.T, profile string) {
 	t.Logf("the longest reset took %v", longest)
 }
 
-// mutate does one thing, and says what. What does not apply after the things
-// before is left out.
+// mutate makes one change and describes it. A change that is impossible after
+// the earlier ones is left out.
 func (l lab) mutate(random *rand.Rand) string {
 	l.Helper()
 	name := "config-" + strconv.Itoa(random.IntN(5))
 	extra := "extra-" + strconv.FormatUint(random.Uint64(), 36)
 	try := func(resource schema.GroupVersionResource, namespace string, o *unstructured.Unstructured) {
 		_, err := l.dynamic.Resource(resource).Namespace(namespace).Create(l.Context(), o, metav1.CreateOptions{})
-		// Into a namespace or of a kind that goes, nothing may be created.
+		// Creation is forbidden in a namespace, or of a kind, that is being
+		// deleted.
 		if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsMethodNotSupported(err) {
 			l.ok(err)
 		}
@@ -596,11 +598,11 @@ func (l lab) mutate(random *rand.Rand) string {
 		{"delete service", func() {
 			l.delete(services, "base", []string{"address", "port"}[random.IntN(2)])
 		}},
-		{"change definition", func() {
+		{"change CRD", func() {
 			l.patch(definitions, "", "widgets.example.com", `{"metadata":{"labels":{"changed":"`+extra+`"}},"spec":{"names":{"shortNames":["wi"]}}}`)
 		}},
-		{"delete definition", func() {
-			if random.IntN(10) == 0 { // for a reset may then take 5 s
+		{"delete CRD", func() {
+			if random.IntN(10) == 0 { // since a reset may then take 5 s
 				l.delete(definitions, "", "widgets.example.com")
 			}
 		}},

@@ -17,19 +17,19 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	// Upstream's programs import this for the metrics of informers; without it
-	// nobody could tell how far an informer has come.
+	// an informer's progress would not be known.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// How a reset knows that everything in the plane has noticed what it undid:
-// by asking the API server, and by the metrics of the controllers.
+// A reset learns whether everything in the plane has noticed what it undid by
+// asking the API server, and from the metrics of the controllers.
 
-// askers is how many questions the API server is asked at once.
+// askers is the number of concurrent requests to the API server.
 const askers = 8
 
-// settled tells what does not show the baseline yet.
+// settled returns an error that names what does not show the baseline yet.
 func (r *round) settled(ctx context.Context) error {
 	if err := r.readable(ctx); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (r *round) settled(ctx context.Context) error {
 	return idle(r.reached)
 }
 
-// readable makes sure that the API server's watch caches have come to what was
-// undone, so that a read of any consistency shows it.
+// readable ensures that the API server's watch caches have reached the undone
+// objects, so that a read of any consistency shows them.
 func (r *round) readable(ctx context.Context) error {
 	var stale []schema.GroupKind
 	for kind := range r.reached {
@@ -68,7 +68,7 @@ func (r *round) readable(ctx context.Context) error {
 	return nil
 }
 
-// readFrom returns when the watch cache of a kind has come to the revision. A
+// readFrom returns when the watch cache of a kind has reached the revision. A
 // kind that is not served has no cache to wait for.
 func (r *round) readFrom(ctx context.Context, kind schema.GroupKind, revision int64) error {
 	for _, again := range []bool{true, false} {
@@ -82,7 +82,7 @@ func (r *round) readFrom(ctx context.Context, kind schema.GroupKind, revision in
 		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
 			return err
 		case again:
-			r.resetting.mapper.Reset() // what is known of discovery may be old
+			r.resetting.mapper.Reset() // cached discovery may be stale
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func pathTo(resource schema.GroupVersionResource) string {
 	return path.Join("/apis", resource.Group, resource.Version, resource.Resource)
 }
 
-// A definition is what is read of a stored CustomResourceDefinition.
+// A definition holds the fields of a stored CRD that a reset uses.
 type definition struct {
 	Spec struct {
 		Group string `json:"group"`
@@ -128,7 +128,7 @@ func newDefinition(difference storage.Difference) (d definition, ok bool) {
 	return d, json.Unmarshal(value, &d) == nil
 }
 
-// resources lists what the definition serves, in all its versions.
+// resources lists what the CRD serves, in all its versions.
 func (d definition) resources() (served []schema.GroupVersionResource) {
 	for _, v := range d.Spec.Versions {
 		if v.Served {
@@ -138,8 +138,8 @@ func (d definition) resources() (served []schema.GroupVersionResource) {
 	return served
 }
 
-// served makes sure that custom resources are served, and told of by discovery,
-// if and only if the baseline defines them.
+// served ensures that custom resources are served, and listed by discovery, if
+// and only if the baseline has their CRDs.
 func (r *round) served(ctx context.Context) error {
 	if len(r.groups) == 0 {
 		return nil
@@ -222,9 +222,9 @@ func (r *round) resourcesListed(ctx context.Context) (map[schema.GroupVersionRes
 	return listed, nil
 }
 
-// idle tells which of the plane's informers has not come to what was undone, or
-// which of its controllers has work to do. All of them run in this process, and
-// upstream's metrics say it of each.
+// idle returns an error that names an informer of the plane that has not
+// reached the undone objects, or a controller that has work to do. All of them
+// run in this process, and upstream's metrics cover each.
 func idle(reached map[schema.GroupKind]int64) error {
 	now, err := observe()
 	if err != nil {
@@ -232,7 +232,8 @@ func idle(reached map[schema.GroupKind]int64) error {
 	}
 	due := map[string]float64{}
 	for kind, revision := range reached {
-		// Upstream names the resource of an informer so, right or wrong.
+		// Upstream names an informer's resource this way, even where the plural
+		// is wrong.
 		due[kind.Group+"/"+strings.ToLower(kind.Kind)+"s"] = float64(revision)
 	}
 	for i, revision := range now.informers {
@@ -242,7 +243,7 @@ func idle(reached map[schema.GroupKind]int64) error {
 	}
 	for i, items := range now.queued {
 		if items > 0 {
-			return fmt.Errorf("%s has not taken up its events of %s", i.component, i.resource)
+			return fmt.Errorf("%s has not processed its events of %s", i.component, i.resource)
 		}
 	}
 	for queue, items := range now.unfinished {
@@ -253,14 +254,14 @@ func idle(reached map[schema.GroupKind]int64) error {
 	return nil
 }
 
-// An informer is one of a component that gives its informers a name.
+// An informer belongs to a component that names its informers.
 type informer struct{ component, resource string }
 
-// activity is what the controllers in this process are at.
+// activity is the progress of the controllers in this process.
 type activity struct {
-	informers  map[informer]float64 // the version that each has come to
-	queued     map[informer]float64 // events that it has not taken up
-	unfinished map[string]float64   // items that wait or are worked on, by queue
+	informers  map[informer]float64 // the version that each has reached
+	queued     map[informer]float64 // events that it has not processed
+	unfinished map[string]float64   // items waiting or in progress, by queue
 }
 
 func observe() (activity, error) {
@@ -285,7 +286,7 @@ func observe() (activity, error) {
 				now.informers[i] = metric.GetGauge().GetValue()
 			case "informer_queued_items":
 				now.queued[i] = metric.GetGauge().GetValue()
-			// The depth of a queue leaves out what is being worked on.
+			// The depth of a queue leaves out items in progress.
 			case "workqueue_adds_total":
 				now.unfinished[labels["name"]] += metric.GetCounter().GetValue()
 			case "workqueue_work_duration_seconds":
@@ -296,6 +297,7 @@ func observe() (activity, error) {
 	return now, nil
 }
 
-// partial is true for the informer that does not see all objects of its kind,
-// so that it need not come to the last: the scheduler's leaves out finished Pods.
+// partial reports whether the informer does not see all objects of its kind, so
+// that it need not reach the last one: the scheduler's leaves out finished
+// Pods.
 func partial(i informer) bool { return i == informer{schedulerName, "/pods"} }

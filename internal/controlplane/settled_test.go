@@ -66,7 +66,7 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	}
 	l.until("a plane that serves what it should", func(ctx context.Context) (bool, error) { return true, undone(true).settled(ctx) })
 	if err := undone(false).settled(t.Context()); err == nil || !strings.Contains(err.Error(), "widgets") {
-		t.Errorf("a definition that the baseline has not is served: %v, want that it is named", err)
+		t.Errorf("a CRD that is not in the baseline is served: %v, want that it is named", err)
 	}
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "reset-busy"})
 	t.Cleanup(queue.ShutDown)
@@ -102,12 +102,13 @@ func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
 		{"new", func() {}, false},
 		{"an item waits", func() { queue.Add("a") }, true},
 		{"an item is worked on", func() { queue.Get() }, true},
-		{"it is added again meanwhile", func() { queue.Add("a") }, true},
+		{"it is added again in the meantime", func() { queue.Add("a") }, true},
 		{"it is worked on again", func() { queue.Done("a"); queue.Get() }, true},
 		{"all is done", func() { queue.Done("a") }, false},
 	} {
 		step.do()
-		// Other queues of the process may be named first; this one is named in the end.
+		// Other queues of the process may be named first; this one is named
+		// eventually.
 		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
 			t.Errorf("%s: %v, want that the queue is named: %t", step.what, err, step.busy)
 		}

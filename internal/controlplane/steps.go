@@ -50,15 +50,15 @@ func (p *Plane) openData(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The API server is the one component that logs through klog's global
-	// logger; the others are given theirs in a context.
+	// The API server is the only component that logs through klog's global
+	// logger; the others get theirs in a context.
 	remembering := &lastError{next: log}
 	klog.SetLogger(clog.Klog(remembering, p.opts.Verbosity))
 	p.exitWithKlog(remembering)
 	return nil
 }
 
-// PortError reports that the port that was asked for cannot be had.
+// PortError reports that the requested port cannot be used.
 type PortError struct {
 	Port int
 	Err  error
@@ -120,7 +120,7 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 	})
 	var refused *apiserver.FlagError
 	if errors.As(err, &refused) {
-		return err // no log says more
+		return err // no log adds anything
 	}
 	if err != nil {
 		return p.named(apiserverName, err)
@@ -137,7 +137,8 @@ func (p *Plane) furnish(ctx context.Context) error {
 	return p.opts.Furnish(ctx, rest.CopyConfig(p.loopback))
 }
 
-// shortcut leads to a store of our own.
+// shortcut returns the way to the plane's own store, or nil with an external
+// etcd.
 func (p *Plane) shortcut() *apiserver.Shortcut {
 	if p.etcd == nil {
 		return nil
@@ -185,8 +186,8 @@ func (p *Plane) startManager() error {
 	return nil
 }
 
-// startDaemonSets runs the DaemonSet controller by itself if there are programs,
-// and returns the profile without it.
+// startDaemonSets runs the DaemonSet controller separately if there are
+// programs, and returns the profile without it.
 func (p *Plane) startDaemonSets() (controllers.Profile, error) {
 	profile := p.opts.Profile
 	if len(p.opts.Programs) == 0 || !profile.Has(controllers.DaemonSets) {
@@ -196,7 +197,7 @@ func (p *Plane) startDaemonSets() (controllers.Profile, error) {
 	if err != nil {
 		return profile, err
 	}
-	// Who it is, and how it calls itself, shows in audit logs and managedFields.
+	// The user and the user agent show in audit logs and managedFields.
 	kubeconfig, err := p.ca.Kubeconfig(p.URL(), pki.Request{
 		CommonName: "system:serviceaccount:kube-system:daemon-set-controller",
 		Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"},
@@ -243,7 +244,7 @@ func (p *Plane) startNodes(ctx context.Context) error {
 
 func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Nodes == 0 && !p.opts.Profile.Has(controllers.Scheduler) {
-		// None are wanted, but those of an earlier start must go.
+		// None are wanted, but those of an earlier start must be deleted.
 		if err := nodes.Ensure(ctx, client, 0, 0); err != nil {
 			return p.named(apiserverName, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// maxSocketDir leaves room for a file name in the 104 bytes that a unix socket's
-// path may have on macOS (108 on Linux).
+// maxSocketDir leaves room for a file name within the 104 bytes that a unix
+// socket's path may have on macOS (108 on Linux).
 const maxSocketDir = 90
 
 func (p *Plane) startStore(ctx context.Context) error {
@@ -48,8 +48,8 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// etcd ends the process when it cannot trust its data. Its last words must
-	// reach the person, not only the log.
+	// etcd ends the process when it cannot trust its data. The reason must
+	// reach the user, not only the log.
 	lastWords := zap.WithFatalHook(p.fatal(etcdName))
 	p.etcd, err = storage.Start(ctx, storage.Config{
 		Dir:       p.dir.Path("etcd"),
@@ -75,7 +75,7 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 	return nil
 }
 
-// checkStore refuses a data directory whose store has gone: etcd would create
+// checkStore refuses a data directory whose store is missing: etcd would create
 // a new, empty one in its place.
 func (p *Plane) checkStore() error {
 	if !p.dir.Marker().Initialized {
@@ -84,9 +84,9 @@ func (p *Plane) checkStore() error {
 	return storage.Check(p.dir.Path("etcd"), p.dir.Damaged)
 }
 
-// fitsSocket reports whether sockets in dir can be named in an address: one
-// that is short enough, that a URL leaves as it is, and without the comma that
-// separates addresses.
+// fitsSocket reports whether an address can name sockets in dir: the path must
+// be short, contain nothing that a URL escapes, and no comma, which separates
+// addresses.
 func fitsSocket(dir string) bool {
 	return len(dir) <= maxSocketDir && (&url.URL{Path: dir}).EscapedPath() == dir && !strings.Contains(dir, ",")
 }

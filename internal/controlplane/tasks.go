@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// stopTimeout bounds the wait for components that were told to stop. Some of
-// upstream's wait for open connections for a minute; nothing is lost by
-// leaving them behind.
+// stopTimeout bounds the wait for components that were asked to stop. Some of
+// upstream's wait a minute for open connections; nothing is lost by leaving
+// them behind.
 const stopTimeout = 300 * time.Millisecond
 
-// tasks runs the components. When the first one fails, ctx ends for all, with
-// its error as the cause.
+// tasks runs the components. When the first one fails, ctx ends for all of
+// them, with that error as its cause.
 type tasks struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc

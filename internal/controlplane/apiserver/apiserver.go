@@ -1,13 +1,13 @@
 // Package apiserver assembles upstream's kube-apiserver in this process.
 //
 // The server is configured by upstream's own flags and built by upstream's own
-// functions; nothing of what it serves is ours. What is arranged differently is
-// invisible to clients and makes the start faster: it takes a listener that is
-// already open, so that a port cannot be lost between choosing and binding it;
-// two bootstrap hooks do not sleep before their first attempt (bootstrap.go);
-// the certificate for calling itself is cheap to make (generic.go); OpenAPI is
-// built when somebody asks (openapi.go); and nobody waits for peers to learn of
-// a CRD (established.go).
+// functions; everything it serves is upstream's. The differences are invisible
+// to clients and make the start faster: it takes a listener that is already
+// open, so that a port cannot be lost between choosing and binding it; two
+// bootstrap hooks do not sleep before their first attempt (bootstrap.go); the
+// certificate for calling itself is cheap to make (generic.go); OpenAPI is
+// built on the first request (openapi.go); and a new CRD does not wait for
+// peers to learn of it (established.go).
 package apiserver
 
 import (
@@ -39,20 +39,22 @@ import (
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 )
 
-// Surroundings are what a server cannot be told by its flags.
+// Surroundings holds what the flags of a server cannot express.
 type Surroundings struct {
 	// OwnStore is set when only this program ever wrote to the store. Then the
 	// bootstrap may skip the migrations from releases long before ours.
 	OwnStore bool
-	// UserAgent is what the server calls itself as a client of itself.
+	// UserAgent names the server when it is a client of itself.
 	UserAgent string
-	// Shortcut leads to an etcd in this process. Nil means by the network.
+	// Shortcut leads to an etcd in this process. Nil means a network
+	// connection.
 	Shortcut *Shortcut
-	// Users are let in by bearer tokens, beside those of the flags.
+	// Users may log in with these bearer tokens, in addition to the users of
+	// the flags.
 	Users map[string]*user.DefaultInfo
 }
 
-// Config says how to build the server.
+// Config describes the server to build.
 type Config struct {
 	Surroundings
 	// Flags are kube-apiserver's own, such as "--etcd-servers=…".
@@ -67,14 +69,14 @@ type Server struct {
 	self       *inProcess
 }
 
-// A FlagError is what kube-apiserver says against Config.Flags.
+// A FlagError reports that kube-apiserver rejects Config.Flags.
 type FlagError struct{ Err error }
 
 func (e *FlagError) Error() string { return "kube-apiserver refuses its flags: " + e.Err.Error() }
 
 func (e *FlagError) Unwrap() error { return e.Err }
 
-// New builds the server. The store must answer already.
+// New builds the server. The store must be answering already.
 func New(ctx context.Context, c Config) (*Server, error) {
 	opts, err := c.options(ctx)
 	if err != nil {
@@ -96,8 +98,8 @@ func assemble(opts options.CompletedOptions, s Surroundings) (*Server, error) {
 	return &Server{aggregator, self}, nil
 }
 
-// LoopbackConfig is a client with all rights, authenticated by a token that
-// never leaves this process.
+// LoopbackConfig returns the configuration of a client with all rights,
+// authenticated by a token that never leaves this process.
 func (s *Server) LoopbackConfig() *rest.Config {
 	return rest.CopyConfig(s.aggregator.GenericAPIServer.LoopbackClientConfig)
 }
@@ -113,7 +115,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
-	// The process keeps one logging configuration, that of the program.
+	// The process keeps one logging configuration, the program's.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	opts, fs := newOptions()
 	if err := fs.Parse(c.Flags); err != nil {
@@ -149,8 +151,8 @@ func complete(ctx context.Context, opts *options.ServerRunOptions) (options.Comp
 	return completed, nil
 }
 
-// newConfig is upstream's app.NewConfig with the generic part from generic.go,
-// and with OpenAPI arranged to be built late.
+// newConfig does the same as upstream's app.NewConfig, but takes the generic
+// part from generic.go and defers OpenAPI.
 func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inProcess, error) {
 	g, err := newGeneric(opts, s)
 	if err != nil {
@@ -170,8 +172,8 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 	if err != nil {
 		return nil, nil, err
 	}
-	// Each of these serves one group; the definitions of all the others would
-	// be computed only to be thrown away.
+	// Each of these servers serves one group; computing the schemas of all the
+	// others would be wasted.
 	describeOnly(&crds.GenericConfig.Config, apiextensionsopenapi.GetOpenAPIDefinitions)
 	describeOnly(&aggregator.GenericConfig.Config, aggregatoropenapi.GetOpenAPIDefinitions)
 	crds.GenericConfig.AdmissionControl = keepTransitions{crds.GenericConfig.AdmissionControl}
@@ -191,14 +193,14 @@ func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) 
 var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 
 // chain builds the three servers as upstream's app.CreateServerChain does. It
-// puts our bootstrap hooks in the place of the two that sleep, under the same
-// names, so that /readyz lists what it lists upstream.
+// replaces the two bootstrap hooks that sleep with ours, under the same names,
+// so that /readyz lists the same checks as upstream.
 func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, error) {
 	g := cfg.KubeAPIs.ControlPlane.Generic
-	// The set is one map that all servers of the chain hold.
+	// All servers of the chain share this set.
 	disabled := g.DisabledPostStartHooks
 	replaced := []string{schedulingrest.PostStartHookName}
-	// Without RBAC upstream disables the hook itself, and so it stays.
+	// Without RBAC upstream disables the hook itself, and it stays disabled.
 	if ownStore && !disabled.Has(rbacrest.PostStartHookName) {
 		replaced = append(replaced, rbacrest.PostStartHookName)
 	}
@@ -232,7 +234,7 @@ func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, 
 	}
 	lazy = newLazyOpenAPI(kube.ControlPlane.GenericAPIServer, g.OpenAPIConfig, g.OpenAPIV3Config)
 	lazy.install()
-	g.OpenAPIV3Config.Definitions = nil // are made again when somebody asks
+	g.OpenAPIV3Config.Definitions = nil // built again on the first request
 	served := completed.ApiExtensions.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	aggregator, err := controlplaneapiserver.CreateAggregatorServer(completed.Aggregator, kube.ControlPlane.GenericAPIServer, informer, served, apiVersionPriorities)
 	if err != nil {

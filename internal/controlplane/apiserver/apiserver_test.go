@@ -35,7 +35,7 @@ func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the list of flags anew")
+var update = flag.Bool("update", false, "write the list of flags again")
 
 func TestTheListOfFlagsIsThatOfKubeAPIServer(t *testing.T) {
 	_, fs := newOptions()

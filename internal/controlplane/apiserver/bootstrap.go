@@ -23,8 +23,8 @@ import (
 
 // Upstream's hooks wait one second before their first attempt and then write
 // about 140 objects one after the other (storage_rbac.go and
-// storage_scheduling.go of v1.37). These reconcile the same objects by the
-// same code, at once and side by side.
+// storage_scheduling.go of v1.37). These hooks reconcile the same objects with
+// the same code, immediately and in parallel.
 var bootstrapHooks = map[string]genericapiserver.PostStartHookFunc{
 	rbacrest.PostStartHookName:       retried(ensurePolicy),
 	schedulingrest.PostStartHookName: retried(ensurePriorityClasses),
@@ -58,8 +58,8 @@ func retried(ensure func(context.Context, kubernetes.Interface) error) genericap
 }
 
 // ensurePolicy creates or completes the default RBAC policy. A store that only
-// this program wrote to cannot hold roles of the releases that upstream's hook
-// migrates from, so there are only objects to reconcile.
+// this program has written to cannot hold roles of the releases that upstream's
+// hook migrates from, so there is nothing to migrate.
 func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	var group errgroup.Group // upstream's reconciliation takes no context
 	group.SetLimit(bootstrapWriters)
@@ -95,8 +95,8 @@ func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	return group.Wait()
 }
 
-// newRole says at first that there is no such role: in a new store that saves
-// the reading, and otherwise the creation fails, upstream reconciles again, and
+// newRole at first reports that the role does not exist. In a new store this
+// saves a read; otherwise the creation fails, and upstream reconciles again and
 // reads.
 type newRole struct {
 	reconciliation.RuleOwnerModifier
@@ -111,7 +111,7 @@ func (r *newRole) Get(namespace, name string) (reconciliation.RuleOwner, error) 
 	return r.RuleOwnerModifier.Get(namespace, name)
 }
 
-// newBinding is the same for bindings.
+// newBinding does the same for bindings.
 type newBinding struct {
 	reconciliation.RoleBindingModifier
 	asked bool
@@ -125,7 +125,8 @@ func (b *newBinding) Get(namespace, name string) (reconciliation.RoleBinding, er
 	return b.RoleBindingModifier.Get(namespace, name)
 }
 
-// ensurePriorityClasses creates what is missing; what is there stays as it is.
+// ensurePriorityClasses creates the missing classes and leaves existing ones
+// alone.
 func ensurePriorityClasses(ctx context.Context, client kubernetes.Interface) error {
 	for _, class := range schedulingapiv1.SystemPriorityClasses() {
 		_, err := client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{})

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	// Time zones where the machine has none, as upstream's main has them.
+	// Time zones for machines without any, as in upstream's main.
 	_ "time/tzdata"
 
-	// Logs in JSON, as upstream's main has them.
+	// Logs in JSON, as in upstream's main.
 	_ "k8s.io/component-base/logs/json/register"
-	// The version among the metrics, as upstream's main has it.
+	// The version among the metrics, as in upstream's main.
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
 	"github.com/spf13/pflag"
@@ -41,8 +41,9 @@ const (
 	exitError = 1
 )
 
-// Tell answers --help and --version with upstream's words. Upstream takes the
-// process's signals here, so it is for a process that does nothing else.
+// Tell answers --help and --version with upstream's text. Upstream takes over
+// the process's signals here, so call it only in a process that does nothing
+// else.
 func Tell(args []string) int {
 	cmd := app.NewAPIServerCommand()
 	cmd.SetArgs(args)
@@ -52,20 +53,20 @@ func Tell(args []string) int {
 	return exitOK
 }
 
-// A Command is one run of the program kube-apiserver. Its log, and what it
-// tells, go to os.Stdout and os.Stderr, as upstream's do.
+// A Command is one run of the program kube-apiserver. It logs and prints to
+// os.Stdout and os.Stderr, as upstream does.
 type Command struct {
 	Surroundings
 	// Args are the command line without the program's name.
 	Args []string
-	// Started is given the server's client of itself when it begins to serve. It
-	// runs beside the server.
+	// Started receives the server's client of itself when the server begins to
+	// serve. It runs in parallel with the server.
 	Started func(ctx context.Context, loopback *rest.Config)
 }
 
-// Run serves until ctx ends and returns the exit code. The end cuts all
-// connections, as the end of a process does: upstream would wait for open
-// watches for up to a minute.
+// Run serves until ctx ends and returns the exit code. At the end it cuts all
+// connections, as the exit of a process does: upstream would wait up to a
+// minute for open watches.
 func (c Command) Run(ctx context.Context) int {
 	opts, fs, err := c.parse()
 	if err != nil {
@@ -92,8 +93,8 @@ func (c Command) parse() (*options.ServerRunOptions, *pflag.FlagSet, error) {
 	return opts, fs, opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
 }
 
-// newOptions returns upstream's options and the flags that set them, those of
-// logging and --version included.
+// newOptions returns upstream's options and the flags that set them, including
+// those of logging and --version.
 func newOptions() (*options.ServerRunOptions, *pflag.FlagSet) {
 	opts := options.NewServerRunOptions()
 	sets := opts.Flags()
@@ -149,10 +150,10 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 	}
 }
 
-// flushTimeout bounds the wait for whoever receives audit events.
+// flushTimeout bounds the wait for the receiver of audit events.
 const flushTimeout = 2 * time.Second
 
-// flushAudit delivers the audit events that are kept back to be sent together.
+// flushAudit delivers the audit events that are still being batched.
 func (s *Server) flushAudit() {
 	backend := s.aggregator.GenericAPIServer.AuditBackend
 	if backend == nil {
@@ -169,8 +170,8 @@ func (s *Server) flushAudit() {
 	}
 }
 
-// advertise makes the server start where upstream refuses to, on a machine
-// without a default route: nothing can be told of an address then.
+// advertise lets the server start on a machine without a default route, where
+// upstream refuses to: there is no address to advertise then.
 func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	if fs.Changed("advertise-address") || fs.Changed("external-hostname") {
 		return
@@ -180,11 +181,11 @@ func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	}
 	opts.GenericServerRunOptions.AdvertiseAddress = net.IPv4(127, 0, 0, 1)
 	if !fs.Changed("endpoint-reconciler-type") {
-		opts.EndpointReconcilerType = "none" // an address of loopback is refused in Endpoints
+		opts.EndpointReconcilerType = "none" // Endpoints refuse a loopback address
 	}
 }
 
-// listen opens the port as the options say, unless that is left to upstream.
+// listen opens the port that the options name, unless upstream is to open it.
 func listen(o *genericoptions.SecureServingOptions) (*cutListener, error) {
 	cut := &cutListener{}
 	if o.Listener != nil || o.BindPort <= 0 || o.PermitPortSharing || o.PermitAddressSharing {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A cutListener can end itself and all its connections at once.
+// A cutListener can close itself and all its connections at once.
 type cutListener struct {
-	net.Listener // nil when somebody else listens
+	net.Listener // nil when upstream listens
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -30,7 +30,7 @@ func (l *cutListener) Accept() (net.Conn, error) {
 		l.conns = map[net.Conn]struct{}{}
 	}
 	tracked := &cutConn{TCPConn: c.(*net.TCPConn), listener: l}
-	// Upstream does so with each connection that it sees to be TCP.
+	// Upstream does so for each connection that it recognises as TCP.
 	_ = tracked.SetKeepAlive(true)
 	_ = tracked.SetKeepAlivePeriod(keepAlive)
 	l.conns[tracked] = struct{}{}
@@ -54,7 +54,7 @@ func (l *cutListener) all() {
 
 const keepAlive = 3 * time.Minute // as upstream (secure_serving.go)
 
-// A cutConn is known to its listener until it is closed.
+// A cutConn is tracked by its listener until it is closed.
 type cutConn struct {
 	*net.TCPConn
 	listener *cutListener

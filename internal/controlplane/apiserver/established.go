@@ -11,13 +11,13 @@ import (
 )
 
 // For two seconds after a CRD has become Established the server sleeps in each
-// create of a custom resource, so that its peers have learned of the CRD before
-// somebody asks them (customresource_handler.go, kubernetes/kubernetes#99199).
-// This server has no peers. It reads the time from its own informer, and only
-// there the condition is made to look older.
+// create of a custom resource, so that its peers learn of the CRD before a
+// client asks them (customresource_handler.go, kubernetes/kubernetes#99199).
+// This server has no peers. It reads the time from its own informer, and the
+// condition looks older only there.
 const peersHaveLearned = 2 * time.Second
 
-// longEstablished is the transform of that informer.
+// longEstablished is the transform of the CRD informer.
 func longEstablished(obj any) (any, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
@@ -31,9 +31,9 @@ func longEstablished(obj any) (any, error) {
 	return crd, nil
 }
 
-// keepTransitions is admission that keeps that time from the store: the
-// server's controllers write back the conditions they have read from the
-// informer. A transition that did not take place keeps the time it had.
+// keepTransitions is an admission plugin that keeps the changed time out of the
+// store: the server's controllers write back the conditions they have read from
+// the informer. A condition that did not change keeps its original time.
 type keepTransitions struct{ admission.Interface }
 
 func (k keepTransitions) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {

@@ -46,7 +46,7 @@ import (
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 )
 
-// generic is what the three servers of the chain have in common.
+// generic holds what the three servers of the chain share.
 type generic struct {
 	*genericapiserver.Config
 	informers informers.SharedInformerFactory
@@ -55,10 +55,10 @@ type generic struct {
 }
 
 // newGeneric applies the options in the order of upstream's BuildGenericConfig
-// (pkg/controlplane/apiserver/config.go of v1.37; to be compared at each move
-// to another version). It is written out here for one difference: upstream
-// makes two RSA keys for the certificate with which the server meets itself,
-// which takes up to half a second; ours is ECDSA (see loopback).
+// (pkg/controlplane/apiserver/config.go of v1.37; compare it at each version
+// change). It is written out here for one difference: upstream makes two RSA
+// keys for the certificate of its loopback connection, which takes up to half a
+// second; ours is ECDSA (see loopback).
 func newGeneric(opts options.CompletedOptions, s Surroundings) (*generic, error) {
 	codecs := legacyscheme.Codecs
 	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {
@@ -104,7 +104,7 @@ func newGeneric(opts options.CompletedOptions, s Surroundings) (*generic, error)
 
 const resync = 10 * time.Minute // as upstream
 
-// withoutManagedFields spares the server's own informers what they never read.
+// withoutManagedFields drops what the server's own informers never read.
 func withoutManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil && accessor.GetManagedFields() != nil {
 		accessor.SetManagedFields(nil)
@@ -112,7 +112,7 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// loopback gives the server a certificate under the name by which it calls
+// loopback gives the server a certificate for the name by which it calls
 // itself, and a client that trusts it.
 func (g *generic) loopback(userAgent string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -160,7 +160,7 @@ func (g *generic) loopback(userAgent string) error {
 	return nil
 }
 
-// describe configures OpenAPI and what counts as a long request.
+// describe configures OpenAPI and which requests count as long-running.
 func (g *generic) describe() {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
 	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme)
@@ -190,7 +190,7 @@ func (g *generic) store(opts options.CompletedOptions) (err error) {
 	return opts.Etcd.ApplyWithStorageFactoryTo(g.storage, g.Config)
 }
 
-// admit configures who is let in, and to do what.
+// admit configures authentication and authorization.
 func (g *generic) admit(opts options.CompletedOptions, client kubernetes.Interface, users map[string]*user.DefaultInfo) error {
 	ctx := wait.ContextForChannel(g.DrainedNotify())
 	err := opts.Authentication.ApplyTo(ctx, &g.Authentication, g.SecureServing, g.EgressSelector, g.OpenAPIConfig, g.OpenAPIV3Config, client, g.informers, g.APIServerID)

@@ -15,9 +15,9 @@ import (
 )
 
 // inProcess lets the server's clients of itself call it without a connection:
-// hundreds of requests while it starts, and its informers ever after. They pass
-// the same filters, as the same user. A request elsewhere, or before there is a
-// handler, goes by the network.
+// hundreds of requests during the start, and its informers from then on. They
+// pass through the same filters, as the same user. A request to another host,
+// or before there is a handler, goes over the network.
 type inProcess struct {
 	host    string // host:port of the server's own address
 	handler atomic.Pointer[http.Handler]
@@ -25,7 +25,7 @@ type inProcess struct {
 
 func (p *inProcess) serve(h http.Handler) { p.handler.Store(&h) }
 
-// wrap is for rest.Config.WrapTransport.
+// wrap fits rest.Config.WrapTransport.
 func (p *inProcess) wrap(network http.RoundTripper) http.RoundTripper {
 	return inProcessTransport{p, network}
 }
@@ -43,10 +43,10 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return carry(*h, r, nil)
 }
 
-// InProcess is the way of a client in this process to the running server without a
-// connection: through the same filters, as the user of c's client certificate, if
-// it has one. Tokens and other headers are the caller's. What changes the protocol
-// needs a connection.
+// InProcess returns a transport to the running server for a client in this
+// process, without a connection. Requests pass through the same filters, as the
+// user of c's client certificate if it has one. Tokens and other headers are
+// the caller's. A change of protocol needs a connection.
 func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
 	c = rest.CopyConfig(c)
 	if err := rest.LoadTLSFiles(c); err != nil {
@@ -63,7 +63,8 @@ func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
 	return way, nil
 }
 
-// shortWay is that of a client that is known by its certificate, or by its headers.
+// shortWay is the transport of a client that is known by its certificate or its
+// headers.
 type shortWay struct {
 	*inProcess
 	certificates []*x509.Certificate
@@ -77,9 +78,9 @@ func (t *shortWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	return carry(*h, r, t.certificates)
 }
 
-// carry brings a request to a handler, and back what it answers.
+// carry passes a request to a handler and returns the handler's response.
 func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*http.Response, error) {
-	// A server knows nothing of its client's context but that it has ended.
+	// A server sees nothing of its client's context except that it has ended.
 	ctx, cancel := context.WithCancel(context.Background())
 	unlink := context.AfterFunc(r.Context(), cancel)
 	body, written := io.Pipe()
@@ -89,7 +90,7 @@ func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*
 		defer unlink()
 		err := w.run(h, arriving(ctx, r, certificates))
 		if err == nil {
-			err = r.Context().Err() // a stream that its reader has ended is no complete one
+			err = r.Context().Err() // a stream that its reader has cancelled is incomplete
 		}
 		w.end(err)
 		_ = written.CloseWithError(err)
@@ -118,7 +119,7 @@ func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*
 	}, nil
 }
 
-// arriving is the request as a server reads it from a connection.
+// arriving returns the request as a server reads it from a connection.
 func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certificate) *http.Request {
 	in := r.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
@@ -134,7 +135,7 @@ func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certifi
 	return in
 }
 
-// inProcessBody ends the request when its reader has enough.
+// inProcessBody ends the request when its reader closes it.
 type inProcessBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -145,7 +146,7 @@ func (b *inProcessBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// inProcessWriter is what a handler answers through.
+// inProcessWriter carries a handler's response to the client.
 type inProcessWriter struct {
 	ctx    context.Context
 	header http.Header
@@ -158,7 +159,7 @@ type inProcessWriter struct {
 	failed   error
 }
 
-// end answers for a handler that has returned without an answer.
+// end answers for a handler that returned without an answer.
 func (w *inProcessWriter) end(err error) {
 	w.once.Do(func() {
 		w.status, w.sent, w.failed = http.StatusOK, w.header.Clone(), err
@@ -166,8 +167,8 @@ func (w *inProcessWriter) end(err error) {
 	})
 }
 
-// run returns how the answer ends: a handler that gives up by a panic has left
-// it unfinished.
+// run returns how the answer ended: a handler that panics has left it
+// unfinished.
 func (w *inProcessWriter) run(h http.Handler, r *http.Request) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -178,13 +179,13 @@ func (w *inProcessWriter) run(h http.Handler, r *http.Request) (err error) {
 	return nil
 }
 
-var errUnfinished = errors.New("the server gave up its answer")
+var errUnfinished = errors.New("the server did not finish its response")
 
 func (w *inProcessWriter) Header() http.Header { return w.header }
 
 func (w *inProcessWriter) WriteHeader(status int) {
 	if status < http.StatusOK {
-		return // of a provisional answer nobody takes notice
+		return // provisional answers are ignored
 	}
 	w.once.Do(func() {
 		w.status, w.sent = status, w.header.Clone()
@@ -199,7 +200,8 @@ func (w *inProcessWriter) Write(b []byte) (int, error) {
 
 func (w *inProcessWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// CloseNotify is what upstream recognises a connection by.
+// CloseNotify marks the writer as a connection: upstream checks for this
+// method.
 func (w *inProcessWriter) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(w.ctx, func() { gone <- true })

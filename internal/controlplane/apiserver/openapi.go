@@ -24,18 +24,18 @@ const (
 	v3Path = "/openapi/v3"
 )
 
-// lazyOpenAPI describes the built-in APIs when somebody asks. Upstream does so
-// before the server is ready: a quarter of the CPU time of a start and 35 MB
+// lazyOpenAPI describes the built-in APIs on the first request. Upstream does
+// so before the server is ready: a quarter of the CPU time of a start and 35 MB
 // that most suites never read (docs/investigations/2026-11-20-envtest.md).
 //
 //	client ──▶ aggregator /openapi/v3 ──▶ index: of all servers, by groups
 //	                     │                    └─ ours says "not yet" until asked
 //	                     └──▶ /openapi/v3/… ──▶ build, then upstream's handler
 //
-// The aggregator reads the index of each server every second. Each line of it
-// has a hash of what it leads to, so with the true index all would have to be
-// built at once. Until a client asks, the aggregator is given lines without the
-// hash, and what a client gets has the hash put in.
+// The aggregator reads the index of each server every second. Each line
+// contains a hash of the document it refers to, so the true index would require
+// building all of them at once. Until a client asks, the aggregator gets lines
+// without the hash; the hashes are filled in for the client.
 type lazyOpenAPI struct {
 	server *genericapiserver.GenericAPIServer
 	v2     *common.Config
@@ -61,7 +61,7 @@ func newLazyOpenAPI(server *genericapiserver.GenericAPIServer, v2 *common.Config
 	return l
 }
 
-// definitions is what upstream's default config computes when it is made.
+// definitions returns what upstream's default config computes when it is made.
 func definitions(config *common.OpenAPIV3Config) map[string]common.OpenAPIDefinition {
 	return config.GetDefinitions(func(name string) spec.Ref {
 		defName, _ := config.GetDefinitionName(name)
@@ -69,7 +69,7 @@ func definitions(config *common.OpenAPIV3Config) map[string]common.OpenAPIDefini
 	})
 }
 
-// install serves the paths that upstream's installation serves.
+// install serves the same paths as upstream's installation.
 func (l *lazyOpenAPI) install() {
 	paths := l.server.Handler.NonGoRestfulMux
 	paths.HandleFunc(v2Path, func(w http.ResponseWriter, r *http.Request) { l.buildV2().ServeHTTP(w, r) })
@@ -77,7 +77,7 @@ func (l *lazyOpenAPI) install() {
 	paths.HandlePrefix(v3Path+"/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.buildV3().ServeHTTP(w, r) }))
 }
 
-// servePromises is the index that the aggregator gets: all groups, no hashes.
+// servePromises serves the aggregator's index: all groups, no hashes.
 func (l *lazyOpenAPI) servePromises(w http.ResponseWriter, _ *http.Request) {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for _, service := range l.server.Handler.GoRestfulContainer.RegisteredWebServices() {
@@ -88,7 +88,7 @@ func (l *lazyOpenAPI) servePromises(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(index)
 }
 
-// keepPromises wraps what the aggregator serves and completes its index.
+// keepPromises wraps the aggregator's handler and completes its index.
 func (l *lazyOpenAPI) keepPromises(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != v3Path || fromItself(r) {
@@ -119,7 +119,8 @@ func (l *lazyOpenAPI) keepPromises(next http.Handler) http.Handler {
 	})
 }
 
-// fromItself reports whether the server's own admission looks for changes.
+// fromItself reports whether the request comes from the server's own admission,
+// which polls for changes.
 func fromItself(r *http.Request) bool {
 	u, ok := request.UserFrom(r.Context())
 	return ok && u.GetName() == user.APIServerUser

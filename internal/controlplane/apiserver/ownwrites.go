@@ -16,35 +16,35 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ownWrites lets the server's controllers of CRDs read their writes: what they
-// write is answered when their informer has it.
+// ownWrites lets the server's controllers of CRDs read their own writes: a
+// write returns only when their informer has seen it.
 //
-// Of a CRD that is deleted as soon as it is made, the finalizer finds the storage
-// of its objects "(re)initializing", says so in the status and looks again after
-// 5 ms. If the informer is later than that, the next write is a conflict, which
-// the finalizer takes for news to come; but its own write is none to it
-// (crd_finalizer.go), and the CRD stays for the five minutes until the informer
-// tells all again. With stock that is one such CRD in a hundred; here a write is
-// shorter, not the way of the news, and it was one in ten
-// (docs/investigations/2026-11-22-crd-deletion.md).
+// When a CRD is deleted as soon as it is created, the finalizer finds the
+// storage of its objects "(re)initializing", reports that in the status and
+// checks again after 5 ms. If the informer is slower than that, the next write
+// is a conflict. The finalizer expects an event to follow a conflict, but its
+// own write is not an event to it (crd_finalizer.go), and the CRD stays for
+// five minutes, until the informer resyncs. Upstream this happens to one such
+// CRD in a hundred; here a write is faster but events are not, and it happened
+// to one in ten (docs/investigations/2026-11-22-crd-deletion.md).
 type ownWrites struct {
 	informer atomic.Pointer[cache.SharedIndexInformer]
 }
 
 const (
 	ownWriteLook = time.Millisecond
-	// Without the news a write is answered as upstream does it.
+	// If no event arrives, a write returns as it does upstream.
 	ownWriteLimit = time.Second
 )
 
-// client is that of the controllers.
+// client returns a client for the controllers.
 func (o *ownWrites) client(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return ownWritesTransport{o, next} })
 	return c
 }
 
-// from says which informer the controllers look into.
+// from sets the informer that the controllers read from.
 func (o *ownWrites) from(i cache.SharedIndexInformer) { o.informer.Store(&i) }
 
 type ownWritesTransport struct {
@@ -68,7 +68,7 @@ func (t ownWritesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// seen returns when the informer has what was written, or something newer.
+// seen returns when the informer has the written object or a newer one.
 func (o *ownWrites) seen(ctx context.Context, informer cache.SharedIndexInformer, body []byte) {
 	written, _, err := apiextensionsscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {

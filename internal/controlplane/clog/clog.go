@@ -1,4 +1,4 @@
-// Package clog gives each component of a plane a log file of its own.
+// Package clog gives each component of a plane its own log file.
 //
 // Upstream's components log through the global klog, through loggers carried
 // in a context, through zap and through slog. Here each of them is pointed at
@@ -27,8 +27,8 @@ func (d Dir) Path(component string) string {
 	return filepath.Join(string(d), component+".log")
 }
 
-// Open starts a new log file for component. The one of the run before is kept
-// beside it with the suffix .1, since it may tell why that run ended.
+// Open starts a new log file for component. It keeps the previous run's file
+// beside it with the suffix .1, since that may explain why the run ended.
 func (d Dir) Open(component string) (*os.File, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("creating log folder: %w", err)

@@ -66,7 +66,7 @@ func TestEachLoggerWritesToItsFile(t *testing.T) {
 	}
 }
 
-// In a process of its own, since its standard error goes away.
+// Runs in its own process, since standard error is moved away.
 func TestMovedStderrGoesToTheLogAndACrashToBoth(t *testing.T) {
 	const name = "KOBOSHI_TEST_LOG"
 	if log := os.Getenv(name); log != "" {

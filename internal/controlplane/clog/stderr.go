@@ -9,7 +9,7 @@ import (
 )
 
 // KeepStderr returns a second handle of the process's standard error, which
-// still leads there after MoveStderr.
+// still leads to the original after MoveStderr.
 func KeepStderr() (*os.File, error) {
 	fd, err := unix.Dup(int(os.Stderr.Fd()))
 	if err != nil {
@@ -19,8 +19,8 @@ func KeepStderr() (*os.File, error) {
 	return os.NewFile(uintptr(fd), os.Stderr.Name()), nil
 }
 
-// MoveStderr sends what libraries write to the process's standard error to
-// log. A crash of the program is reported there and to kept.
+// MoveStderr sends what libraries write to the process's standard error to log.
+// A crash of the program is reported both there and to kept.
 func MoveStderr(log, kept *os.File) error {
 	if err := debug.SetCrashOutput(kept, debug.CrashOptions{}); err != nil {
 		return fmt.Errorf("reporting crashes: %w", err)

@@ -1,10 +1,10 @@
 // Package controllers runs upstream's kube-controller-manager and
-// kube-scheduler in this process, and knows which of their controllers each
+// kube-scheduler in this process, and defines which of their controllers each
 // profile runs.
 //
-// Neither serves a port: their health is that of the process. Neither elects
-// a leader: the lock of the data directory, or of somebody else's etcd, lets
-// only one plane run.
+// Neither serves a port: their health is the process's. Neither elects a
+// leader: the lock of the data directory, or of the external etcd, lets only
+// one plane run.
 package controllers
 
 import (
@@ -32,11 +32,12 @@ const (
 	clientBurst = 2000 // requests at once
 )
 
-// ManagerConfig says how to run kube-controller-manager.
+// ManagerConfig configures kube-controller-manager.
 type ManagerConfig struct {
-	// Client is the manager's own identity.
+	// Client is the client configuration with the manager's own identity.
 	Client *rest.Config
-	// Kubeconfig is a file with the same identity; upstream's options want one.
+	// Kubeconfig is a file with the same identity, which upstream's options
+	// require.
 	Kubeconfig string
 	// Profile names the controllers to run.
 	Profile Profile
@@ -49,7 +50,7 @@ type ManagerConfig struct {
 }
 
 // RunManager runs the profile's controllers until ctx ends. The logger comes
-// from the context, as upstream has it.
+// from the context, as upstream.
 func RunManager(ctx context.Context, c ManagerConfig) error {
 	opts, err := kcmoptions.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -77,7 +78,7 @@ func (c ManagerConfig) flags() []string {
 		"--leader-elect=false",
 		"--secure-port=0",
 		// Each controller has its own user, as in a kubeadm cluster: admission
-		// webhooks and policies tell them apart by it.
+		// webhooks and policies distinguish controllers by it.
 		"--use-service-account-credentials=true",
 		"--kube-api-qps=" + strconv.Itoa(clientQPS),
 		"--kube-api-burst=" + strconv.Itoa(clientBurst),
@@ -85,7 +86,7 @@ func (c ManagerConfig) flags() []string {
 		"--cluster-signing-cert-file=" + c.SigningCertFile,
 		"--cluster-signing-key-file=" + c.SigningKeyFile,
 	}
-	// Upstream builds this one whatever --controllers says, if it has a key.
+	// Upstream builds this one regardless of --controllers, if it has a key.
 	if c.Profile.Has(names.ServiceAccountTokenController) {
 		flags = append(flags, "--service-account-private-key-file="+c.TokenKeyFile)
 	}
@@ -97,14 +98,14 @@ func (c ManagerConfig) flags() []string {
 	return flags
 }
 
-// as gives config the name under which client speaks. Upstream derives it from
-// the program's name, which is ours; it shows in managedFields and audit logs.
+// as gives config the user agent of client. Upstream derives it from the
+// program's name, which is ours; it shows in managedFields and audit logs.
 func as(config, client *rest.Config) {
 	config.UserAgent = client.UserAgent
 	config.WrapTransport = client.WrapTransport
 }
 
-// stopped forgives what a component says about being stopped.
+// stopped ignores the error that a component returns because it was stopped.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -30,12 +30,12 @@ const (
 	daemonSetLastDelay  = 15 * time.Minute
 )
 
-// RunDaemonSets runs upstream's DaemonSet controller until ctx ends, in place of
-// kube-controller-manager, whose informers cannot be given a transform. It makes
-// a Pod for every node that fits, and which image a node runs is nothing it
-// knows: so each DaemonSet without an image that stands for a program is seen as
-// one that keeps away from the nodes that run programs. Its Pod there would stay
-// Pending, and the DaemonSet never be complete.
+// RunDaemonSets runs upstream's DaemonSet controller until ctx ends. It
+// replaces the one in kube-controller-manager, whose informers cannot be given
+// a transform. The controller makes a Pod for every node that fits, without
+// knowing which images a node runs. So it sees each DaemonSet that has no image
+// of a program as one that avoids the nodes that run programs: its Pod there
+// would stay Pending, and the DaemonSet would never be complete.
 func RunDaemonSets(ctx context.Context, config *rest.Config, run programs.Set) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
@@ -66,9 +66,9 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// keptAway is what the controller sees of a DaemonSet. It shows in the
-// ControllerRevisions; the DaemonSet itself is not changed, and Pods get the
-// affinity to one node that they always get.
+// keptAway returns the transform through which the controller sees a DaemonSet.
+// The result shows in the ControllerRevisions; the DaemonSet itself is not
+// changed, and Pods get the usual affinity to one node.
 func keptAway(run programs.Set) func(any) (any, error) {
 	return func(object any) (any, error) {
 		set, ok := object.(*appsv1.DaemonSet)
@@ -80,7 +80,7 @@ func keptAway(run programs.Set) func(any) (any, error) {
 	}
 }
 
-// elsewhere adds to an affinity that the node runs no programs.
+// elsewhere adds to an affinity the requirement that the node runs no programs.
 func elsewhere(affinity *corev1.Affinity) *corev1.Affinity {
 	noPrograms := corev1.NodeSelectorRequirement{Key: localLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{localValue}}
 	affinity = affinity.DeepCopy()
@@ -94,8 +94,8 @@ func elsewhere(affinity *corev1.Affinity) *corev1.Affinity {
 	if *required == nil {
 		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
 	}
-	// One term must match, and of that all requirements. An informer may
-	// transform an object twice.
+	// One term must match, with all its requirements. An informer may transform
+	// an object twice.
 	for i := range (*required).NodeSelectorTerms {
 		term := &(*required).NodeSelectorTerms[i]
 		if !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(r, noPrograms) }) {

@@ -14,28 +14,28 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// LocalPrograms is the name of the scheduler plugin that sends Pods with an
-// image that stands for a program to the nodes that run programs, and all
-// others elsewhere.
+// LocalPrograms is the name of the scheduler plugin that sends Pods whose image
+// stands for a program to the nodes that run programs, and all other Pods to
+// other nodes.
 //
-// Pods of a DaemonSet are bound to their node before they get here. Those
-// whose image stands for a program may be simulated where nothing runs.
+// Pods of a DaemonSet are bound to their node before they get here. Pods whose
+// image stands for a program may be simulated where nothing runs.
 const LocalPrograms = "LocalPrograms"
 
-// What marks a node that runs programs.
+// The label and taint of a node that runs programs.
 const (
 	localLabel = "koboshi.dev/node"
 	localValue = "local"
 )
 
-// Why a node is unfit, as the event FailedScheduling of a Pod tells it.
+// Why a node does not fit, as shown in a Pod's FailedScheduling event.
 const (
 	onlySimulates = "node(s) only simulate Pods and this one has an image given with --run"
 	onlyRuns      = "node(s) only run Pods with an image given with --run"
 )
 
 // separate adds the plugin to all profiles if there are programs, and returns
-// the registry it is found in.
+// the registry that contains it.
 func separate(cfg *config.KubeSchedulerConfiguration, run programs.Set) frameworkruntime.Registry {
 	if len(run) == 0 {
 		return nil
@@ -62,14 +62,14 @@ var (
 	_ fwk.SignPlugin        = localPrograms{}
 )
 
-// A need is what a Pod wants of a node. It is found once per Pod and kept for
-// the filtering of all nodes.
+// A need is the kind of node that a Pod requires. It is computed once per Pod
+// and kept for filtering all nodes.
 type need struct {
 	local     bool // a node that runs programs
 	simulated bool // a node that does not
 }
 
-// Clone has nothing to copy: a need does not change.
+// Clone copies nothing: a need does not change.
 func (n need) Clone() fwk.StateData { return n }
 
 func (n need) metBy(node *corev1.Node) bool {
@@ -96,16 +96,17 @@ func (p localPrograms) need(pod *corev1.Pod) need {
 
 func (localPrograms) Name() string { return LocalPrograms }
 
-// PreFilter finds out what the Pod needs.
+// PreFilter computes the Pod's need.
 func (p localPrograms) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	state.Write(LocalPrograms, p.need(pod))
 	return nil, nil
 }
 
-// PreFilterExtensions is nil: what a Pod needs depends on no other Pod.
+// PreFilterExtensions returns nil: a Pod's need depends on no other Pod.
 func (localPrograms) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter lets the nodes pass that the Pod needs. No preemption makes others fit.
+// Filter passes the nodes that satisfy the Pod's need. Preemption cannot make
+// other nodes fit.
 func (localPrograms) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	found, err := state.Read(LocalPrograms)
 	if err != nil {
@@ -120,15 +121,15 @@ func (localPrograms) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, onlySimulates)
 }
 
-// SignPod tells Pods apart that need different nodes, so that one's result is
-// not used for the other.
+// SignPod gives Pods with different needs different signatures, so that the
+// result of one is not used for the other.
 func (p localPrograms) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	n := p.need(pod)
 	return []fwk.SignFragment{{Key: LocalPrograms, Value: []bool{n.local, n.simulated}}}, nil
 }
 
-// EventsToRegister names what makes a rejected Pod worth another try: a node
-// of the right kind, or an image of the other kind.
+// EventsToRegister returns the events that make a rejected Pod worth another
+// attempt: a node of the right kind, or an image of the other kind.
 func (p localPrograms) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{

@@ -14,10 +14,10 @@ import (
 )
 
 // Scheduler is the name by which a selection adds or removes kube-scheduler.
-// It is a component of its own upstream, and chosen like a controller here.
+// Upstream it is a separate component; here it is selected like a controller.
 const Scheduler = "kube-scheduler"
 
-// all stands for every controller that makes sense here.
+// all stands for every controller that is useful here.
 const all = "*"
 
 // A Profile is a named selection of upstream's controllers.
@@ -25,7 +25,7 @@ type Profile struct {
 	Name        string
 	Description string
 	Controllers []string // upstream's canonical names, and Scheduler
-	// Brought tells what Named added to the names it was given.
+	// Brought lists what Named added to the names it was given.
 	Brought []Brought
 }
 
@@ -52,14 +52,14 @@ var (
 		names.NodeLifecycleController,       // a new node is tainted until this finds it Ready
 		Scheduler,
 	}
-	// What upstream's controller manager starts by default and a plane without
-	// a cloud has no use for.
+	// Controllers that upstream's controller manager starts by default and that
+	// are useless without a cloud.
 	pointless = []string{
 		names.NodeIpamController, // hands out Pod CIDRs; simulated nodes draw their own
 	}
 )
 
-// Profiles lists the selections in the order in which each contains the one before.
+// Profiles lists the profiles; each contains the one before it.
 func Profiles() []Profile {
 	full := append(app.KnownControllers(), Scheduler)
 	full = slices.DeleteFunc(full, func(name string) bool {
@@ -86,10 +86,10 @@ func Lookup(name string) (Profile, error) {
 }
 
 // Select changes the profile's controllers: "name" adds one, "-name" removes
-// one, "*" adds all of profile full and, wherever it stands, gives way to what
-// is named, as upstream has it. Of two changes of one name the later wins.
-// Names are upstream's canonical ones, their aliases, or canonical names
-// without "-controller".
+// one, and "*" adds all of profile full. As upstream, an explicit name takes
+// precedence over "*", wherever "*" stands. If a name is changed twice, the
+// later change wins. Names are upstream's canonical ones, their aliases, or
+// canonical names without "-controller".
 func (p Profile) Select(changes []string) (Profile, error) {
 	selected := slices.Clone(p.Controllers)
 	if slices.Contains(changes, all) {
@@ -118,37 +118,40 @@ func (p Profile) Select(changes []string) (Profile, error) {
 	return p, nil
 }
 
-// needs says which controllers do nothing, or nothing that a user could see,
-// without others. All of v1.37.0; a row that upstream outgrows is taken out.
+// needs lists the controllers that do nothing, or nothing visible to a user,
+// without others. All rows are true of v1.37.0; remove a row when upstream
+// changes.
 var needs = []struct{ name, needs string }{
 	// A Deployment makes ReplicaSets and no Pods.
 	{names.DeploymentController, names.ReplicaSetController},
 	// A CronJob makes Jobs.
 	{names.CronJobController, names.JobController},
-	// Those that make Pods wait for them to be Ready or to end, for which they
-	// must be on a node. DaemonSet leaves it to the scheduler too, by affinity.
+	// Controllers that make Pods wait until these are Ready or finished, for
+	// which the Pods must be on a node. DaemonSet also leaves this to the
+	// scheduler, by affinity.
 	{names.ReplicaSetController, Scheduler},
 	{names.ReplicationControllerController, Scheduler},
 	{names.StatefulSetController, Scheduler},
 	{names.DaemonSetController, Scheduler},
 	{names.JobController, Scheduler},
-	// Admission taints each new node as not ready; only this one unties it.
+	// Admission taints each new node as not ready; only this controller removes
+	// the taint.
 	{Scheduler, names.NodeLifecycleController},
-	// It deletes in the foreground: a Job would stay, with a finalizer that only
-	// the garbage collector removes.
+	// It deletes in the foreground: a Job would stay, with a finalizer that
+	// only the garbage collector removes.
 	{names.TTLAfterFinishedController, names.GarbageCollectorController},
 	// It reads what to migrate from the garbage collector's graph.
 	{names.StorageVersionMigratorController, names.GarbageCollectorController},
 }
 
-// Brought is what the first named controller or set that needs them brings.
+// Brought lists what was added because For needs it.
 type Brought struct {
 	By    string
 	Names []string // canonical, each before what it brings itself
 }
 
-// String is for people: names are without "-controller", and nodes are named
-// too, which come with the scheduler.
+// String formats the addition for people: names lose "-controller", and nodes,
+// which come with the scheduler, are listed too.
 func (b Brought) String() string {
 	short := func(name string) string { return strings.TrimSuffix(name, suffix) }
 	var brought []string
@@ -161,12 +164,12 @@ func (b Brought) String() string {
 	return short(b.By) + " brings " + strings.Join(brought, ", ")
 }
 
-// sets are the profiles that Named takes as a name. "gc" is not among them: as
-// a controller's name it means the garbage collector, and nothing more.
+// sets are the profiles that Named accepts as a name. "gc" is not among them:
+// as a controller's name it means only the garbage collector.
 var sets = []string{"workloads", "full"}
 
-// Parse reads a list as KOBOSHI_CONTROLLERS holds it: names for Named with
-// commas between. An empty list is profile api.
+// Parse reads a list in the form of KOBOSHI_CONTROLLERS: names for Named,
+// separated by commas. An empty list means profile api.
 func Parse(value string) (Profile, error) {
 	var names []string
 	for name := range strings.SplitSeq(value, ",") {
@@ -177,10 +180,10 @@ func Parse(value string) (Profile, error) {
 	return Named(names)
 }
 
-// Named returns a profile of exactly the named controllers and what they
-// cannot work without. Names are those of Select; profiles workloads and full
-// stand for all that they run, and so does "*" for full. With a "-" before it
-// a name is refused: there is nothing to take it from.
+// Named returns a profile of exactly the named controllers and the controllers
+// they need. Names are as for Select; "workloads" and "full" stand for all
+// controllers of that profile, and "*" for those of full. A name with a leading
+// "-" is refused: there is nothing to remove it from.
 func Named(selection []string) (Profile, error) {
 	if len(selection) == 0 {
 		return Lookup("api")
@@ -196,7 +199,8 @@ func Named(selection []string) (Profile, error) {
 		}
 		p.Controllers = append(p.Controllers, named...)
 	}
-	// What is named is not brought, even if it stands further back.
+	// A controller that is named was not added by a need, even if it is named
+	// later.
 	for _, name := range slices.Clone(p.Controllers) {
 		var brought []string
 		if p.Controllers, brought = bring(p.Controllers, name); len(brought) > 0 {
@@ -211,7 +215,7 @@ func Named(selection []string) (Profile, error) {
 // named resolves one name of a selection.
 func named(name string) ([]string, error) {
 	if strings.HasPrefix(name, "-") {
-		return nil, fmt.Errorf("controller %q cannot be taken away, as only those that are named run; leave it out", name)
+		return nil, fmt.Errorf("controller %q cannot be removed, as only named controllers run; leave it out", name)
 	}
 	if name == all {
 		name = "full"
@@ -229,7 +233,7 @@ func named(name string) ([]string, error) {
 	return []string{found}, err
 }
 
-// bring adds to running what name needs and returns both.
+// bring adds what name needs to running and returns both lists.
 func bring(running []string, name string) (all, brought []string) {
 	for _, n := range needs {
 		if n.name != name || slices.Contains(running, n.needs) {
@@ -244,7 +248,7 @@ func bring(running []string, name string) (all, brought []string) {
 	return running, brought
 }
 
-// Has reports whether the profile runs the controller of that canonical name.
+// Has reports whether the profile runs the controller with that canonical name.
 func (p Profile) Has(name string) bool { return slices.Contains(p.Controllers, name) }
 
 // RunsManager reports whether the profile runs any controller of kube-controller-manager.
@@ -253,7 +257,7 @@ func (p Profile) RunsManager() bool {
 }
 
 // RunsServiceAccounts reports whether Pods get their service account, so that
-// admission may ask for it.
+// admission may require it.
 func (p Profile) RunsServiceAccounts() bool { return p.Has(names.ServiceAccountController) }
 
 func canonical(name string) (string, error) {
@@ -272,11 +276,11 @@ func canonical(name string) (string, error) {
 	return "", &UnknownError{Kind: "controller", Name: name, Nearest: nearest(name, known), Known: known}
 }
 
-// UnknownError is a name that nothing has.
+// UnknownError reports a name that no profile or controller has.
 type UnknownError struct {
 	Kind    string // "profile" or "controller"
 	Name    string
-	Nearest []string // the known names most like it, the most like first
+	Nearest []string // the most similar known names, the best first
 	Known   []string
 }
 
@@ -303,14 +307,14 @@ func either(names []string) string {
 	return b.String()
 }
 
-// suffix is what upstream's names share, so that it tells nothing of one.
+// suffix is common to upstream's names, so it does not distinguish them.
 const suffix = "-controller"
 
-// maxNearest keeps an answer shorter than the list it is chosen from.
+// maxNearest keeps the suggestion shorter than the full list.
 const maxNearest = 3
 
-// nearest returns the known name with the smallest edit distance, and those
-// that are one edit further at most; none when no name is near.
+// nearest returns the known name with the smallest edit distance and those that
+// are at most one edit further away, or none when no name is near.
 func nearest(name string, known []string) []string {
 	name = strings.TrimSuffix(name, suffix)
 	limit := 1 + len(name)/2

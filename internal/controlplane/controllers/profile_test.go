@@ -121,7 +121,8 @@ func TestSelectAddsAndRemovesInOrder(t *testing.T) {
 	}
 }
 
-// Upstream's rule: a name that is taken out stays out, "*" or not.
+// Upstream's rule: a controller that is removed stays removed, with or without
+// "*".
 func TestSelectKeepsOutWhatIsRemovedBeforeTheStar(t *testing.T) {
 	t.Parallel()
 	got, err := profile(t, "api").Select([]string{"-deployment", "*"})
@@ -280,7 +281,7 @@ func TestASelectionTakesNothingAway(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	if want := `controller "-deployment" cannot be taken away, as only those that are named run; leave it out`; err.Error() != want {
+	if want := `controller "-deployment" cannot be removed, as only named controllers run; leave it out`; err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
 }

@@ -19,9 +19,9 @@ import (
 )
 
 // RunScheduler runs kube-scheduler with its default configuration until ctx
-// ends. It does what upstream's Setup does, with a client that names itself
-// after the component. If there are programs, a plugin separates the Pods that
-// stand for them from all others; see LocalPrograms.
+// ends. It does what upstream's Setup does, with a client that is named after
+// the component. If there are programs, a plugin separates their Pods from all
+// others; see LocalPrograms.
 func RunScheduler(ctx context.Context, client *rest.Config, kubeconfig string, run ...programs.Program) error {
 	opts := schedoptions.NewOptions()
 	if err := parse(*opts.Flags, []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}); err != nil {

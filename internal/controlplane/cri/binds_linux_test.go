@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// freePort is a port that nothing listens on, on any address.
+// freePort returns a port that nothing listens on, on any address.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", ":0")
@@ -22,7 +22,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// greeting is what the program at the address says first.
+// greeting returns the first output of the program at the address.
 func greeting(t *testing.T, network, address string) string {
 	t.Helper()
 	conn, err := net.DialTimeout(network, address, limit)
@@ -64,7 +64,7 @@ func TestPodsListenOnTheSamePortEachAtItsAddress(t *testing.T) {
 				t.Errorf("%s %s: it listens on all addresses", test.network, listen)
 			}
 		}
-		// The same port twice in a Pod is in use.
+		// A Pod cannot use the same port twice.
 		out, status := one.run(containerConfig("listen", test.network, listen))
 		if status.GetExitCode() == 0 || !strings.Contains(out, "address already in use") {
 			t.Errorf("%s %s twice in a Pod: %s", test.network, listen, out)

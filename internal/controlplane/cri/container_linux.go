@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/container"
 )
 
-// CreateContainer remembers a container, or refuses it.
+// CreateContainer records a container, or refuses it.
 func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) (string, error) {
 	if err := r.refuseContainer(config); err != nil {
 		return "", err
@@ -48,16 +48,16 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 	return p.id, nil
 }
 
-// container needs r.mu.
+// container returns a container by its ID. It needs r.mu.
 func (r *Runtime) container(id string) (*process, error) {
 	if p := r.containers[id]; p != nil {
 		return p, nil
 	}
-	// The kubelet asks for this code.
+	// The kubelet expects this code.
 	return nil, status.Errorf(codes.NotFound, "there is no container %s", id)
 }
 
-// live returns a container that runs.
+// live returns a running container.
 func (r *Runtime) live(id string) (*process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *Runtime) live(id string) (*process, error) {
 	return p, err
 }
 
-// running needs r.mu.
+// running lists the running containers that match. It needs r.mu.
 func (r *Runtime) running(which func(*process) bool) (all []*process) {
 	for _, p := range r.containers {
 		if p.runs() && which(p) {
@@ -78,7 +78,7 @@ func (r *Runtime) running(which func(*process) bool) (all []*process) {
 	return all
 }
 
-// StartContainer starts the program. It returns when that runs.
+// StartContainer starts the program and returns when it runs.
 func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	p, err := r.claim(id)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	return nil
 }
 
-// claim makes the caller the only one that starts the container.
+// claim ensures that only one caller starts the container.
 func (r *Runtime) claim(id string) (*process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *Runtime) claim(id string) (*process, error) {
 	case r.closing:
 		return nil, errClosing
 	case p.state != runtimeapi.ContainerState_CONTAINER_CREATED || p.starting:
-		return nil, errors.New("the container has been started before")
+		return nil, errors.New("the container has already been started")
 	case !p.sandbox.ready:
 		return nil, errors.New("its sandbox has been stopped")
 	}
@@ -133,7 +133,7 @@ func (r *Runtime) await(p *process, running *started) {
 	defer r.alive.Done()
 	state, err := running.main.Wait()
 	finished := time.Now()
-	// The log is complete before anybody hears of the end.
+	// The log is complete before the end is reported.
 	running.streams.finish()
 	if running.log != nil {
 		_ = running.log.Close()
@@ -150,11 +150,12 @@ func (r *Runtime) await(p *process, running *started) {
 	r.publish(event{runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT, p.id, p.sandbox})
 }
 
-// StopContainer asks the program to end, and after the grace, in seconds, kills it.
+// StopContainer asks the program to end and kills it after the grace period, in
+// seconds.
 func (r *Runtime) StopContainer(ctx context.Context, id string, grace int64) error {
 	p, err := r.live(id)
 	if status.Code(err) == codes.NotFound || p != nil && err != nil {
-		return nil // it does not run, which is what is wanted
+		return nil // not running already
 	}
 	if grace > 0 {
 		p.signal(p.stopSignal())
@@ -172,8 +173,8 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, grace int64) err
 	return p.wait(ctx)
 }
 
-// RemoveContainer forgets a container; one that runs is killed. Its log is the
-// kubelet's to remove.
+// RemoveContainer forgets a container and kills it if it runs. The kubelet
+// removes its log.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err := r.StopContainer(ctx, id, 0); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// ListContainers lists those that the filter wants.
+// ListContainers lists the containers that match the filter.
 func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +210,7 @@ func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.Container
 	return all, nil
 }
 
-// ContainerStatus says how the container is.
+// ContainerStatus returns the container's status.
 func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,7 +221,8 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 	return &runtimeapi.ContainerStatusResponse{Status: p.status()}, nil
 }
 
-// ReopenContainerLog goes on in a new file, after the kubelet has renamed the old one.
+// ReopenContainerLog continues in a new file after the kubelet has renamed the
+// old one.
 func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

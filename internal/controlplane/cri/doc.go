@@ -9,19 +9,20 @@
 // A container starts in two places. On a thread of this process, which ends
 // afterwards: mount namespace, files (package rootfs), host name, filter of
 // bind (package binds). In a process cloned from that thread with a user, mount
-// and pid namespace: /proc, capabilities, exec (package container). A command of
-// kubectl exec or of a probe joins the mount and pid namespaces on such a thread,
-// starts by the same init, and has a user namespace of its own with the same one
-// user in it: a process with threads cannot join one. So it may signal the
-// program, and not trace it.
+// and pid namespace: /proc, capabilities, exec (package container). A command
+// of kubectl exec or of a probe joins the mount and pid namespaces on such a
+// thread and starts with the same init. It has a separate user namespace with
+// the same single user, because a process with threads cannot join one. So the
+// command may signal the program, but not trace it.
 //
 // The calling process must be root of a user namespace in which no other user
 // exists, pid 1 of a pid namespace with its own /proc, and alone in its mount
-// namespace. It is pid 1, so all containers end with it, however it ends; there
-// is no state on disk. Linux 5.12 is needed, and 5.6 for what is said of binds.
+// namespace. Because it is pid 1, all containers end with it, however it ends;
+// there is no state on disk. It needs Linux 5.12; package binds needs 5.6.
 //
 // Ignored, because every Pod has them and nothing depends on them here: limits
 // of CPU and memory, the runtime's default seccomp and AppArmor profiles,
-// masked paths of /proc, supplementary groups, DNS settings. Everything else
-// that cannot be honoured is refused by an error that becomes the Pod's Event.
+// masked paths of /proc, supplementary groups, DNS settings. Any other setting
+// that cannot be honoured is refused with an error that becomes an Event of the
+// Pod.
 package cri

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is that of images which set none.
+// defaultPath is PATH for images that set none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what an image's, and then the Pod's, makes of the defaults.
-// Nothing else of koboshi's own environment is passed on, which may hold
-// secrets. For the same reason HOME is not that of the invoking user: a program
-// that looks for credentials must find the Pod's or none.
+// environment applies the image's and then the Pod's variables to the defaults.
+// Nothing else of koboshi's own environment is passed on, since it may hold
+// secrets. For the same reason HOME is not the invoking user's: a program that
+// looks for credentials must find the Pod's or none.
 func (p *process) environment() []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/"}
 	if all["PATH"] == "" {
@@ -41,14 +41,14 @@ func (p *process) environment() []string {
 }
 
 // find resolves the name of a program in the root directory of the calling
-// thread. That of the container's own program is found wherever it is shown.
+// thread. The container's own program is found at any of its paths.
 func (p *process) find(name string, env []string) (string, error) {
 	own := "/" + filepath.Base(p.program.Path)
 	if name == p.program.Path && !isProgram(name) && isProgram(own) {
 		return own, nil // a volume hides it
 	}
 	if strings.Contains(name, "/") {
-		return name, nil // exec says best what is wrong with it
+		return name, nil // exec reports best what is wrong with it
 	}
 	for _, dir := range filepath.SplitList(value(env, "PATH")) {
 		if path := filepath.Join(dir, name); filepath.IsAbs(path) && isProgram(path) {

@@ -14,11 +14,11 @@ type event struct {
 	sandbox *sandbox
 }
 
-// backlog is how many events wait for a watcher; more are lost to it. They are
-// hints: the kubelet lists all containers now and then.
+// backlog is the number of events that can wait for a watcher; further events
+// are lost. Events are hints: the kubelet lists all containers periodically.
 const backlog = 256
 
-// publish needs r.mu.
+// publish sends an event to the watchers. It needs r.mu.
 func (r *Runtime) publish(e event) {
 	for watcher := range r.watchers {
 		select {
@@ -56,7 +56,7 @@ func (r *Runtime) GetContainerEvents(ctx context.Context, to chan *runtimeapi.Co
 	}
 }
 
-// describe adds how the Pod is now.
+// describe adds the Pod's current status.
 func (r *Runtime) describe(e event) *runtimeapi.ContainerEventResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()

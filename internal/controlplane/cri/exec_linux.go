@@ -21,11 +21,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
 )
 
-// maxOutput is how much of each stream ExecSync returns; the rest is read and
-// forgotten. Probes keep 10 kB of it, hooks only errors.
+// maxOutput is the number of bytes that ExecSync returns of each stream; the
+// rest is read and dropped. Probes use 10 kB of it, hooks only errors.
 const maxOutput = 1 << 20
 
-// ExecSync runs a command and returns what it writes. A timeout of zero is none.
+// ExecSync runs a command and returns its output. A timeout of zero means none.
 func (r *Runtime) ExecSync(ctx context.Context, id string, argv []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	p, err := r.live(id)
 	if err != nil {
@@ -57,9 +57,10 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// exec runs a command in the container. Its exit code, if not zero, is a
-// CodeExitError. When the context ends it is killed, with its session. Before it
-// starts, inside is called, if not nil, on a thread that sees the container's files.
+// exec runs a command in the container. A non-zero exit code is returned as a
+// CodeExitError. When the context ends, the command is killed with its session.
+// Before it starts, inside is called, if not nil, on a thread that sees the
+// container's files.
 func (r *Runtime) exec(ctx context.Context, p *process, command *exec.Cmd, inside func() error) error {
 	if len(command.Args) == 0 {
 		return errors.New("there is no command")
@@ -85,8 +86,8 @@ func (r *Runtime) exec(ctx context.Context, p *process, command *exec.Cmd, insid
 	if command.ProcessState == nil {
 		return err
 	}
-	// What else Wait may tell is about streams: that the client has gone, or that
-	// a process which the command has left behind still writes.
+	// Other errors of Wait are about streams: the client has gone, or a process
+	// that the command left behind is still writing.
 	if code := exitCode(command.ProcessState, nil); code != 0 {
 		return exited(fmt.Errorf("command '%s' exited with %d", strings.Join(argv, " "), code), int(code))
 	}
@@ -159,8 +160,8 @@ func (r *Runtime) enter(p *process, command *exec.Cmd, inside func() error) erro
 	return err
 }
 
-// open returns a handle of a container that runs, which stays this one's
-// whatever becomes of it.
+// open returns a handle of a running container, which stays valid for this
+// container even after its end.
 func (r *Runtime) open(p *process) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,8 +173,8 @@ func (r *Runtime) open(p *process) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("finding the program of container %s: %w", name, err)
 	}
-	// The number may be somebody else's if the program has just ended and been
-	// waited for; os.Process knows.
+	// The number may belong to another process if the program has just ended
+	// and been waited for; os.Process knows.
 	if err = p.main.Signal(syscall.Signal(0)); err != nil {
 		_ = unix.Close(handle)
 		return 0, fmt.Errorf("container %s is not running any more: %w", name, err)
@@ -200,7 +201,7 @@ func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.R
 	return unfitFirst(r.exec(ctx, p, command, nil))
 }
 
-// unfitFirst gives what is wrong with a command instead of the exit code it
+// unfitFirst returns what is wrong with a command in place of the exit code it
 // stands for: a client shows only one of them.
 func unfitFirst(err error) error {
 	var exit utilexec.CodeExitError
@@ -211,7 +212,7 @@ func unfitFirst(err error) error {
 	return err
 }
 
-// streamTerminal does it with a terminal.
+// streamTerminal does the same with a terminal.
 func (r *Runtime) streamTerminal(ctx context.Context, p *process, argv []string, in io.Reader, out io.Writer, sizes <-chan remotecommand.TerminalSize) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -242,7 +243,7 @@ func (r *Runtime) streamTerminal(ctx context.Context, p *process, argv []string,
 	_ = end.Close()
 	select {
 	case <-written:
-	case <-time.After(lingering): // who is left behind keeps it open
+	case <-time.After(lingering): // a process that was left behind keeps it open
 	}
 	_ = controlling.Close()
 	return err

@@ -12,7 +12,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// command is one for exec that does args.
+// command returns a command for exec that runs args.
 func (b *box) command(args ...string) []string {
 	return append([]string{b.Runtime.config.Programs[0].Path, programVerb}, args...)
 }
@@ -79,7 +79,7 @@ func TestExecSyncEndsAtItsTimeout(t *testing.T) {
 func TestExecMaySignalTheProgram(t *testing.T) {
 	b := newPlane(t).pod().start(containerConfig("await", "SIGTERM"))
 	b.says("ready")
-	// The program's end may be that of the command, before it can tell.
+	// The program's end may end the command before it can report.
 	_, errs, err := b.ExecSync(t.Context(), b.id, b.command("signal1"), limit)
 	if len(errs) > 0 {
 		t.Fatalf("%v: %s", err, errs)

@@ -14,14 +14,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// imageID names what an image stands for. What the program contains is not in
-// it: that may change between two starts of a container.
+// imageID identifies an image. It does not depend on the program's content,
+// which may change between two starts of a container.
 func imageID(p programs.Program) string {
 	sum := sha256.Sum256([]byte(p.Image + "\x00" + p.Path))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// imageName is what the Pod's user wrote; the kubelet passes the ID beside it.
+// imageName returns the name that the Pod's user wrote; the kubelet passes it
+// in addition to the ID.
 func imageName(spec *runtimeapi.ImageSpec) string {
 	if name := spec.GetUserSpecifiedImage(); name != "" {
 		return name
@@ -29,7 +30,7 @@ func imageName(spec *runtimeapi.ImageSpec) string {
 	return spec.GetImage()
 }
 
-// program finds what an image, by name or ID, stands for.
+// program returns the program of an image, by name or ID.
 func (r *Runtime) program(spec *runtimeapi.ImageSpec) (programs.Program, bool) {
 	for _, p := range r.config.Programs {
 		if imageID(p) == spec.GetImage() {
@@ -71,7 +72,7 @@ func (r *Runtime) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) 
 	return all, nil
 }
 
-// ImageStatus describes an image, or says by an empty answer that there is none.
+// ImageStatus describes an image. An empty response means that there is none.
 func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	p, found := r.program(spec)
 	if !found {
@@ -80,7 +81,7 @@ func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ b
 	return &runtimeapi.ImageStatusResponse{Image: image(p, imageName(spec))}, nil
 }
 
-// PullImage succeeds for images that stand for programs: they are here.
+// PullImage succeeds for images that stand for programs: they are already here.
 func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	p, found := r.program(spec)
 	if !found {
@@ -92,7 +93,7 @@ func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *ru
 // RemoveImage leaves the program alone.
 func (r *Runtime) RemoveImage(context.Context, *runtimeapi.ImageSpec) error { return nil }
 
-// ImageFsInfo tells where the runtime's files are, of which there are none.
+// ImageFsInfo reports no file system: the runtime stores no images.
 func (r *Runtime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(r.config.Dir, &stat); err != nil {

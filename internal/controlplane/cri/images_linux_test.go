@@ -16,7 +16,8 @@ func TestMappedImagesArePresent(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids[name] = ref
-		// The kubelet goes on with what it was told, and the name beside it or not.
+		// The kubelet continues with the returned reference, with or without
+		// the name.
 		for _, spec := range []*runtimeapi.ImageSpec{spec, {Image: ref}, {Image: ref, UserSpecifiedImage: name}} {
 			answer, err := p.ImageStatus(t.Context(), spec, false)
 			image := answer.GetImage()

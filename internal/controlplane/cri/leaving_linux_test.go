@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes counts those that this one sees besides itself.
+// processes counts the other processes that this one sees.
 func processes(t *testing.T) (n int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -52,11 +52,11 @@ func TestNoProcessIsLeftWhenTheRuntimeEnds(t *testing.T) {
 	}
 }
 
-// victimVerb makes the test binary a kubelet process with a container, which is
-// killed.
+// victimVerb makes the test binary a kubelet process with a container, which
+// the test kills.
 const victimVerb = "victim"
 
-// victim starts a container that stays, and says so.
+// victim starts a container that keeps running, and reports it.
 func victim(dir string) int {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		fmt.Fprintln(os.Stdout, err)

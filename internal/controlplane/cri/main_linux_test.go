@@ -14,9 +14,9 @@ import (
 // insideVariable is set in the process that runs the tests.
 const insideVariable = "KOBOSHI_TEST_INSIDE"
 
-// TestMain runs the tests where the runtime runs: as root of a user namespace,
-// pid 1 of a pid namespace. The test binary is the program of the containers
-// as well.
+// TestMain runs the tests in the runtime's environment: as root of a user
+// namespace, pid 1 of a pid namespace. The test binary is the program of the
+// containers as well.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == programVerb:
@@ -47,7 +47,7 @@ func namespaced(inside *exec.Cmd) int {
 	case errors.As(err, &exit):
 		return exit.ExitCode()
 	case errors.Is(err, os.ErrPermission):
-		// There is no t here to skip; nothing can be tested.
+		// There is no t to skip here; nothing can be tested.
 		fmt.Fprintln(os.Stderr, "SKIP: this system forbids user namespaces:", err)
 		return 0
 	}
@@ -55,7 +55,7 @@ func namespaced(inside *exec.Cmd) int {
 	return 1
 }
 
-// planeNamespaces are those that koboshi up gives the kubelet.
+// planeNamespaces are the namespaces that koboshi up gives the kubelet.
 func planeNamespaces() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID,

@@ -16,17 +16,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// testImage is the test binary's.
+// testImage stands for the test binary.
 const testImage = "example.org/program:v1"
 
-// limit is how long anything may take that has no time of its own.
+// limit bounds every wait that has no timeout of its own.
 const limit = 10 * time.Second
 
 // A plane is a running Runtime.
 type plane struct {
 	*Runtime
 	t       *testing.T
-	volumes string // hostPaths are allowed below
+	volumes string // the folder in which hostPaths are allowed
 	logs    string
 	pods    int
 	boxes   int
@@ -77,7 +77,7 @@ func newPlane(t *testing.T) *plane {
 	return p
 }
 
-// podConfig is what the kubelet sends for a plain Pod.
+// podConfig returns the configuration that the kubelet sends for a plain Pod.
 func (p *plane) podConfig() *runtimeapi.PodSandboxConfig {
 	p.pods++
 	name := "pod-" + string(rune('a'+p.pods-1))
@@ -112,7 +112,7 @@ func (p *plane) pod(change ...func(*runtimeapi.PodSandboxConfig)) *pod {
 	return &pod{p, id, config}
 }
 
-// address is where programs of the Pod listen.
+// address returns the address on which the Pod's programs listen.
 func (p *pod) address() string {
 	p.t.Helper()
 	answer, err := p.PodSandboxStatus(p.t.Context(), p.id, false)
@@ -122,7 +122,8 @@ func (p *pod) address() string {
 	return answer.GetStatus().GetNetwork().GetIp()
 }
 
-// containerConfig is what the kubelet sends for a container that does args.
+// containerConfig returns the configuration that the kubelet sends for a
+// container that runs args.
 func containerConfig(args ...string) *runtimeapi.ContainerConfig {
 	return &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "main"},
@@ -179,7 +180,7 @@ func (b *box) exited() *runtimeapi.ContainerStatus {
 	return status
 }
 
-// rawLog is the log file.
+// rawLog returns the content of the log file.
 func (b *box) rawLog() string {
 	b.t.Helper()
 	text, err := os.ReadFile(b.status().GetLogPath())
@@ -189,7 +190,7 @@ func (b *box) rawLog() string {
 	return string(text)
 }
 
-// output is what the log says that the program wrote, both streams.
+// output returns both streams of the program's output, read from the log.
 func (b *box) output() string {
 	b.t.Helper()
 	var all bytes.Buffer
@@ -236,7 +237,7 @@ func (p *plane) eventuallyOr(what func() string, f func() bool) {
 	}
 }
 
-// volume is a folder with a file.
+// volume creates a folder with a file.
 func (p *plane) volume(name, file, text string) string {
 	p.t.Helper()
 	dir := filepath.Join(p.volumes, name)

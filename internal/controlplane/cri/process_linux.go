@@ -25,27 +25,30 @@ type process struct {
 	sandbox *sandbox
 	config  *runtimeapi.ContainerConfig
 	program programs.Program
-	logPath string // empty: nobody wants a log
+	logPath string // empty: no log
 	user    identity
 	created time.Time
 	done    chan struct{} // closed once it has exited and its log is complete
 
-	// Runtime.mu guards what follows; who has seen there that it runs may use main.
+	// Runtime.mu guards the following fields. Code that has seen there that the
+	// container runs may use main without it.
 	state             runtimeapi.ContainerState
 	starting          bool
 	started, finished time.Time
 	exitCode          int32
 	reason, message   string
-	main              *os.Process // from the start on
+	main              *os.Process // set when it starts
 	streams           *streams    // while it runs
 	log               *logs.File  // while it runs
 }
 
-// identity is who the program is inside; outside it is always the invoking user.
+// identity is the program's user inside; outside it is always the invoking
+// user.
 type identity struct{ uid, gid int64 }
 
-// identify follows container runtimes: without a group, who is no user of the
-// image has group 0. That of the image has a group of the same number.
+// identify follows container runtimes: without an explicit group, a user that
+// the image does not have gets group 0. The image's user has a group of the
+// same number.
 func identify(security *runtimeapi.LinuxContainerSecurityContext, program programs.Program) identity {
 	who := identity{program.UID(), program.UID()}
 	if user := security.GetRunAsUser(); user != nil && user.GetValue() != who.uid {
@@ -57,12 +60,12 @@ func identify(security *runtimeapi.LinuxContainerSecurityContext, program progra
 	return who
 }
 
-// adopt makes a process in a new user namespace that user, and there is no
-// other in it. It has been root of this process's namespace and stays it outside.
+// adopt makes a process in a new user namespace this user, the only one there.
+// Outside it stays root of this process's namespace.
 func (i identity) adopt(pid int) error {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	for _, write := range []struct{ file, text string }{
-		{"setgroups", "deny"}, // before gid_map, or that is not allowed
+		{"setgroups", "deny"}, // must precede gid_map, or writing that is not allowed
 		{"uid_map", fmt.Sprintf("%d 0 1", i.uid)},
 		{"gid_map", fmt.Sprintf("%d 0 1", i.gid)},
 	} {
@@ -73,14 +76,14 @@ func (i identity) adopt(pid int) error {
 	return nil
 }
 
-// Why a container has exited, as the kubelet's users know it.
+// The reasons for a container's exit, as kubectl shows them.
 const (
 	reasonCompleted  = "Completed"
 	reasonError      = "Error"
 	reasonStartError = "StartError"
 )
 
-// signalNames maps the API's signals to those of the system.
+// stopSignal maps the API's signals to the system's.
 func (p *process) stopSignal() syscall.Signal {
 	wanted := p.config.GetStopSignal()
 	if wanted == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
@@ -101,14 +104,14 @@ func (p *process) stopSignal() syscall.Signal {
 	return unix.SIGTERM
 }
 
-// As programs count them: the C library keeps the first two.
+// As the C library numbers them: it keeps the first two.
 const (
 	firstRealTime = 34
 	lastRealTime  = 64
 )
 
-// signal sends a signal to the program. One that does not handle it is not
-// ended by it, as pid 1 of a container.
+// signal sends a signal to the program. As pid 1 of a container, a program that
+// does not handle the signal does not end.
 func (p *process) signal(s syscall.Signal) {
 	_ = p.main.Signal(s)
 }
@@ -126,10 +129,10 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// runs needs Runtime.mu.
+// runs reports whether the container is running. It needs Runtime.mu.
 func (p *process) runs() bool { return p.state == runtimeapi.ContainerState_CONTAINER_RUNNING }
 
-// status needs Runtime.mu.
+// status returns the container's status. It needs Runtime.mu.
 func (p *process) status() *runtimeapi.ContainerStatus {
 	return &runtimeapi.ContainerStatus{
 		Id: p.id, Metadata: p.config.GetMetadata(), State: p.state,
@@ -151,7 +154,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// image is what the Pod's user wrote.
+// image returns the image as the Pod's user wrote it.
 func (p *process) image() *runtimeapi.ImageSpec {
 	return &runtimeapi.ImageSpec{Image: imageName(p.config.GetImage()), UserSpecifiedImage: imageName(p.config.GetImage())}
 }

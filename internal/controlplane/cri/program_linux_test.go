@@ -22,7 +22,8 @@ import (
 // programVerb makes the test binary the program of a container.
 const programVerb = "program"
 
-// program does what its first argument says. Several commands are separated by ";".
+// program runs the command in its first argument. Several commands are
+// separated by ";".
 func program(args []string) int {
 	for {
 		command, rest, more := cut(args, ";")
@@ -62,7 +63,7 @@ func do(args []string) int {
 		err = list(args[0])
 	case "write":
 		err = os.WriteFile(args[0], []byte(args[1]), 0o600)
-	case "block": // the default: SIGTERM ends a Go program, SIGKILL any
+	case "block": // the default: SIGTERM ends a Go program, SIGKILL any program
 		<-time.After(time.Hour)
 	case "ignore":
 		signal.Ignore(syscall.SIGTERM)
@@ -83,11 +84,11 @@ func do(args []string) int {
 		fmt.Fprintf(os.Stdout, "hello %s", line)
 	case "size":
 		err = size(false)
-	case "sized": // once it has one
+	case "sized": // once it has a size
 		err = size(true)
-	case "terminal": // says its name, and that it may open another
+	case "terminal": // prints its name, and whether it may open another
 		err = terminals()
-	case "file": // says whether it has the open file
+	case "file": // prints whether it has the open file
 		number, _ := strconv.Atoi(args[0])
 		var stat unix.Stat_t
 		_, err = fmt.Fprintln(os.Stdout, unix.Fstat(number, &stat))
@@ -186,7 +187,7 @@ func listen(network, address string) error {
 	}
 }
 
-// bindTwice tells what the second bind of a socket says.
+// bindTwice prints the result of a socket's second bind.
 func bindTwice(port string) error {
 	number, _ := strconv.Atoi(port)
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// refuseSandbox says what of a Pod cannot be honoured. The Pod's user reads it
-// as an Event.
+// refuseSandbox returns an error if a Pod's setting cannot be honoured. The
+// Pod's user reads it as an Event.
 func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	security := config.GetLinux().GetSecurityContext()
 	if handler != "" {
@@ -58,7 +58,7 @@ func refuseProfiles(seccomp, apparmor *runtimeapi.SecurityProfile, selinux *runt
 	return nil
 }
 
-// refuseContainer says what of a container cannot be honoured.
+// refuseContainer returns an error if a container's setting cannot be honoured.
 func (r *Runtime) refuseContainer(config *runtimeapi.ContainerConfig) error {
 	security := config.GetLinux().GetSecurityContext()
 	if security.GetPrivileged() {
@@ -109,20 +109,20 @@ func within(dir, path string) bool {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../")
 }
 
-// grantable are the capabilities that root has in a container by default, as
-// in containerd, with their numbers (linux/capability.h). They hold inside the
-// user namespace only, where no other user and no network are.
+// grantable are the capabilities that root has in a container by default, as in
+// containerd, with their numbers (linux/capability.h). They are valid only
+// inside the user namespace, which has no other user and no network.
 var grantable = map[string]int{
 	"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
 	"NET_BIND_SERVICE": 10, "NET_RAW": 13, "SYS_CHROOT": 18, "MKNOD": 27, "AUDIT_WRITE": 29, "SETFCAP": 31,
 }
 
-// requestable are those that root gets inside if it asks: kubectl debug asks,
-// unless told otherwise, for the first. It reaches processes of the same user
-// namespace, which are the container's.
+// requestable are the capabilities that root gets inside on request: kubectl
+// debug requests the first one by default. It extends to processes of the same
+// user namespace, which are the container's.
 var requestable = map[string]int{"SYS_PTRACE": 19}
 
-// capabilities are those that root gets inside.
+// capabilities returns the capabilities that root gets inside.
 func capabilities(asked *runtimeapi.Capability) (granted []int, err error) {
 	numbers := maps.Clone(grantable)
 	for _, name := range asked.GetDropCapabilities() {

@@ -23,25 +23,27 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// Config is what a Runtime needs.
+// Config configures a Runtime.
 type Config struct {
 	Programs programs.Set
-	// Dir is the runtime's own. What is in it is removed at start.
+	// Dir is the runtime's own folder. Its content is removed at the start.
 	Dir string
-	// HostPaths are the folders below which files may be shown to containers.
+	// HostPaths are the folders below which files may be mounted into
+	// containers.
 	HostPaths []string
-	// Subnet has the addresses of Pods.
+	// Subnet contains the addresses of Pods.
 	Subnet netip.Prefix
-	// Init starts package container's Main. Empty means this program does.
+	// Init is the command that starts package container's Main. Empty means
+	// this program.
 	Init []string
-	// Log is where what no caller sees is told. Nil means nowhere.
+	// Log receives what no caller sees. Nil means nowhere.
 	Log *slog.Logger
 }
 
 // Runtime is the container runtime.
 type Runtime struct {
 	config    Config
-	cwd       string // where programs start that say nothing
+	cwd       string // the default working directory
 	hostPaths []string
 	listener  net.Listener // for streaming
 	server    streaming.Server
@@ -53,7 +55,7 @@ type Runtime struct {
 	last       netip.Addr
 	watchers   map[chan event]struct{}
 	closing    bool
-	alive      sync.WaitGroup // programs that start or run
+	alive      sync.WaitGroup // programs that are starting or running
 	unfiltered sync.Once
 }
 
@@ -62,15 +64,15 @@ var (
 	_ internalapi.ImageManagerService = (*Runtime)(nil)
 )
 
-// goodbye is how long programs have at the end of Run to stop by themselves. A
-// person waits for it who has pressed Ctrl-C; the kubelet's own stopping of
-// Pods, with their grace, comes before.
+// goodbye is the time that programs have to stop by themselves at the end of
+// Run. A user who pressed Ctrl-C waits for it; before that, the kubelet has
+// stopped the Pods with their grace periods.
 const goodbye = time.Second
 
 // New prepares a runtime; Run makes exec, attach and port-forward work.
 func New(config Config) (*Runtime, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return nil, errors.New("/proc is of another pid namespace: mount it first")
+		return nil, errors.New("/proc belongs to another pid namespace: mount it first")
 	}
 	if !config.Subnet.Addr().Is4() || config.Subnet.Bits() > 24 {
 		return nil, fmt.Errorf("%s is too small for Pods: use an IPv4 network of at least 256 addresses", config.Subnet)
@@ -124,7 +126,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	return errors.Join(err, server.Close())
 }
 
-// end stops all programs, and lets no other one start.
+// end stops all programs and prevents new ones from starting.
 func (r *Runtime) end() {
 	r.mu.Lock()
 	r.closing = true
@@ -145,7 +147,7 @@ func (r *Runtime) end() {
 	r.alive.Wait()
 }
 
-// newID is as long as those of other runtimes.
+// newID returns an ID of the same length as other runtimes'.
 func newID() string {
 	id := make([]byte, 32)
 	_, _ = rand.Read(id) // never fails, as its documentation says

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A sandbox is what the containers of a Pod share: an address. All fields but
+// A sandbox holds the address that a Pod's containers share. All fields except
 // ready are fixed.
 type sandbox struct {
 	id      string
@@ -51,9 +51,9 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 
 var errClosing = errors.New("the runtime is ending")
 
-// newAddress returns the next free one, so that one just given up stays unused
-// for long: who still has it must not reach somebody else. The network's first
-// two and its last are left out.
+// newAddress returns the next free address, so that a released one stays unused
+// for a long time: a client that still has it must not reach another Pod. The
+// network's first two addresses and its last are left out.
 func (r *Runtime) newAddress() (netip.Addr, error) {
 	first := r.config.Subnet.Masked().Addr().Next().Next()
 	at := r.last
@@ -70,7 +70,7 @@ func (r *Runtime) newAddress() (netip.Addr, error) {
 	return netip.Addr{}, errors.New("all addresses of Pods are in use: delete some Pods")
 }
 
-// StopPodSandbox kills the Pod's containers and gives up its address.
+// StopPodSandbox kills the Pod's containers and releases its address.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	r.mu.Lock()
 	s := r.sandboxes[id]
@@ -125,11 +125,11 @@ func (r *Runtime) sandbox(id string) (*sandbox, error) {
 	if s := r.sandboxes[id]; s != nil {
 		return s, nil
 	}
-	// The kubelet asks for this code.
+	// The kubelet expects this code.
 	return nil, status.Errorf(codes.NotFound, "there is no sandbox %s", id)
 }
 
-// PodSandboxStatus says how the Pod is, and its containers.
+// PodSandboxStatus returns the status of the Pod and its containers.
 func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *sandbox) state() runtimeapi.PodSandboxState {
 	return runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 }
 
-// ListPodSandbox lists those that the filter wants.
+// ListPodSandbox lists the sandboxes that match the filter.
 func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +191,7 @@ func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 	return all, nil
 }
 
-// matches reports whether a filter's ID is empty or that one.
+// matches reports whether a filter's ID is empty or equal to id.
 func matches(wanted, id string) bool { return wanted == "" || wanted == id }
 
 func selects(selector, labels map[string]string) bool {

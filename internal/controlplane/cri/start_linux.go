@@ -23,14 +23,14 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
 )
 
-// started is a program that runs.
+// started is a running program.
 type started struct {
 	main    *os.Process
 	streams *streams
 	log     *logs.File // nil without one
 }
 
-// start makes the container's namespaces and starts the program in them.
+// start creates the container's namespaces and starts the program in them.
 func (r *Runtime) start(p *process) (*started, error) {
 	running := &started{}
 	var err error
@@ -54,7 +54,7 @@ func (r *Runtime) start(p *process) (*started, error) {
 	return nil, err
 }
 
-// launch returns when the program has taken the place of the init.
+// launch returns when the program has replaced the init.
 func (r *Runtime) launch(p *process, running *started) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Runtime) launch(p *process, running *started) error {
 		if err := r.filter(p); err != nil {
 			return err
 		}
-		// Here, because a terminal must be one of the container's.
+		// Here, because the terminal must be one of the container's.
 		io, err := openStreams(p.config.GetTty(), p.config.GetStdin())
 		if err != nil {
 			return err
@@ -111,9 +111,9 @@ func (r *Runtime) launch(p *process, running *started) error {
 	return err
 }
 
-// newUser clones an init into a user namespace of its own, in which it is nobody
-// until adopted. It keeps what it needs for what package container does, and
-// what the program may have if that is root.
+// newUser clones an init into a new user namespace, in which it has no user
+// until adopted. The init keeps the capabilities that package container needs,
+// and those that the program may have as root.
 func newUser(granted []int) *syscall.SysProcAttr {
 	kept := []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
 	for _, c := range granted {
@@ -122,7 +122,8 @@ func newUser(granted []int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		AmbientCaps: kept,
-		// A signal to the plane's process group, as from Ctrl-C, is not theirs.
+		// A signal to the plane's process group, as from Ctrl-C, must not reach
+		// containers.
 		Setsid: true,
 	}
 }
@@ -141,7 +142,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// tell gives the init its orders and waits for the exec, which closes the socket.
+// tell sends the init its Spec and waits for the exec, which closes the socket.
 func tell(init *net.UnixConn, spec container.Spec) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -160,21 +161,21 @@ func tell(init *net.UnixConn, spec container.Spec) error {
 	return nil
 }
 
-// A complaint is why the init could not become the program.
+// A complaint reports why the init could not become the program.
 type complaint string
 
 func (c complaint) Error() string { return string(c) }
 
-// spec is what the init is told; the path is found later.
+// spec returns the init's Spec; the path is resolved later.
 func (p *process) spec(argv []string) container.Spec {
 	security := p.config.GetLinux().GetSecurityContext()
-	granted, _ := capabilities(security.GetCapabilities()) // refuseContainer has had the error
+	granted, _ := capabilities(security.GetCapabilities()) // refuseContainer has already returned the error
 	return container.Spec{
 		Args: argv, Env: p.environment(), NoNewPrivs: security.GetNoNewPrivs(), Capabilities: granted,
 	}
 }
 
-// argv follows Kubernetes: a command replaces the program and its arguments.
+// argv follows Kubernetes: a command replaces both the program and its arguments.
 func (p *process) argv() []string {
 	command, args := p.config.GetCommand(), p.config.GetArgs()
 	if len(command) == 0 {
@@ -217,8 +218,8 @@ func (p *process) isolate(staging string) error {
 	return plan.Apply()
 }
 
-// workingDir is looked up in the root directory of the calling thread. The
-// default of all, which no Pod has asked for, may be hidden by a volume.
+// workingDir is resolved in the root directory of the calling thread. A volume
+// may hide the runtime's default, which no Pod has asked for.
 func (r *Runtime) workingDir(p *process) (string, error) {
 	for _, dir := range []string{p.config.GetWorkingDir(), p.program.WorkingDir} {
 		if dir == "" {
@@ -227,7 +228,7 @@ func (r *Runtime) workingDir(p *process) (string, error) {
 		if info, err := os.Stat(dir); err != nil {
 			return "", fmt.Errorf("workingDir: %w", err)
 		} else if !info.IsDir() {
-			return "", fmt.Errorf("workingDir %s is no folder: choose another one", dir)
+			return "", fmt.Errorf("workingDir %s is not a folder: choose another one", dir)
 		}
 		return dir, nil
 	}
@@ -237,7 +238,8 @@ func (r *Runtime) workingDir(p *process) (string, error) {
 	return r.cwd, nil
 }
 
-// filter gives programs that are about to start on this thread the Pod's address.
+// filter gives the Pod's address to programs that are about to start on this
+// thread.
 func (r *Runtime) filter(p *process) error {
 	if p.sandbox.host {
 		return nil
@@ -245,7 +247,7 @@ func (r *Runtime) filter(p *process) error {
 	notifications, err := binds.Install()
 	if errors.Is(err, binds.ErrUnavailable) {
 		r.unfiltered.Do(func() {
-			r.config.Log.Warn("Pods on this machine share its ports: two that listen on the same one get in each other's way", "error", err)
+			r.config.Log.Warn("Pods on this machine share its ports: two of them cannot listen on the same one", "error", err)
 		})
 		return nil
 	} else if err != nil {
@@ -261,7 +263,8 @@ func (r *Runtime) serveBinds(notifications *os.File, address netip.Addr) {
 	}
 }
 
-// exitCode is the program's, or as a shell has it for one that a signal ended.
+// exitCode returns the program's exit code, or the code that a shell reports
+// for a signal.
 func exitCode(state *os.ProcessState, err error) int32 {
 	if err != nil {
 		return container.ExitFailed

@@ -12,18 +12,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// usage is what the processes of a container use, and have used.
+// usage is the current and total resource usage of a container's processes.
 type usage struct {
 	processes uint64
 	cpu       time.Duration
-	resident  uint64 // bytes, shared ones counted in each process
+	resident  uint64 // bytes, shared pages counted in each process
 }
 
 // tick is the unit of CPU time in /proc, the same for all programs (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// measure reads all processes that this one sees, by their pid namespaces:
-// those of containers.
+// measure reads the usage of all visible processes, by pid namespace: those of
+// containers.
 func measure() (map[string]usage, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -51,7 +51,7 @@ func measure() (map[string]usage, error) {
 }
 
 // Fields of /proc/PID/stat after the name, counted from zero (proc_pid_stat(5)
-// counts from three): user and system time, those of ended children, pages.
+// counts from three): user and system time, the same for ended children, pages.
 const (
 	fieldFirstTime = 11
 	fieldLastTime  = 14
@@ -59,9 +59,9 @@ const (
 )
 
 func (u *usage) add(stat string) {
-	// The name is in parentheses, and may contain any.
+	// The name is in parentheses and may contain parentheses itself.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= fieldResident || fields[0] == "Z" { // ended, and nobody has asked how
+	if len(fields) <= fieldResident || fields[0] == "Z" { // ended, but not waited for yet
 		return
 	}
 	u.processes++
@@ -73,7 +73,7 @@ func (u *usage) add(stat string) {
 	u.resident += pages * uint64(os.Getpagesize())
 }
 
-// of needs Runtime.mu.
+// usage returns the container's usage. It needs Runtime.mu.
 func (p *process) usage(all map[string]usage) usage {
 	if !p.runs() {
 		return usage{}
@@ -117,7 +117,7 @@ func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.Cont
 	return p.stats(p.usage(all)), nil
 }
 
-// ListContainerStats measures those that run and that the filter wants.
+// ListContainerStats measures the running containers that match the filter.
 func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	all, err := measure()
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *Runtime) PodSandboxStats(_ context.Context, id string) (*runtimeapi.Pod
 	return r.stats(s, all), nil
 }
 
-// stats needs r.mu.
+// stats returns the usage of a sandbox. It needs r.mu.
 func (r *Runtime) stats(s *sandbox, all map[string]usage) *runtimeapi.PodSandboxStats {
 	var sum usage
 	linux := &runtimeapi.LinuxPodSandboxStats{}
@@ -169,7 +169,7 @@ func (r *Runtime) stats(s *sandbox, all map[string]usage) *runtimeapi.PodSandbox
 	}
 }
 
-// ListPodSandboxStats measures those that are ready and that the filter wants.
+// ListPodSandboxStats measures the ready Pods that match the filter.
 func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	all, err := measure()
 	if err != nil {
@@ -186,13 +186,13 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 	return list, nil
 }
 
-// ListMetricDescriptors has none: the kubelet asks only when told to take
-// cAdvisor's metrics from the runtime.
+// ListMetricDescriptors returns none: the kubelet asks only if it is configured
+// to take cAdvisor's metrics from the runtime.
 func (r *Runtime) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
 	return nil, nil
 }
 
-// ListPodSandboxMetrics has none.
+// ListPodSandboxMetrics returns none.
 func (r *Runtime) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
 	return nil, nil
 }

@@ -15,7 +15,7 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 	}, nil
 }
 
-// Status says that the runtime is ready, which it is from New on.
+// Status reports that the runtime is ready, as it is once New returns.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
@@ -27,14 +27,16 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	}, nil
 }
 
-// RuntimeConfig names a driver of control groups, because one must be; none is used.
+// RuntimeConfig names a driver of control groups, because the answer requires
+// one; none is used.
 func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
 	return &runtimeapi.RuntimeConfigResponse{
 		Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS},
 	}, nil
 }
 
-// UpdateRuntimeConfig would be told the node's Pod CIDR; addresses are Config.Subnet's.
+// UpdateRuntimeConfig ignores the node's Pod CIDR; addresses come from
+// Config.Subnet.
 func (r *Runtime) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
 
 // UpdateContainerResources changes nothing: limits are ignored here.

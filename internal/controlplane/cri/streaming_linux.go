@@ -17,8 +17,8 @@ import (
 )
 
 // listen prepares the server of exec, attach and port-forward. It is on
-// loopback without TLS: an address is valid once, for a minute, and is told
-// only to the kubelet, which asks the API server who may.
+// loopback without TLS: a URL is valid once, for a minute, and is given only to
+// the kubelet, which lets the API server authorize requests.
 func (r *Runtime) listen() error {
 	var err error
 	if r.listener, err = freeport.Listen(0); err != nil {
@@ -32,7 +32,7 @@ func (r *Runtime) listen() error {
 	return nil
 }
 
-// Exec returns where a client may run a command.
+// Exec returns a URL at which a client may run a command.
 func (r *Runtime) Exec(_ context.Context, request *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	if _, err := r.live(request.GetContainerId()); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (r *Runtime) Exec(_ context.Context, request *runtimeapi.ExecRequest) (*run
 	return r.server.GetExec(request)
 }
 
-// Attach returns where a client may talk to the program.
+// Attach returns a URL at which a client may connect to the program's streams.
 func (r *Runtime) Attach(_ context.Context, request *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
 	if _, err := r.live(request.GetContainerId()); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (r *Runtime) Attach(_ context.Context, request *runtimeapi.AttachRequest) (
 	return r.server.GetAttach(request)
 }
 
-// PortForward returns where a client may reach the Pod's ports.
+// PortForward returns a URL at which a client may reach the Pod's ports.
 func (r *Runtime) PortForward(_ context.Context, request *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
 	if _, err := r.address(request.GetPodSandboxId()); err != nil {
 		return nil, err
@@ -69,10 +69,10 @@ func (r *Runtime) address(sandboxID string) (string, error) {
 	return s.address.String(), nil
 }
 
-// A streamer does what clients of the streaming server ask for.
+// A streamer performs the requests of the streaming server's clients.
 type streamer struct{ *Runtime }
 
-// Exec runs a command. Streams that the client does not want are nil.
+// Exec runs a command. Streams that the client does not use are nil.
 func (s streamer) Exec(ctx context.Context, id string, argv []string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {
 	p, err := s.live(id)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s streamer) Exec(ctx context.Context, id string, argv []string, in io.Read
 	return s.stream(ctx, p, argv, in, writer(out), writer(errs))
 }
 
-// writer keeps nil nil.
+// writer returns a nil interface for a nil w.
 func writer(w io.WriteCloser) io.Writer {
 	if w == nil {
 		return nil
@@ -92,7 +92,7 @@ func writer(w io.WriteCloser) io.Writer {
 	return w
 }
 
-// Attach talks to the program.
+// Attach connects the client to the program's streams.
 func (s streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, _ bool, sizes <-chan remotecommand.TerminalSize) error {
 	s.mu.Lock()
 	p, err := s.container(id)
@@ -116,7 +116,7 @@ func (s streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs
 	return nil
 }
 
-// PortForward connects a client with a port of the Pod's address.
+// PortForward connects a client to a port of the Pod's address.
 func (s streamer) PortForward(ctx context.Context, sandboxID string, port int32, client io.ReadWriteCloser) error {
 	address, err := s.address(sandboxID)
 	if err != nil {
@@ -134,8 +134,8 @@ func (s streamer) PortForward(ctx context.Context, sandboxID string, port int32,
 		_ = conn.(*net.TCPConn).CloseWrite()
 		received <- err
 	}()
-	// The program's end of the connection is the end: a client need not close its
-	// half before.
+	// The connection ends when the program closes it: the client need not close
+	// its half first.
 	_, err = io.Copy(client, conn)
 	_ = client.Close()
 	if err != nil {

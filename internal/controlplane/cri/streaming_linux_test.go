@@ -19,7 +19,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// talk is what the API server and the kubelet make of any client's request: SPDY.
+// talk sends the request that the API server and the kubelet make of any
+// client's: SPDY.
 func talk(t *testing.T, address string, options remotecommand.StreamOptions) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -74,7 +75,7 @@ func TestExecEndsThoughTheClientKeepsItsInput(t *testing.T) {
 	}
 }
 
-// window tells a size once.
+// window reports a size once.
 type window chan remotecommand.TerminalSize
 
 func (w window) Next() *remotecommand.TerminalSize {
@@ -102,7 +103,7 @@ func TestExecHasATerminalOfTheClientsSize(t *testing.T) {
 	err = talk(t, answer.GetUrl(), remotecommand.StreamOptions{
 		Stdin: input, Stdout: &out, Tty: true, TerminalSizeQueue: sizes,
 	})
-	// What is typed is echoed; the lines end as on a terminal.
+	// The terminal echoes the input; lines end as on a terminal.
 	if err != nil || !strings.Contains(out.String(), "you\r\nhello you\r\n") || !strings.Contains(out.String(), "91x17") ||
 		!strings.Contains(out.String(), "on /dev/pts/0, ") {
 		t.Errorf("%v, %q", err, out.String())
@@ -118,7 +119,7 @@ func TestAttachTalksToTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	// The end of the input is the program's: stdinOnce.
+	// The program's input ends with the client's: stdinOnce.
 	err = talk(t, answer.GetUrl(), remotecommand.StreamOptions{Stdin: strings.NewReader("you\n"), Stdout: &out, Stderr: &errs})
 	if err != nil || out.String() != "hello you\n" || errs.String() != "and" {
 		t.Errorf("%v, stdout %q, stderr %q", err, out.String(), errs.String())

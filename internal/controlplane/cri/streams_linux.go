@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/terminal"
 )
 
-// streams are a container's standard streams: its ends, which it has when it is
-// started, and ours.
+// streams are a container's standard streams: the container's ends, which it
+// gets when it is started, and ours.
 //
 //	stdin  ◀── attached clients
 //	stdout ──▶ log, attached clients      (with a terminal: all in one)
@@ -21,19 +21,20 @@ import (
 type streams struct {
 	in, out, err *os.File // the container's, until started
 	terminal     *os.File // nil without one
-	fromOut      *os.File // what it writes
+	fromOut      *os.File // the program's output
 	fromErr      *os.File // nil with a terminal
 	stdout       fan
 	stderr       fan
 	copying      sync.WaitGroup
-	ended        chan struct{} // closed when all has been read
+	ended        chan struct{} // closed when everything has been read
 
 	mu   sync.Mutex
 	toIn *os.File // nil without stdin, and once it is closed
 }
 
-// lingering is how long a stream is read after the program's end. All of the
-// container has ended too; but its streams may have been given to others.
+// lingering is the time for which a stream is read after the program's end. All
+// processes of the container have ended by then, but may have passed their
+// streams to others.
 const lingering = 2 * time.Second
 
 func openStreams(tty, stdin bool) (*streams, error) {
@@ -67,10 +68,10 @@ func openStreams(tty, stdin bool) (*streams, error) {
 	return s, nil
 }
 
-// started gives up the container's ends and begins to read. The log may be nil.
+// started closes the container's ends and begins to read. The log may be nil.
 func (s *streams) started(log *logs.File) {
 	for _, f := range []*os.File{s.in, s.out, s.err} {
-		_ = f.Close() // with a terminal three times, which does no harm
+		_ = f.Close() // closed three times with a terminal, which is harmless
 	}
 	s.read(log, logs.Stdout, s.fromOut, &s.stdout)
 	if s.fromErr != nil {
@@ -85,18 +86,18 @@ func (s *streams) started(log *logs.File) {
 func (s *streams) read(log *logs.File, name string, from io.Reader, to *fan) {
 	s.copying.Go(func() {
 		from := io.TeeReader(from, to)
-		// It ends when the last process has closed the stream; a terminal says
-		// that by an error.
+		// It ends when the last process has closed the stream; a terminal then
+		// returns an error.
 		if log != nil {
 			_ = log.Copy(name, from)
 		}
-		// Without a log, or if that fails, it is read on: a program must not stop
-		// because nobody listens.
+		// Without a log, or if logging fails, reading continues: a program must
+		// not block because nothing reads its output.
 		_, _ = io.Copy(io.Discard, from)
 	})
 }
 
-// finish returns when all has been read, after the program's end.
+// finish returns when everything has been read, after the program's end.
 func (s *streams) finish() {
 	s.closeStdin()
 	select {
@@ -152,7 +153,7 @@ func (s *streams) attach(ctx context.Context, in io.Reader, out, err io.Writer, 
 	}
 }
 
-// A fan writes to all attached clients. One that does not read holds up the
+// A fan writes to all attached clients. A client that does not read blocks the
 // program, as with other runtimes: nothing is lost.
 type fan struct {
 	mu      sync.Mutex
@@ -180,7 +181,7 @@ func (f *fan) add(to io.Writer, leave func()) (remove func()) {
 	}
 }
 
-// Write never fails: who cannot be written to has gone.
+// Write never fails: a client that cannot be written to has gone.
 func (f *fan) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The second numbers of the networks that planes take: not the lowest, where
+// The second octets of the networks that planes take: not the lowest, where
 // others have addresses (127.0.0.53, 127.0.1.1).
 const (
 	firstSubnet = 16
@@ -17,7 +17,7 @@ const (
 )
 
 // ClaimSubnet takes the first 127.N.0.0/16 that no other plane has, until it is
-// closed or the process ends. The name that says so is in the abstract socket
+// closed or the process ends. The claim is a name in the abstract socket
 // namespace, which belongs to the network namespace, as the addresses do.
 func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	for n := byte(firstSubnet); n <= lastSubnet; n++ {
@@ -34,8 +34,8 @@ func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: all 127.N.0.0/16 are in use; end another koboshi up")
 }
 
-// A claim is the number of an open socket, and not a Go value that the garbage
-// collector closes when it is forgotten.
+// A claim is the file descriptor of a socket rather than a Go value, which the
+// garbage collector would close.
 type claim int
 
 func hold(name string) (claim, error) {
@@ -50,5 +50,5 @@ func hold(name string) (claim, error) {
 	return claim(fd), nil
 }
 
-// Close gives the addresses up.
+// Close releases the addresses.
 func (c claim) Close() error { return unix.Close(int(c)) }

@@ -1,9 +1,9 @@
 // Package datadir owns the folder in which a durable plane keeps its state.
 //
-// A folder becomes a data directory by its marker file. The marker is written
-// before anything else and says whether the store inside was ever complete, so
-// that a damaged folder is told apart from a new one: nothing that once held
-// acknowledged writes is ever re-created in silence.
+// A marker file makes a folder a data directory. The marker is written before
+// anything else and records whether the store inside was ever complete, so that
+// a damaged folder can be distinguished from a new one: a folder that once held
+// acknowledged writes is never silently recreated.
 package datadir
 
 import (
@@ -32,10 +32,10 @@ const (
 // The values of Marker.Store.
 const (
 	StoreOwn      = "own"      // in this folder
-	StoreExternal = "external" // in somebody else's etcd
+	StoreExternal = "external" // in an external etcd
 )
 
-// A Problem is wrong use of a data directory: what is wrong and what to do next.
+// A Problem is a misuse of a data directory, with the next action.
 type Problem struct {
 	Dir  string // the data directory
 	What string // what is wrong, one clause
@@ -55,11 +55,11 @@ type Marker struct {
 	// Initialized is set once the store has answered for the first time. From
 	// then on a missing or broken store is damage.
 	Initialized bool `json:"initialized"`
-	// Store says where the state is, StoreOwn or StoreExternal, once it is
-	// Initialized.
+	// Store names the location of the state, StoreOwn or StoreExternal, once
+	// Initialized is set.
 	Store string `json:"store,omitempty"`
-	// Port is the port that the API server last used, so that a restart keeps
-	// the address of running clients. Zero means none yet.
+	// Port is the port that the API server last used, so that running clients
+	// find it at the same address after a restart. Zero means none yet.
 	Port int `json:"port,omitempty"`
 }
 
@@ -70,9 +70,9 @@ type Dir struct {
 	lock   *os.File
 }
 
-// Open takes possession of path, creating it when it does not exist or is
-// empty. kubernetes is the running version, such as "1.37.0". Wrong use is
-// reported as *Problem.
+// Open takes possession of path, creating it when it does not exist or
+// initializing it when it is empty. kubernetes is the running version, such as
+// "1.37.0". Misuse is reported as *Problem.
 func Open(path, kubernetes string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *Dir) Path(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
 }
 
-// Marker returns what the marker file says.
+// Marker returns the content of the marker file.
 func (d *Dir) Marker() Marker { return d.marker }
 
 // Update changes the marker and writes it atomically.
@@ -126,11 +126,11 @@ func (d *Dir) Update(change func(*Marker)) error {
 // Damaged reports that the folder once held a store and no longer does.
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
-		Next: "restore it from a copy, or move it away to start anew"}
+		Next: "restore it from a copy, or move it away to start over"}
 }
 
-// StoreMoved reports that the folder belongs to another store than the one
-// asked for: its certificates go with the state there.
+// StoreMoved reports that the folder belongs to a different store from the
+// requested one: its certificates go with the state there.
 func (d *Dir) StoreMoved(store string) error {
 	p := &Problem{Dir: d.path, What: "goes with the etcd that --etcd-servers named", Next: "name it again, or choose another --data-dir"}
 	if store == StoreOwn {
@@ -139,7 +139,7 @@ func (d *Dir) StoreMoved(store string) error {
 	return p
 }
 
-// Close gives the folder up. The lock file stays: removing it would let two
+// Close unlocks the folder. The lock file stays: removing it would let two
 // processes hold locks on two files of the same name.
 func (d *Dir) Close() error {
 	return d.lock.Close()
@@ -187,13 +187,14 @@ func (d *Dir) mustBeEmpty() error {
 		return fmt.Errorf("reading data directory: %w", err)
 	}
 	foreign := slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		// A start that was killed between lock and marker leaves only these.
+		// A start that was killed between lock and marker leaves only these
+		// files.
 		return e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName)
 	})
 	if !foreign {
 		return nil
 	}
-	// Another process may have begun to use the folder while we looked at it.
+	// Another process may have begun to use the folder during the check.
 	if found, err := d.readMarker(); found || err != nil {
 		return err
 	}
@@ -201,8 +202,8 @@ func (d *Dir) mustBeEmpty() error {
 		Next: "choose an empty or new --data-dir"}
 }
 
-// takeLock uses flock, which the kernel drops with the process however it
-// ends, so a crash never leaves a stale lock.
+// takeLock uses flock, which the kernel releases when the process ends for any
+// reason, so a crash never leaves a stale lock.
 func (d *Dir) takeLock() error {
 	f, err := os.OpenFile(d.Path(lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if unwritable(err) {
@@ -224,7 +225,8 @@ func (d *Dir) takeLock() error {
 		return &Problem{Dir: d.path, What: "is in use by " + who, Next: "stop that one, or choose another --data-dir"}
 	}
 	d.lock = f
-	// The process is named for whoever finds the folder in use.
+	// The lock file contains the process ID, for the message that the folder is
+	// in use.
 	err = f.Truncate(0)
 	if err == nil {
 		_, err = fmt.Fprintln(f, os.Getpid())
@@ -236,7 +238,7 @@ func (d *Dir) takeLock() error {
 }
 
 func (d *Dir) adopt(kubernetes string) error {
-	// Read again, even where there was none: another process may have written
+	// Read again, even if there was no marker: another process may have written
 	// one between reading and locking.
 	if _, err := d.readMarker(); err != nil {
 		return err
@@ -280,8 +282,8 @@ func newerMinor(written, running string) bool {
 	return w.Major() > r.Major() || w.Major() == r.Major() && w.Minor() > r.Minor()
 }
 
-// WriteFile replaces the file at path in one step, so that a reader or a crash
-// sees the old content or the new and never a part.
+// WriteFile replaces the file at path in one step, so that a reader sees either
+// the old or the new content, even after a crash.
 func WriteFile(path string, data []byte, perm fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

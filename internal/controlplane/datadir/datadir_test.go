@@ -71,7 +71,7 @@ func TestOpenRefusesWhatItMustNotTouch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		prepare func(t *testing.T, path string)
-		what    string // part of the problem
+		what    string // part of the message
 	}{
 		"locked by another open": {
 			prepare: func(t *testing.T, path string) { open(t, path) },
@@ -136,7 +136,7 @@ func TestOpenRefusesWhatItMustNotTouch(t *testing.T) {
 				t.Errorf("%q does not tell in one line which folder and what to do next", problem)
 			}
 			after := tree(t, top)
-			delete(after, filepath.Join("parent", "data", lockName)) // says who looked last
+			delete(after, filepath.Join("parent", "data", lockName)) // names the last process that tried
 			delete(before, filepath.Join("parent", "data", lockName))
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("a refused folder was changed (-before +after):\n%s", diff)
@@ -162,7 +162,7 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				taken = append(taken, d)
-				// What a plane does next must not confuse those who come late.
+				// What a plane does next must not confuse later attempts.
 				mkdir(t, d.Path("etcd"))
 			case !errors.As(err, &problem) || !strings.Contains(problem.What, "is in use by"):
 				t.Errorf("Open: %v, want that it is in use", err)
@@ -178,7 +178,8 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 	}
 }
 
-// While one waited to look, another may have come, written and gone.
+// Between the check and the lock, another process may have come, written and
+// gone.
 func TestOpenNeverResetsAMarkerThatAppearedMeanwhile(t *testing.T) {
 	t.Parallel()
 	want := Marker{Format: Format, Kubernetes: running, Initialized: true, Port: 6443}
@@ -286,13 +287,13 @@ func TestWriteFileSetsThePermissionsAndLeavesNothingBeside(t *testing.T) {
 func TestDamageNamesTheFolderAndTheNextAction(t *testing.T) {
 	t.Parallel()
 	d := &Dir{path: "/data"}
-	want := "data directory /data is damaged: etcd is gone; restore it from a copy, or move it away to start anew"
+	want := "data directory /data is damaged: etcd is gone; restore it from a copy, or move it away to start over"
 	if got := d.Damaged("etcd is gone").Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// open opens path until the test ends.
+// open opens path and closes it when the test ends.
 func open(t *testing.T, path string) *Dir {
 	t.Helper()
 	d, err := Open(path, running)
@@ -310,7 +311,7 @@ func closeDir(t *testing.T, d *Dir) {
 	}
 }
 
-// dataDir makes a data directory as a run that has ended left it.
+// dataDir makes a data directory as a finished run leaves it.
 func dataDir(t *testing.T, m Marker) string {
 	t.Helper()
 	path := t.TempDir()

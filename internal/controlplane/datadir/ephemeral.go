@@ -14,16 +14,16 @@ import (
 const ephemeralPattern = "koboshi-ephemeral-"
 
 const (
-	// shm is memory that looks like a folder, on Linux.
+	// shm is a file system in memory, on Linux.
 	shm = "/dev/shm"
-	// enough is how many free bytes make it useful. Containers often get 64 MB,
-	// which a plane fills soon.
+	// enough is the least number of free bytes with which shm is used.
+	// Containers often get 64 MB, which a plane soon fills.
 	enough = 512 << 20
 )
 
-// OpenEphemeral makes a data directory that is gone after Remove, in memory
-// where the system offers that. Those of processes that were killed before
-// they could remove theirs are swept away first.
+// OpenEphemeral makes a data directory that Remove deletes, in memory where the
+// system offers that. First it deletes the folders of processes that were
+// killed before they could remove them.
 func OpenEphemeral(kubernetes string) (*Dir, error) {
 	base := os.TempDir()
 	if roomy(shm) {
@@ -37,7 +37,7 @@ func OpenEphemeral(kubernetes string) (*Dir, error) {
 	return Open(path, kubernetes)
 }
 
-// roomy reports whether this user can write enough into dir.
+// roomy reports whether this user can write enough bytes into dir.
 func roomy(dir string) bool {
 	var room unix.Statfs_t
 	if unix.Statfs(dir, &room) != nil || room.Bavail*uint64(room.Bsize) < enough {
@@ -50,8 +50,8 @@ func roomy(dir string) bool {
 	return os.Remove(probe) == nil
 }
 
-// Abandon gives an ephemeral folder up and leaves its logs to be read. Without
-// its marker no later start sweeps it away.
+// Abandon releases an ephemeral folder and leaves its logs for reading. Without
+// its marker no later start deletes it.
 func (d *Dir) Abandon(logs string) error {
 	entries, err := os.ReadDir(d.path)
 	for _, e := range entries {
@@ -62,7 +62,7 @@ func (d *Dir) Abandon(logs string) error {
 	return errors.Join(err, d.Close())
 }
 
-// Remove gives an ephemeral folder up and deletes it.
+// Remove releases an ephemeral folder and deletes it.
 func (d *Dir) Remove() error {
 	err := os.RemoveAll(d.path)
 	if closeErr := d.Close(); err == nil {
@@ -71,8 +71,8 @@ func (d *Dir) Remove() error {
 	return err
 }
 
-// sweep deletes the ephemeral folders of this user that no process holds. What
-// cannot be examined is left alone: it is not ours.
+// sweep deletes this user's ephemeral folders that no process holds. It leaves
+// alone what it cannot examine: that is not ours.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

@@ -46,7 +46,8 @@ func TestSweepTakesOnlyWhatNobodyHolds(t *testing.T) {
 		}
 		closeDir(t, d)
 	}
-	// One that is being made has no marker yet, and one without a lock is not ours.
+	// A folder that is being created has no marker yet, and one without a lock
+	// is not ours.
 	mkdir(t, folder(ephemeralPattern+"starting"))
 	write(t, marker(t, folder(ephemeralPattern+"unlockable")), "{}")
 

@@ -9,13 +9,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// containerRuntime is what package cri offers.
+// containerRuntime is the interface of package cri's runtime.
 type containerRuntime interface {
 	criapi.RuntimeService
 	criapi.ImageManagerService
 }
 
-// tellAPIServer makes the variables that client-go reads in a Pod lead to the
+// tellAPIServer makes the variables that client-go reads in a Pod point to the
 // API server.
 func (c Config) tellAPIServer(r criapi.RuntimeService) criapi.RuntimeService {
 	host, port, err := net.SplitHostPort(c.APIServer)
@@ -30,8 +30,8 @@ type reachable struct {
 	serviceIP, host, port string
 }
 
-// CreateContainer replaces what the kubelet says of the Service "kubernetes".
-// What a Pod says itself stays.
+// CreateContainer replaces the kubelet's variables for the Service
+// "kubernetes". The Pod's own variables stay.
 func (r reachable) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	r.replace(config.GetEnvs())
 	return r.RuntimeService.CreateContainer(ctx, sandbox, config, sandboxConfig)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/server"
 )
 
-// auth lets the API server in and nobody else, not even with a certificate of
-// the plane: who may do what with a Pod is the API server's to decide.
+// auth admits only the API server and rejects even other certificates of the
+// plane: the API server decides who may do what with a Pod.
 func (c Config) auth() (server.AuthInterface, error) {
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.ClientCA)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c Config) auth() (server.AuthInterface, error) {
 	), nil
 }
 
-// only authorizes one user.
+// only authorizes a single user.
 type only string
 
 func (name only) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {

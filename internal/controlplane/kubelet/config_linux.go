@@ -21,15 +21,15 @@ func gates() map[string]bool {
 	return map[string]bool{
 		// Without it the kubelet insists on reading the kernel's log.
 		string(features.KubeletInUserNamespace): true,
-		// The end of a process is noticed when it happens, and not at the next
-		// look, a second later at most. Since v1.37 an event only hastens that
-		// look, and so a lost one costs what all cost without.
+		// The end of a process is noticed immediately and not at the next
+		// relist, up to a second later. Since v1.37 an event only triggers that
+		// relist, so a lost event costs no more than running without events.
 		string(features.EventedPLEG): true,
 	}
 }
 
-// configuration is what differs from upstream's defaults, as a
-// KubeletConfiguration.
+// configuration returns a KubeletConfiguration with the differences from
+// upstream's defaults.
 func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates()); err != nil {
 		return nil, fmt.Errorf("setting feature gates: %w", err)
@@ -43,28 +43,29 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		Port:       int32(port),
 		PodLogsDir: c.logs(),
 
-		// Nobody but root has cgroups to give, and so nothing is enforced.
+		// Only root can delegate cgroups, so nothing is enforced.
 		CgroupsPerQOS:          new(bool),
 		EnforceNodeAllocatable: []string{"none"},
 		FailSwapOn:             new(bool),
 		MakeIPTablesUtilChains: new(bool),
 
-		// This machine is somebody's, and its disk may well be nearly full: that
-		// is theirs to see to, and no reason to end Pods. There are no images to
-		// collect either; 100 is upstream's word for never.
+		// This is a user's machine, and its disk may be nearly full: that is
+		// the user's concern, and no reason to evict Pods. There are no images
+		// to collect either; 100 means never.
 		EvictionHard:                map[string]string{},
 		ImageGCHighThresholdPercent: new(int32(100)),
 		SerializeImagePulls:         new(bool),
-		// Nor is there a registry to spare, and who is held back by upstream's five
-		// a second waits for ten seconds, in ImagePullBackOff.
+		// There is no registry to protect either, and a Pod beyond upstream's
+		// five pulls a second waits ten seconds in ImagePullBackOff.
 		RegistryPullQPS: new(int32),
 
-		// How often all Pods are looked at, and so how soon a changed ConfigMap
-		// is in its volumes. Upstream's minute spares an API server far away.
+		// The interval between syncs of all Pods, and so the delay until a
+		// changed ConfigMap is in its volumes. Upstream's minute protects a
+		// remote API server.
 		SyncFrequency: metav1.Duration{Duration: time.Second},
 
-		// Programs ask this machine's resolver. Without an address the kubelet
-		// would warn so with an Event for every Pod.
+		// Programs use this machine's resolver. Without an address the kubelet
+		// would record a warning Event about it for every Pod.
 		ClusterDNS:     []string{"10.0.0.10"},
 		ClusterDomain:  "cluster.local",
 		ResolverConfig: new(string),
@@ -81,11 +82,11 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 	return config, nil
 }
 
-// reservePort takes a free port for as long as the process lives: upstream takes
-// no listener, and a port that is merely free now is somebody else's a moment
-// later. The socket is bound and does not listen, so that another socket may be
-// bound there that also says SO_REUSEADDR, as those of Go do; the kernel gives
-// the port to nobody who asks for any.
+// reservePort takes a free port for the life of the process: upstream accepts
+// no listener, and a port that is merely free now may be taken a moment later.
+// The socket is bound and does not listen, so that another socket with
+// SO_REUSEADDR, as Go's have, can be bound to the same port; the kernel never
+// assigns the port automatically.
 func reservePort() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 )
 
-// The defaults come back where upstream takes an empty value for none given.
+// Where upstream treats an empty value as unset, the default comes back.
 func TestWhatIsSwitchedOffIsOff(t *testing.T) {
 	t.Parallel()
 	config, err := Config{Root: t.TempDir()}.configuration()
@@ -39,7 +39,7 @@ func TestAReservedPortCanBeListenedAtAndIsGivenToNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A good part of the ports that the kernel gives out.
+	// A large part of the ports that the kernel assigns.
 	for range 2000 {
 		other, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

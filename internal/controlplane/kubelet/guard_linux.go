@@ -10,8 +10,8 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// guardedOS keeps upstream from removing and writing what is not its own. A
-// kubelet believes that it owns its machine; this one is a guest.
+// guardedOS keeps upstream from removing and writing files that are not the
+// kubelet's. A kubelet assumes that it owns its machine; this one is a guest.
 type guardedOS struct {
 	kubecontainer.RealOS
 	root string
@@ -26,7 +26,7 @@ func (g guardedOS) foreign(doing, path string) error {
 	return fmt.Errorf("%s %q: it is not below %s", doing, path, g.root)
 }
 
-// MkdirAll makes folders. Those for links to logs, in /var/log, are left out.
+// MkdirAll makes folders, except those for links to logs in /var/log.
 func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	if legacyLogs(path) {
 		return nil
@@ -37,7 +37,7 @@ func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	return g.RealOS.MkdirAll(path, perm)
 }
 
-// Symlink makes links, but for those to logs in /var/log.
+// Symlink makes links, except those to logs in /var/log.
 func (g guardedOS) Symlink(oldname, newname string) error {
 	if legacyLogs(newname) {
 		return nil
@@ -48,7 +48,7 @@ func (g guardedOS) Symlink(oldname, newname string) error {
 	return g.RealOS.Symlink(oldname, newname)
 }
 
-// Remove removes a file of the kubelet's.
+// Remove removes one of the kubelet's files.
 func (g guardedOS) Remove(path string) error {
 	if legacyLogs(path) {
 		return nil
@@ -59,7 +59,7 @@ func (g guardedOS) Remove(path string) error {
 	return g.RealOS.Remove(path)
 }
 
-// RemoveAll removes a folder of the kubelet's.
+// RemoveAll removes one of the kubelet's folders.
 func (g guardedOS) RemoveAll(path string) error {
 	if !g.own(path) {
 		return g.foreign("removing", path)
@@ -67,7 +67,7 @@ func (g guardedOS) RemoveAll(path string) error {
 	return g.RealOS.RemoveAll(path)
 }
 
-// Rename moves a file of the kubelet's.
+// Rename moves one of the kubelet's files.
 func (g guardedOS) Rename(oldpath, newpath string) error {
 	if !g.own(oldpath) || !g.own(newpath) {
 		return g.foreign("moving", oldpath)
@@ -75,7 +75,7 @@ func (g guardedOS) Rename(oldpath, newpath string) error {
 	return g.RealOS.Rename(oldpath, newpath)
 }
 
-// Create makes a file of the kubelet's.
+// Create makes one of the kubelet's files.
 func (g guardedOS) Create(path string) (*os.File, error) {
 	if !g.own(path) {
 		return nil, g.foreign("creating", path)
@@ -83,7 +83,8 @@ func (g guardedOS) Create(path string) (*os.File, error) {
 	return g.RealOS.Create(path)
 }
 
-// Glob finds files, but none in /var/log: those are links of another kubelet.
+// Glob finds files, but none in /var/log: links there belong to another
+// kubelet.
 func (g guardedOS) Glob(pattern string) ([]string, error) {
 	if legacyLogs(pattern) {
 		return nil, nil

@@ -12,14 +12,14 @@ import (
 	"k8s.io/kubernetes/pkg/volume"
 )
 
-// confined refuses a hostPath outside the folders. The runtime does so too, but
-// only once upstream has created what a type or a subPath asks for.
+// confined refuses a hostPath outside the folders. The runtime refuses it too,
+// but only after upstream has created the path for its type or subPath.
 type confined struct {
 	volume.VolumePlugin
 	folders []string
 }
 
-// NewMounter makes what mounts a volume, if that may be.
+// NewMounter returns the volume's mounter if the path is allowed.
 func (p confined) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
 	source := hostPathOf(spec)
 	if source == nil {
@@ -52,8 +52,9 @@ func hostPathOf(spec *volume.Spec) *corev1.HostPathVolumeSource {
 	return nil
 }
 
-// resolved is the path without symlinks; its end need not exist yet. A symlink
-// to nothing is an error: to create the path would create what it leads to.
+// resolved returns the path without symlinks; its last elements need not exist
+// yet. A dangling symlink is an error: creating the path would create the
+// link's target.
 func resolved(path string) (string, error) {
 	path = filepath.Clean(path)
 	_, err := os.Lstat(path)

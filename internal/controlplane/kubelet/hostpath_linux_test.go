@@ -14,8 +14,8 @@ type willing struct{ volume.VolumePlugin }
 
 func (willing) NewMounter(*volume.Spec, *corev1.Pod) (volume.Mounter, error) { return nil, nil }
 
-// Upstream creates a missing folder at once, wherever it is, before a runtime
-// is asked.
+// Upstream immediately creates a missing folder, wherever it is, before it
+// calls a runtime.
 func TestAHostPathOutsideIsRefusedBeforeAnythingIsCreatedThere(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

@@ -6,9 +6,9 @@
 //	  holds a pipe                ───────────    ends when the pipe does, and the
 //	                                             kernel ends all that it started
 //
-// In its user namespace the invoking user is root, and outside no more than
-// before. It is a process of its own also because upstream's feature gates,
-// metrics and loggers are global.
+// Inside its user namespace the process is root; outside it has only the
+// invoking user's rights. It is a separate process also because upstream's
+// feature gates, metrics and loggers are global.
 package kubelet
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// Name is the component's name, and that of its log file.
+// Name is the name of the component and of its log file.
 const Name = "kubelet"
 
 // Verb is the argument that makes this program a kubelet.
@@ -26,9 +26,9 @@ const Verb = "kubelet"
 // Client is the only user that the kubelet serves: the API server.
 const Client = "kube-apiserver-kubelet-client"
 
-// Config says what to run. It travels to the kubelet's process as JSON.
+// Config configures a kubelet. It is passed to the kubelet's process as JSON.
 type Config struct {
-	// NodeName is the name of the Node, which exists already and has addresses.
+	// NodeName is the name of the Node, which already exists and has addresses.
 	NodeName string
 	// Kubeconfig is a file with the node's own identity.
 	Kubeconfig string
@@ -36,20 +36,20 @@ type Config struct {
 	Root string
 	// ServingCert, ServingKey and ClientCA are files.
 	ServingCert, ServingKey, ClientCA string
-	// Programs are what the images stand for. An empty WorkingDir means that of
-	// the process that calls Start.
+	// Programs run in place of their images. An empty WorkingDir means the
+	// working directory of the process that calls Start.
 	Programs programs.Set
-	// HostPaths are the folders below which volumes of type hostPath may lie.
+	// HostPaths are the folders in which volumes of type hostPath may lie.
 	HostPaths []string
-	// Containers are told APIServer, a host and a port, where upstream tells
-	// them ServiceIP, the address of the Service "kubernetes": no packet would
-	// find its way there.
+	// Containers get APIServer, a host and a port, in their environment in
+	// place of ServiceIP, the address of the Service "kubernetes", which cannot
+	// be reached.
 	ServiceIP, APIServer string
 	// Verbosity is klog's -v.
 	Verbosity int
 }
 
-// ErrForbidden reports that this user may make no namespaces.
+// ErrForbidden reports that this user may not create namespaces.
 var ErrForbidden = errors.New("this system does not let you make the namespaces that hold a program; " +
 	"allow it with `sysctl -w user.max_user_namespaces=15000` as root, on Ubuntu also " +
 	"`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, on older Debian " +

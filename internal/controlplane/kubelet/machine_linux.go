@@ -17,18 +17,18 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 )
 
-// machine tells the kubelet of this machine what cAdvisor would read from
-// cgroups and disks, as far as it can be known without either.
+// machine provides what cAdvisor would read from cgroups and disks, as far as
+// it is known without either.
 type machine struct {
-	root string // on the file system that counts
+	root string // its file system is the one reported
 }
 
 var _ cadvisor.Interface = machine{}
 
-// Start does nothing: nothing is watched.
+// Start does nothing: machine watches nothing.
 func (machine) Start() error { return nil }
 
-// MachineInfo tells the size of this machine, and which it is.
+// MachineInfo returns the size and identity of this machine.
 func (machine) MachineInfo(klog.Logger) (*model.MachineInfo, error) {
 	memory, err := memoryTotal()
 	if err != nil {
@@ -42,7 +42,7 @@ func (machine) MachineInfo(klog.Logger) (*model.MachineInfo, error) {
 	}, nil
 }
 
-// VersionInfo tells what this machine runs.
+// VersionInfo returns the kernel and the distribution of this machine.
 func (machine) VersionInfo() (*model.VersionInfo, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -54,13 +54,14 @@ func (machine) VersionInfo() (*model.VersionInfo, error) {
 	}, nil
 }
 
-// ContainerInfoV2 knows one container, the machine, and of that the time: the
-// kubelet dates its figures by it.
+// ContainerInfoV2 returns one container, the machine, with only a time: the
+// kubelet uses it to date its figures.
 func (machine) ContainerInfoV2(string, model.RequestOptions) (map[string]model.ContainerInfo, error) {
 	return map[string]model.ContainerInfo{"/": {Stats: []*model.ContainerStats{{Timestamp: time.Now()}}}}, nil
 }
 
-// GetRequestedContainersInfo knows none: figures of containers come from the runtime.
+// GetRequestedContainersInfo returns none: the runtime provides the containers'
+// figures.
 func (machine) GetRequestedContainersInfo(string, model.RequestOptions) (map[string]*model.ContainerInfo, error) {
 	return map[string]*model.ContainerInfo{}, nil
 }
@@ -68,10 +69,10 @@ func (machine) GetRequestedContainersInfo(string, model.RequestOptions) (map[str
 // RootFsInfo describes the file system of the kubelet's folder.
 func (m machine) RootFsInfo() (model.FsInfo, error) { return m.GetDirFsInfo(m.root) }
 
-// ImagesFsInfo describes the same: there are no images.
+// ImagesFsInfo returns the same: there are no images.
 func (m machine) ImagesFsInfo(context.Context) (model.FsInfo, error) { return m.RootFsInfo() }
 
-// ContainerFsInfo describes the same: what containers write is there.
+// ContainerFsInfo returns the same: containers write there.
 func (m machine) ContainerFsInfo(context.Context) (model.FsInfo, error) { return m.RootFsInfo() }
 
 // GetDirFsInfo describes the file system of a folder.
@@ -104,10 +105,10 @@ func memoryTotal() (uint64, error) {
 			return kb << 10, err
 		}
 	}
-	return 0, fmt.Errorf("asking for this machine's memory: /proc/meminfo does not tell MemTotal")
+	return 0, fmt.Errorf("asking for this machine's memory: /proc/meminfo has no MemTotal")
 }
 
-// firstLine is empty when the file cannot be read: nothing depends on it.
+// firstLine returns "" when the file cannot be read: nothing depends on it.
 func firstLine(path string) string {
 	file, err := os.ReadFile(path)
 	if err != nil {
@@ -117,7 +118,7 @@ func firstLine(path string) string {
 	return line
 }
 
-// osImage is how the distribution calls itself.
+// osImage returns the name of the distribution.
 func osImage() string {
 	file, err := os.Open("/etc/os-release")
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // Called reports whether this program was called as a kubelet.
 func Called() bool { return len(os.Args) == 2 && os.Args[1] == Verb }
 
-// Main is the kubelet's process, as Start makes it. It returns the exit code.
+// Main runs the kubelet in the process that Start creates. It returns the exit
+// code.
 func Main() int {
 	lifeline, reports := inherited()
 	if lifeline == nil {
@@ -31,7 +32,7 @@ func Main() int {
 	var c Config
 	config := json.NewDecoder(lifeline)
 	if err := config.Decode(&c); err != nil {
-		return 1 // whoever started this has ended already
+		return 1 // the parent has already ended
 	}
 	klog.SetLogger(clog.Klog(os.Stderr, c.Verbosity))
 	memory.Starting()
@@ -49,11 +50,11 @@ func Main() int {
 	return 0
 }
 
-// goodbye is how long programs have to end when the plane does. The kernel ends
-// those that are left with this process, the first of its pid namespace.
+// goodbye is the time that programs have to end when the plane does. After that
+// the kernel ends them with this process, the first of its pid namespace.
 const goodbye = 1500 * time.Millisecond
 
-// inherited returns the pipes that Start made, or nil.
+// inherited returns the pipes that Start created, or nil.
 func inherited() (lifeline, reports *os.File) {
 	for _, fd := range []int{lifelineFD, reportFD} {
 		var stat unix.Stat_t
@@ -78,7 +79,8 @@ func (c Config) run(ctx context.Context, reports io.WriteCloser) error {
 		return err
 	}
 	_ = reports.Close()
-	// Upstream's kubelet does not end with a context: the process ends.
+	// Upstream's kubelet does not stop when its context ends: the process exits
+	// instead.
 	go n.run(context.WithoutCancel(ctx))
 	go memory.Settle(ctx)
 	return runtime.Run(ctx)
@@ -87,22 +89,23 @@ func (c Config) run(ctx context.Context, reports io.WriteCloser) error {
 // errPowerless reports namespaces in which nothing may be mounted.
 var errPowerless = errors.New("nothing may be mounted")
 
-// begin does what fails at once or not at all.
+// begin performs the steps that fail immediately or never.
 func (c Config) begin(ctx context.Context) (*node, *cri.Runtime, error) {
-	// What is mounted here must not be seen outside.
+	// Mounts made here must not appear outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errPowerless, err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return nil, nil, fmt.Errorf("%w: /proc: %w", errPowerless, err)
 	}
-	// Programs start where koboshi up did, and so the runtime is made first.
+	// Programs start in koboshi up's working directory, so the runtime is
+	// created first.
 	runtime, err := c.newRuntime()
 	if err != nil {
 		return nil, nil, err
 	}
-	// Upstream removes the logs of a container by a pattern, which is relative
-	// when it knows no path of them: here it finds nothing.
+	// Upstream removes a container's logs by a pattern, which is relative when
+	// the log path is unknown: here it matches nothing.
 	work := filepath.Join(c.Root, "work")
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, nil, err

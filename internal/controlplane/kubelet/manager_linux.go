@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 )
 
-// containerManager enforces nothing, as upstream's stub does, but knows the
-// size of the disk, which a Pod may ask a part of.
+// containerManager enforces nothing, as upstream's stub, but knows the size of
+// the disk, of which a Pod may request a part.
 type containerManager struct {
 	cm.ContainerManager
 	machine machine
@@ -18,7 +18,7 @@ func newContainerManager(m machine) cm.ContainerManager {
 	return containerManager{ContainerManager: cm.NewStubContainerManager(), machine: m}
 }
 
-// GetCapacity tells what MachineInfo does not.
+// GetCapacity returns the capacity that MachineInfo lacks.
 func (m containerManager) GetCapacity(_ klog.Logger, storage bool) corev1.ResourceList {
 	if !storage {
 		return corev1.ResourceList{}
@@ -30,21 +30,22 @@ func (m containerManager) GetCapacity(_ klog.Logger, storage bool) corev1.Resour
 	return cadvisor.EphemeralStorageCapacityFromFsInfo(info)
 }
 
-// NewPodContainerManager knows no cgroups of Pods, and that is no error.
+// NewPodContainerManager manages no cgroups, without an error.
 func (m containerManager) NewPodContainerManager() cm.PodContainerManager {
 	return withoutCgroups{m.ContainerManager.NewPodContainerManager()}
 }
 
-// withoutCgroups is upstream's stub, whose errors would be told every second.
+// withoutCgroups wraps upstream's stub, whose errors would be logged every
+// second.
 type withoutCgroups struct{ cm.PodContainerManager }
 
-// GetPodCgroupConfig tells that nothing is limited.
+// GetPodCgroupConfig reports that nothing is limited.
 func (withoutCgroups) GetPodCgroupConfig(*corev1.Pod, corev1.ResourceName) (*cm.ResourceConfig, error) {
-	return nil, nil // upstream takes a value as one with all its fields
+	return nil, nil // upstream assumes that a non-nil value has all its fields
 }
 
-// SetPodCgroupConfig does nothing, so that a Pod can be resized: its limits
-// mean as little afterwards as before.
+// SetPodCgroupConfig does nothing, so that a Pod can be resized: its limits are
+// ignored before and after.
 func (withoutCgroups) SetPodCgroupConfig(klog.Logger, *corev1.Pod, *cm.ResourceConfig) error {
 	return nil
 }

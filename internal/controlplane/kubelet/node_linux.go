@@ -39,8 +39,8 @@ type node struct {
 	deps    *kubelet.Dependencies
 }
 
-// newNode does what upstream's app.RunKubelet does, less its unix sockets: their
-// paths would be too long in most folders, and nobody asks there.
+// newNode does what upstream's app.RunKubelet does, without its unix sockets:
+// their paths would be too long in most folders, and nothing uses them.
 func (c Config) newNode(ctx context.Context, r containerRuntime) (*node, error) {
 	config, err := c.configuration()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Config) newNode(ctx context.Context, r containerRuntime) (*node, error) 
 		c.NodeName, types.NodeName(c.NodeName),
 		nil,        // no --node-ip: it may not be on loopback
 		"",         // provider's id
-		"external", // cloud provider, which has set the addresses: the plane has
+		"external", // cloud provider, which sets the addresses: here the plane does
 		c.Root, c.Root, config.PodLogsDir,
 		"", "", // credential providers
 		true,     // register, which here completes the labels
@@ -128,8 +128,8 @@ func (c Config) dependencies(ctx context.Context, r containerRuntime) (*kubelet.
 
 func tracer() trace.TracerProvider { return noop.NewTracerProvider() }
 
-// client is the node's identity. The API server is on this machine and has its
-// own ways to defend itself, so nothing is held back here.
+// client returns a client with the node's identity. The API server is on this
+// machine and protects itself, so requests are not limited here.
 func (c Config) client() (*rest.Config, error) {
 	client, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 
 // The kubelet's process inherits two pipes.
 const (
-	lifelineFD = 3 // brings the Config, and its end is the process's
-	reportFD   = 4 // takes the report
+	lifelineFD = 3 // carries the Config; the process ends when it closes
+	reportFD   = 4 // carries the report
 )
 
-// A report is what the kubelet's process says once: that it is set up, or why not.
+// A report is sent once by the kubelet's process: it is set up, or why not.
 type report struct {
 	Forbidden bool   `json:"forbidden,omitempty"`
 	Error     string `json:"error,omitempty"`
@@ -29,12 +29,12 @@ type Process struct {
 	cmd      *exec.Cmd
 	lifeline *os.File
 	ended    chan struct{}
-	err      error // once ended
+	err      error // valid once ended
 }
 
-// Start runs a kubelet whose output, that of the log included, goes to logs. It
-// returns when the namespaces stand and the kubelet begins. Where they are
-// forbidden the error is ErrForbidden.
+// Start runs a kubelet whose output, including its log, goes to logs. It
+// returns when the namespaces exist and the kubelet begins. Where they are
+// forbidden, the error is ErrForbidden.
 func Start(c Config, logs *os.File) (*Process, error) {
 	lifelineEnd, lifeline, err := os.Pipe()
 	if err != nil {
@@ -65,8 +65,8 @@ func Start(c Config, logs *os.File) (*Process, error) {
 	return p, nil
 }
 
-// command is this program again, in namespaces of its own. A session of its own
-// keeps what is typed at the terminal from reaching it and the programs.
+// command returns this program in new namespaces. It runs in a new session, so
+// that input from the terminal does not reach it and the programs.
 func command(logs, lifeline, reports *os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"koboshi", Verb}
@@ -81,8 +81,8 @@ func command(logs, lifeline, reports *os.File) *exec.Cmd {
 	return cmd
 }
 
-// forbids reports whether err is how the kernel refuses a namespace: the limit
-// is zero, a policy says no, or it was built without.
+// forbids reports whether err means that the kernel refuses a namespace: the
+// limit is zero, a policy forbids it, or the kernel was built without it.
 func forbids(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS},
 		func(no error) bool { return errors.Is(err, no) })
@@ -106,10 +106,11 @@ func (p *Process) handOver(c Config, reports io.ReadCloser) error {
 	return nil
 }
 
-// Ended is closed when the process and all that it started have ended.
+// Ended returns a channel that is closed when the process and everything it
+// started have ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err tells how the process ended; nil while it runs.
+// Err returns the error with which the process ended, and nil while it runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:
@@ -123,7 +124,7 @@ func (p *Process) Err() error {
 }
 
 // Stop ends the kubelet and all Pods, and returns when none of their processes
-// is left. Programs are told, and have a moment to end by themselves.
+// is left. Programs are asked to end and have a moment to do so.
 func (p *Process) Stop() {
 	_ = p.lifeline.Close()
 	select {

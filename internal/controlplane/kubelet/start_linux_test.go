@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// This binary, started as a kubelet, does what the test says in NodeName.
+// This binary, started as a kubelet, does what the test passes in NodeName.
 func TestMain(m *testing.M) {
 	if !Called() {
 		os.Exit(m.Run())
@@ -98,9 +98,9 @@ func TestStopLeavesNothingOfWhatWasStarted(t *testing.T) {
 		t.Error("a child is left")
 	}
 	if p.Err() == nil {
-		t.Error("its end is not told")
+		t.Error("its end is not reported")
 	}
-	p.Stop() // again is harmless
+	p.Stop() // stopping again is harmless
 }
 
 func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
@@ -127,8 +127,8 @@ func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
 	}
 }
 
-// childrenOf reads what each thread of the process has started: which of them runs
-// the goroutine that starts a program is chance.
+// childrenOf lists the child processes of every thread of the process: the
+// goroutine that starts a program may run on any of them.
 func childrenOf(t *testing.T, pid int) (children []int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -9,7 +9,7 @@ import (
 
 var errLinux = errors.New("the kubelet needs Linux, whose namespaces hold the programs; use a virtual machine")
 
-// Process is a running kubelet. There is none on this system.
+// Process is never created on this system.
 type Process struct{}
 
 // Start fails on this system.

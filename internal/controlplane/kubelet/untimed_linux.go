@@ -7,13 +7,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// untimed leaves out when the state of a Pod was read. With that time, and with
-// the feature gate EventedPLEG, upstream's v1.37 takes the containers that come
-// with the state and forgets which of them are the present sandbox's: it would
-// run init containers for ever. Without it, it asks for each container.
+// untimed omits the time at which the state of a Pod was read. With that time,
+// and with the feature gate EventedPLEG, upstream's v1.37 uses the containers
+// that come with the state and forgets which of them belong to the current
+// sandbox: it would run init containers for ever. Without the time, it asks for
+// each container.
 type untimed struct{ criapi.RuntimeService }
 
-// PodSandboxStatus tells the state of a Pod.
+// PodSandboxStatus returns the state of a Pod, without its time.
 func (u untimed) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	response, err := u.RuntimeService.PodSandboxStatus(ctx, id, verbose)
 	if response != nil {

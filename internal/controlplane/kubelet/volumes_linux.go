@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/volume/secret"
 )
 
-// volumePlugins are those that need nothing but this machine. A Pod with a
-// volume of another kind is told that no plugin matches.
+// volumePlugins are those that need only this machine. For a volume of another
+// kind, the Pod gets the error that no plugin matches.
 func (c Config) volumePlugins() (plugins []volume.VolumePlugin) {
 	for _, plugin := range hostpath.ProbeVolumePlugins(volume.VolumeConfig{}) {
 		plugins = append(plugins, confined{unowned{plugin}, c.HostPaths})
@@ -31,12 +31,12 @@ func (c Config) volumePlugins() (plugins []volume.VolumePlugin) {
 	return plugins
 }
 
-// unowned gives no volume to a user or a group of a Pod: in the namespace of
-// the kubelet there is one user, and each program is that user, by whatever
-// number it sees itself.
+// unowned never changes the owner of a volume to a Pod's user or group: the
+// kubelet's namespace has one user, and every program runs as that user,
+// whatever number it sees for itself.
 type unowned struct{ volume.VolumePlugin }
 
-// NewMounter makes what mounts a volume.
+// NewMounter returns the volume's mounter.
 func (p unowned) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
 	m, err := p.VolumePlugin.NewMounter(spec, pod)
 	if err != nil {

@@ -14,7 +14,7 @@ type recorded struct {
 func (r recorded) SetUp(args volume.MounterArgs) error             { *r.args = args; return nil }
 func (r recorded) SetUpAt(_ string, args volume.MounterArgs) error { *r.args = args; return nil }
 
-// There is nobody else to give a volume to, and trying to fails the Pod.
+// There is no other user to own a volume, and a change of owner fails the Pod.
 func TestVolumesAreGivenToNobody(t *testing.T) {
 	t.Parallel()
 	id := int64(2000)

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// endings lets a Pod go only while it is ending, as a kubelet does. The stage
-// engine deletes by name what it saw a moment ago; the Pod of that name may be
-// another by now, or one that a Reset has brought back.
+// endings lets a Pod be removed only while it is terminating, as a kubelet
+// does. The stage engine deletes by name the Pod it saw a moment ago; by now
+// the name may belong to another Pod, or to one that a Reset has restored.
 type endings struct{ next http.RoundTripper }
 
 func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -32,17 +32,18 @@ func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil || response.StatusCode != http.StatusConflict {
 			return response, err
 		}
-		_ = response.Body.Close() // it changed meanwhile: look again
+		_ = response.Body.Close() // it has changed: look again
 	}
 }
 
-// isPod tells the path of one Pod: /api/v1/namespaces/NAMESPACE/pods/NAME.
+// isPod reports whether the path is a Pod's:
+// /api/v1/namespaces/NAMESPACE/pods/NAME.
 func isPod(path string) bool {
 	parts := strings.Split(strings.TrimPrefix(path, "/api/v1/namespaces/"), "/")
 	return strings.HasPrefix(path, "/api/v1/namespaces/") && len(parts) == 3 && parts[1] == "pods"
 }
 
-// look reads the Pod; missing is the API server's answer when it has none.
+// look reads the Pod; missing is the API server's response when there is none.
 func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missing *http.Response, err error) {
 	get := r.Clone(r.Context())
 	get.Method, get.Body, get.ContentLength = http.MethodGet, nil, 0
@@ -59,7 +60,7 @@ func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missi
 	return pod, nil, nil
 }
 
-// remove ends the Pod at once, if it is still of that version.
+// remove deletes the Pod immediately, if it still has that version.
 func (e endings) remove(r *http.Request, version string) (*http.Response, error) {
 	options := metav1.NewDeleteOptions(0)
 	options.Kind, options.APIVersion = "DeleteOptions", "v1"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// script answers requests in order, and fails on any other.
+// script answers requests in order, and fails on any other request.
 type script struct {
 	*testing.T
 	steps []exchange
@@ -56,7 +56,7 @@ func TestAPodIsEndedOnlyWhileItIsEnding(t *testing.T) {
 		"one that changed is looked at again": {pod, []exchange{
 			{"GET", "", 200, ending}, {"DELETE", `"8"`, 409, "{}"},
 			{"GET", "", 200, later}, {"DELETE", `"9"`, 200, "{}"}}, 200},
-		"one that came back meanwhile stays": {pod, []exchange{
+		"a Pod that has come back stays": {pod, []exchange{
 			{"GET", "", 200, ending}, {"DELETE", `"8"`, 409, "{}"}, {"GET", "", 200, alive}}, 404},
 		"what is no pod is left to the server": {"/api/v1/nodes/node-1", []exchange{{"DELETE", "given", 200, "{}"}}, 200},
 	} {

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// Local is the name of the node that is this machine.
+	// Local is the name of the node that stands for this machine.
 	Local = "local"
-	// What OwnedLabel says of the nodes that are not this machine, and of the
-	// one that is.
+	// The values of OwnedLabel for simulated nodes and for the local one.
 	simulatedNode, localNode = "simulated", "local"
 )
 
-// EnsureLocal makes the plane have the node Local, not Ready until its kubelet
-// says otherwise. A node of an earlier start keeps its Pods.
+// EnsureLocal creates the node Local, not Ready until its kubelet reports
+// otherwise. A node of an earlier start keeps its Pods.
 func EnsureLocal(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.CoreV1().Nodes().Create(ctx, newLocal(), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -34,19 +33,19 @@ func EnsureLocal(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// takeOverLocal says of a node of an earlier start that it is not Ready any more.
+// takeOverLocal marks a node of an earlier start as not Ready.
 func takeOverLocal(ctx context.Context, client kubernetes.Interface) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, Local, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading node %s: %w", Local, err)
 	}
 	if node.Labels[OwnedLabel] != localNode {
-		return fmt.Errorf("there is a node %s already that somebody else created; delete it, or start without programs to run", Local)
+		return fmt.Errorf("node %s already exists and was not created by koboshi; delete it, or start without programs", Local)
 	}
 	return SetLocalNotReady(ctx, client, "Starting", "the kubelet starts")
 }
 
-// SetLocalNotReady says why Local is not Ready.
+// SetLocalNotReady records why Local is not Ready.
 func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, message string) error {
 	now := metav1.Now()
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
@@ -64,7 +63,7 @@ func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, 
 }
 
 // RemoveLocal deletes the node Local of an earlier start. A node of that name
-// that somebody else created is left alone, and removed is false.
+// that was created by someone else is left alone, and removed is false.
 func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool, err error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, Local, metav1.GetOptions{})
 	switch {
@@ -79,10 +78,10 @@ func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool
 	return true, nil
 }
 
-// RemoveLocalPods deletes the Pods of Local once it is gone: nobody is left to
-// say that they have ended. Upstream's garbage collector would, a minute later,
-// and until then they would count as running. What replaces them is for nodes
-// that must run by now.
+// RemoveLocalPods deletes the Pods of Local once the node is gone: no kubelet
+// is left to report that they have ended. Upstream's garbage collector would
+// delete them a minute later, and until then they would count as running. Their
+// replacements need nodes that are already running.
 func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + Local})
 	if err != nil {
@@ -97,8 +96,8 @@ func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// newLocal has what a kubelet does not say by itself: no kubelet takes an
-// address on loopback for its own, unless it is told so by its Node.
+// newLocal sets what a kubelet does not report by itself: no kubelet accepts a
+// loopback address as its own unless its Node already has it.
 func newLocal() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -27,7 +27,7 @@ func TestANodeOfAnEarlierStartIsKeptAndNotReady(t *testing.T) {
 	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Simulated nodes come and go beside it.
+	// Simulated nodes are added and removed independently.
 	if err := Ensure(t.Context(), client, 0, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -66,15 +66,15 @@ func TestOnlyOurOwnNodeIsRemovedOrTaken(t *testing.T) {
 		t.Errorf("our own is left: %v", err)
 	}
 	if _, err := foreign.CoreV1().Nodes().Get(t.Context(), Local, metav1.GetOptions{}); err != nil {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another owner's node: %v", err)
 	}
 	if _, err := own.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a pod of our own is left: %v", err)
 	}
 	if _, err := foreign.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
-		t.Errorf("a pod of somebody else's: %v", err)
+		t.Errorf("another owner's pod: %v", err)
 	}
 	if EnsureLocal(t.Context(), foreign) == nil {
-		t.Error("somebody else's was taken over")
+		t.Error("another owner's node was taken over")
 	}
 }

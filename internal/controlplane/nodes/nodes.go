@@ -1,10 +1,10 @@
 // Package nodes runs the nodes of a plane and the Pods on them.
 //
-// All but the one in local.go are simulated: KWOK's stage engine, used as a
-// library, moves nodes and Pods through the states a kubelet would report, as
-// its stages (YAML data) say. No container runs. What only a container could
-// answer (logs, exec, attach, port-forward) is answered by an endpoint that says
-// so; see kubelet.go.
+// All nodes except the one in local.go are simulated: KWOK's stage engine, used
+// as a library, moves nodes and Pods through the states a kubelet would report,
+// as its stages (YAML data) specify. No container runs. For requests that only
+// a container could answer (logs, exec, attach, port-forward), an endpoint
+// replies that the Pod is simulated; see endpoint.go.
 package nodes
 
 import (
@@ -51,8 +51,8 @@ const (
 	parallelism  = 4
 )
 
-// What a node offers. Pods is the kubelet's own default for --max-pods; the
-// rest is what kwokctl gives a node.
+// A node's capacity. Pods is the kubelet's own default for --max-pods; the rest
+// is kwokctl's default.
 var capacity = corev1.ResourceList{
 	corev1.ResourceCPU:              resource.MustParse("32"),
 	corev1.ResourceMemory:           resource.MustParse("256Gi"),
@@ -60,20 +60,20 @@ var capacity = corev1.ResourceList{
 	corev1.ResourcePods:             resource.MustParse("110"),
 }
 
-// podCIDRs is divided among the nodes, 256 addresses each. It overlaps
-// neither the service range nor what the machine is likely to use.
+// podCIDRs is divided among the nodes, 256 addresses each. It overlaps neither
+// the service range nor the networks that the machine is likely to use.
 var podCIDRs = netip.MustParsePrefix("10.128.0.0/9")
 
-// Max is how many ranges of 256 addresses podCIDRs holds.
+// Max is the number of ranges of 256 addresses in podCIDRs.
 const Max = 1 << 15
 
-// Config says how to run nodes.
+// Config configures the nodes.
 type Config struct {
 	// Client is the identity of the stage engine.
 	Client *rest.Config
-	// Kubeconfig is a file with the same identity; the engine wants one.
+	// Kubeconfig is a file with the same identity, which the engine requires.
 	Kubeconfig string
-	// KubeletPort is where the endpoint of kubelet.go listens on loopback.
+	// KubeletPort is the loopback port of the Kubelet in endpoint.go.
 	KubeletPort int
 	// Log receives the engine's log.
 	Log io.Writer
@@ -138,9 +138,9 @@ func (c Config) engine() (*controllers.Controller, error) {
 		NodeLeaseDurationSeconds:          leaseSeconds,
 		NodeLeaseParallelism:              parallelism,
 		PodsOnNodeSyncParallelism:         parallelism,
-		// The same in every start: another would wait until the leases of the
-		// start before have run out, and its Pods would pend so long. A plane's
-		// store has one process at a time.
+		// The same at every start: with a different ID the engine would wait
+		// until the leases of the previous start expire, and Pods would stay
+		// pending as long. A plane's store has one process at a time.
 		ID: "koboshi",
 	})
 }
@@ -164,7 +164,7 @@ func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, er
 }
 
 // Ensure makes the plane have exactly count simulated nodes, whose kubelet
-// listens on kubeletPort. Nodes that somebody else created are left alone.
+// listens on kubeletPort. Nodes that were created by others are left alone.
 func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort int) error {
 	nodes := client.CoreV1().Nodes()
 	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel + "=" + simulatedNode})
@@ -195,8 +195,8 @@ func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort
 	return nil
 }
 
-// movePort tells a node of an earlier start where its kubelet listens now: the
-// stage that does so plays only for nodes that are not Ready yet.
+// movePort gives a node of an earlier start its kubelet's new port: the stage
+// that sets it runs only for nodes that are not Ready yet.
 func movePort(ctx context.Context, client kubernetes.Interface, name string, port int) error {
 	patch := fmt.Sprintf(`{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")

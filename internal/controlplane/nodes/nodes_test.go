@@ -48,7 +48,7 @@ func TestEnsureMakesExactlyTheNodesThatAreWanted(t *testing.T) {
 	client := fake.NewClientset(foreign)
 	for _, test := range []struct {
 		count, port int
-		want        map[string]int32 // the ports of those that were there before
+		want        map[string]int32 // the ports of existing nodes
 	}{
 		{0, 1, map[string]int32{"somebody-elses": 0}},
 		{1, 1, map[string]int32{"somebody-elses": 0, "node-1": 0}},

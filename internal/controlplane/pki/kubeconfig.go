@@ -41,8 +41,7 @@ func RESTConfig(c *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
-// WriteKubeconfig makes c the content of the file at path, readable by this
-// user only.
+// WriteKubeconfig writes c to the file at path, readable only by this user.
 func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 	data, err := clientcmd.Write(*c)
 	if err != nil {
@@ -55,10 +54,10 @@ func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 }
 
 // MergeKubeconfig merges c into the file at path and makes its context the
-// current one. What the file says of other clusters is kept: path may be the
-// user's own ~/.kube/config. The file is readable by this user only.
+// current one. Other clusters in the file are kept: path may be the user's own
+// ~/.kube/config. The file is readable only by this user.
 func MergeKubeconfig(path string, c *clientcmdapi.Config) error {
-	// What a link leads to is replaced, not the link.
+	// Replaces a link's target, not the link.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

@@ -142,7 +142,7 @@ func TestKubeconfigIsForThisUserOnly(t *testing.T) {
 	}
 }
 
-// Many keep ~/.kube/config in a folder with their other settings.
+// Many users keep ~/.kube/config in a folder with their other settings.
 func TestKubeconfigBehindALinkStaysBehindIt(t *testing.T) {
 	t.Parallel()
 	_, ca := ensured(t)

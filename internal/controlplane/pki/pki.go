@@ -2,8 +2,8 @@
 // and servers, a front-proxy CA for API aggregation, the key that signs
 // service account tokens, and kubeconfigs.
 //
-// All keys are P-256. Nobody outside this machine verifies them, and an RSA
-// key costs a noticeable part of the start-up time.
+// All keys are P-256. No software outside this machine verifies them, and an
+// RSA key costs a noticeable part of the start-up time.
 package pki
 
 import (
@@ -42,17 +42,17 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// Dir is a folder of PEM files, named as kubeadm names them.
+// Dir is a folder of PEM files with kubeadm's names.
 type Dir string
 
-// Files that outlive a restart: with them go every kubeconfig and every
-// service account token that was handed out.
+// Files that outlive a restart: every kubeconfig and every service account
+// token that was handed out depends on them.
 var lasting = []string{"ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub"}
 
 // Path returns the path of a file in the folder.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Missing returns the first lasting file that is not there, or "".
+// Missing returns the first lasting file that does not exist, or "".
 func (d Dir) Missing() string {
 	for _, name := range lasting {
 		if _, err := os.Stat(d.Path(name)); err != nil {
@@ -62,7 +62,7 @@ func (d Dir) Missing() string {
 	return ""
 }
 
-// Ensure creates what lasts if it is not there yet and renews every other
+// Ensure creates the lasting files that do not exist and renews every other
 // certificate: those live only as long as one process.
 func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*Authority, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
@@ -109,7 +109,7 @@ type Request struct {
 	Groups     []string // the user's groups, for a client
 	Names      []string // DNS names, for a server
 	IPs        []net.IP // addresses, for a server
-	Server     bool     // serve with it; otherwise it is for a client
+	Server     bool     // a server certificate; otherwise a client's
 }
 
 // Issue signs a new key pair and returns both as PEM.
@@ -190,7 +190,7 @@ func (d Dir) newAuthority(name, commonName string) (*Authority, error) {
 	return a, d.writePair(name, certPEM, keyPEM)
 }
 
-// tokenKey makes the pair with which service account tokens are signed and checked.
+// tokenKey creates the key pair that signs and verifies service account tokens.
 func (d Dir) tokenKey() error {
 	if _, err := os.Stat(d.Path("sa.pub")); err == nil {
 		return nil
@@ -214,7 +214,8 @@ func (d Dir) tokenKey() error {
 	return datadir.WriteFile(d.Path("sa.pub"), public, 0o600)
 }
 
-// writePair writes the key first: a certificate without its key would look whole.
+// writePair writes the key first: a certificate without its key would look
+// complete.
 func (d Dir) writePair(name string, certPEM, keyPEM []byte) error {
 	if err := datadir.WriteFile(d.Path(name+".key"), keyPEM, 0o600); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A subject is a set: DER sorts what is in it.
+// A subject is a set: DER sorts its elements.
 var anyOrder = cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })
 
 var (
@@ -60,7 +60,7 @@ func TestClientIsVerifiedWithItsUserAndGroups(t *testing.T) {
 	}
 	for _, test := range []struct {
 		cert    *x509.Certificate
-		ca, not *Authority // who signed it, and who did not
+		ca, not *Authority // the signer, and a different authority
 		user    string
 		groups  []string
 	}{
@@ -171,7 +171,8 @@ func TestEnsureRefusesABrokenAuthority(t *testing.T) {
 func TestEnsureCompletesAStartThatWasKilled(t *testing.T) {
 	t.Parallel()
 	dir, _ := ensured(t)
-	// The key is written first, so this is what a kill between the two leaves.
+	// The key is written first, so this is the state after a kill between the
+	// two writes.
 	for _, name := range []string{"ca.crt", "sa.pub"} {
 		if err := os.Remove(dir.Path(name)); err != nil {
 			t.Fatal(err)

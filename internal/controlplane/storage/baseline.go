@@ -11,43 +11,43 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inFlight is how many writes of Delete and Put are under way at once. A
-// single member commits what has gathered while it committed the batch before,
-// so one write at a time would pay the whole round for each key.
+// inFlight is the number of concurrent writes of Delete and Put. A single
+// member commits together all writes that arrived during the previous commit,
+// so one write at a time would pay for a whole round per key.
 const inFlight = 64
 
-// A Baseline is what lay below a prefix of the store at one revision. It
-// remembers values, not history, so compaction does not touch it. Its methods
-// may not be called side by side.
+// A Baseline is the content below a prefix of the store at one revision. It
+// stores values, not history, so compaction does not affect it. Its methods
+// must not be called concurrently.
 type Baseline struct {
 	client  *clientv3.Client
 	prefix  string
 	entries map[string]entry
 }
 
-// An entry is a key as the baseline has it.
+// An entry is the baseline's state of a key.
 type entry struct {
 	value []byte
-	lease clientv3.LeaseID // 0: it has no time to live
+	lease clientv3.LeaseID // 0: the key does not expire
 	// The revisions of the key's creation and last change, either as the
 	// baseline found them or as Put left them.
 	created, modified int64
 }
 
-// A Difference is a key that is not as the baseline has it.
+// A Difference is a key whose state differs from the baseline's.
 type Difference struct {
 	Key string
 	// Now is the value in the store, nil if there is none. Then is the
 	// baseline's.
 	Now, Then []byte
-	// Recreated is set when the key was deleted and created anew since. Who
-	// watches must learn that the new one is gone before the old one returns.
+	// Recreated is set when the key has been deleted and created again since.
+	// Watchers must learn that the new one is gone before the old one returns.
 	Recreated bool
 
-	seen int64 // revision of Now; a write that races must not be lost sight of
+	seen int64 // revision of Now, to detect a concurrent write
 }
 
-// Baseline takes down what is below prefix.
+// Baseline records everything below prefix.
 func (e *Etcd) Baseline(ctx context.Context, prefix string) (*Baseline, error) {
 	// A client without a connection: its calls are function calls.
 	b := &Baseline{client: v3client.New(e.etcd.Server), prefix: prefix, entries: map[string]entry{}}
@@ -69,7 +69,8 @@ func (b *Baseline) Has(key string) bool {
 	return ok
 }
 
-// Keys calls yield for each key, in no order, until it returns false.
+// Keys calls yield for each key, in no particular order, until it returns
+// false.
 func (b *Baseline) Keys(yield func(key string) bool) {
 	for key := range b.entries {
 		if !yield(key) {
@@ -106,8 +107,8 @@ func (b *Baseline) Differences(ctx context.Context) ([]Difference, error) {
 	return found, nil
 }
 
-// Present lists what the store has below a prefix, different or not, for Delete
-// to take away. What the baseline has of it is then missing, and a difference.
+// Present lists everything below a prefix, different or not, for Delete to
+// remove. The baseline's keys there are then missing, and become differences.
 func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, error) {
 	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -121,19 +122,20 @@ func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, er
 	return found, nil
 }
 
-// Delete removes the keys, each in a transaction of its own: the revision of a
+// Delete removes each key in a separate transaction: the revision of a
 // transaction is the version of each object in it, and in a real cluster no two
-// objects share one. It returns these revisions by key; a key that changed
-// meanwhile is left alone, is not among them, and differs again next time.
+// objects share one. It returns these revisions by key. A key that has changed
+// in the meantime is left alone and left out of the result; it shows as a
+// difference again next time.
 func (b *Baseline) Delete(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	return b.write(ctx, differences, func(d Difference) (clientv3.Cmp, clientv3.Op) {
 		return clientv3.Compare(clientv3.ModRevision(d.Key), "=", d.seen), clientv3.OpDelete(d.Key)
 	})
 }
 
-// Put gives the keys the baseline's values, and returns what Delete returns. Of
-// a key that was Recreated it expects that Delete was there before. A key whose
-// time to live has run out leaves the baseline.
+// Put restores the baseline's values of the keys, and returns the revisions as
+// Delete does. It expects a key that was Recreated to have been deleted first.
+// A key that has expired leaves the baseline.
 func (b *Baseline) Put(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	alive, err := b.unexpired(ctx, differences)
 	if err != nil {
@@ -186,8 +188,8 @@ func (b *Baseline) write(ctx context.Context, differences []Difference, plan fun
 	return revisions, err
 }
 
-// unexpired takes the keys out of the baseline whose lease has ended: they
-// would be gone by now, whoever else deleted them first.
+// unexpired removes the keys with an ended lease from the baseline: they would
+// be gone by now, whatever deleted them first.
 func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]Difference, error) {
 	var alive []Difference
 	for _, d := range differences {

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// A bench is a store and somebody else who writes to it.
+// A bench is a store and another client that writes to it.
 type bench struct {
 	testing.TB
 	*clientv3.Client
@@ -23,7 +23,7 @@ type bench struct {
 func newBench(t testing.TB) bench {
 	t.Helper()
 	e, err := Start(t.Context(), Config{
-		Dir: t.TempDir(), SocketDir: t.TempDir(), // and synced: Unsynced is global
+		Dir: t.TempDir(), SocketDir: t.TempDir(), // and without Unsynced, which is global
 		Logger: zaptest.NewLogger(t, zaptest.Level(zapcore.ErrorLevel)),
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (b bench) differences(baseline *Baseline) map[string]Difference {
 	return found
 }
 
-// restore does what a reset does once, and returns each write's revision.
+// restore performs one round of a reset and returns each write's revision.
 func (b bench) restore(baseline *Baseline, differences map[string]Difference) (revisions []int64) {
 	b.Helper()
 	var gone, back []Difference
@@ -122,7 +122,7 @@ func TestEachDifferenceIsFoundUndoneAndHasARevisionOfItsOwn(t *testing.T) {
 	}
 	baseline := b.baseline()
 	want, _ := b.contents()
-	for round := range 3 { // what Put has restored is restored again
+	for round := range 3 { // keys that Put has restored are restored again
 		b.put("/new", "new")
 		b.put("outside", strconv.Itoa(round))
 		b.put("/changed", "changed")
@@ -161,7 +161,7 @@ func TestEachDifferenceIsFoundUndoneAndHasARevisionOfItsOwn(t *testing.T) {
 			seen[r] = true
 		}
 		if len(seen) != 5 {
-			t.Errorf("round %d: %d writes, want 5: two for the key that was created anew and one for each other", round, len(seen))
+			t.Errorf("round %d: %d writes, want 5: two for the key that was created again and one for each other", round, len(seen))
 		}
 		all, _ := b.contents()
 		if diff := cmp.Diff(want, all); diff != "" {
@@ -187,12 +187,12 @@ func TestKeyThatChangedMeanwhileIsLeftAloneAndDiffersAgain(t *testing.T) {
 		b.put(key, "raced")
 	}
 	if revisions := b.restore(baseline, found); len(revisions) > 0 {
-		t.Errorf("%d writes went over what had changed meanwhile", len(revisions))
+		t.Errorf("%d writes overwrote concurrent changes", len(revisions))
 	}
 	found = b.differences(baseline)
 	for _, key := range []string{"/changed", "/new", "/gone"} {
 		if got := string(found[key].Now); got != "raced" {
-			t.Errorf("%s is %q, want what was written meanwhile", key, got)
+			t.Errorf("%s is %q, want the concurrent write", key, got)
 		}
 	}
 	b.restore(baseline, found)

@@ -18,11 +18,11 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
-// Check looks at a store that once held data before etcd opens it: where etcd
-// finds no write-ahead log it would begin a new, empty store; a log that it
-// cannot read from the start it would cut to nothing and then crash; one that it
-// can read less far than the database has come leaves it waiting for ever; and a
-// truncated database would crash it too. damaged makes the error.
+// Check examines a store that once held data, before etcd opens it. Without a
+// write-ahead log etcd would begin a new, empty store; a log that is unreadable
+// from the start it would truncate to nothing and then crash; a log that ends
+// before the database's last entry would make it wait for ever; and a truncated
+// database would crash it too. damaged creates the error.
 func Check(dir string, damaged func(what string) error) error {
 	files, err := logFiles(filepath.Join(dir, "member", "wal"))
 	if err != nil {
@@ -57,7 +57,7 @@ func Check(dir string, damaged func(what string) error) error {
 		return damaged(fmt.Sprintf("etcd/member/snap/db cannot be read: %v", err))
 	}
 	defer func() { _ = db.Close() }()
-	// The pages that the newest root speaks of must lie within the file.
+	// The pages that the newest root refers to must lie within the file.
 	return db.View(func(tx *bolt.Tx) error {
 		if tx.Size() > info.Size() {
 			return damaged(fmt.Sprintf("etcd/member/snap/db is cut off: %d of %d bytes", info.Size(), tx.Size()))
@@ -69,8 +69,8 @@ func Check(dir string, damaged func(what string) error) error {
 	})
 }
 
-// consistentIndex is that of the last entry of the log that is in the database;
-// 0 if there is none. An entry is in the log, and synced, before it is applied.
+// consistentIndex returns the index of the last log entry in the database, or 0
+// if there is none. An entry is in the log, and synced, before it is applied.
 func consistentIndex(tx *bolt.Tx) uint64 {
 	bucket := tx.Bucket(schema.Meta.Name())
 	if bucket == nil {
@@ -83,15 +83,15 @@ func consistentIndex(tx *bolt.Tx) uint64 {
 	return binary.BigEndian.Uint64(index)
 }
 
-// circumstantial tells an error of the system, such as a missing permission or
-// too many open files, from one that lies in the data.
+// circumstantial reports whether an error is the system's, such as a missing
+// permission or too many open files, and not one in the data.
 func circumstantial(err error) bool {
 	var path *fs.PathError
 	var call *os.SyscallError
 	return errors.As(err, &path) || errors.As(err, &call) || errors.Is(err, bolterrors.ErrTimeout)
 }
 
-// logFiles lists the files of etcd's log in their order.
+// logFiles lists the files of etcd's log in order.
 func logFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,10 +105,10 @@ func logFiles(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// readLog reads etcd's log as etcd's own Verify does, without writing, and returns
-// the index of its last entry. A log may end in the middle of a record, for then
-// the process was killed while it wrote it; etcd drops that record, which nobody
-// was told of. Garbage in place of a record's length looks the same.
+// readLog reads etcd's log as etcd's own Verify does, without writing, and
+// returns the index of its last entry. A log may end in the middle of a record
+// if the process was killed during the write; etcd drops that record, which was
+// never acknowledged. Garbage in place of a record's length looks the same.
 func readLog(files []string) (last uint64, err error) {
 	readers := make([]fileutil.FileReader, 0, len(files))
 	for _, name := range files {
@@ -134,7 +134,7 @@ func readLog(files []string) (last uint64, err error) {
 			entry := wal.MustUnmarshalEntry(record.Data) // its checksum was right
 			last = entry.GetIndex()
 		}
-		// Each file begins with the checksum of those before it.
+		// Each file begins with the checksum of the previous files.
 		if record.GetType() == wal.CrcType {
 			if sum := decoder.LastCRC(); sum != 0 && record.Validate(sum) != nil {
 				return 0, wal.ErrCRCMismatch

@@ -18,7 +18,7 @@ func TestCheckTellsDamageFromAWholeStore(t *testing.T) {
 	whole := filledStore(t)
 	tests := map[string]struct {
 		damage func(t *testing.T, dir string)
-		what   string // part of what is told; none for a whole store
+		what   string // part of the message; empty for an intact store
 	}{
 		"intact": {func(*testing.T, string) {}, ""},
 		"no folder": {
@@ -118,7 +118,7 @@ func TestCheckLeavesTheStoreAsItIs(t *testing.T) {
 	})
 }
 
-// filledStore is the folder of a store that has ended.
+// filledStore returns the folder of a stopped store.
 func filledStore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,8 +132,8 @@ func filledStore(t *testing.T) string {
 	return dir
 }
 
-// breakLength puts garbage in the place of the length of a record of etcd's log,
-// of the first that begins after offset.
+// breakLength overwrites the length of a record of etcd's log with garbage: the
+// first record that begins after offset.
 func breakLength(t *testing.T, path string, offset int64) {
 	t.Helper()
 	log, err := os.ReadFile(path)
@@ -142,7 +142,7 @@ func breakLength(t *testing.T, path string, offset int64) {
 	}
 	at := int64(0)
 	for at <= offset {
-		// Its low 56 bits are the bytes of the record, the high ones those of its
+		// Its low 56 bits hold the record's length in bytes, the high ones the
 		// padding to a multiple of eight (storage/wal/decoder.go).
 		size := int64(binary.LittleEndian.Uint64(log[at:]) & (1<<56 - 1))
 		if size == 0 {
@@ -167,7 +167,7 @@ func only(t *testing.T, pattern ...string) string {
 
 func database(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// usedBytes is how far the newest root of the database reaches; the file is
+// usedBytes returns the extent of the database's newest root; the file is
 // longer, since it grows in steps.
 func usedBytes(t *testing.T, dir string) (size int64) {
 	t.Helper()

@@ -9,18 +9,18 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
-// A Commit is one write to one key. Value is nil of a deletion.
+// A Commit is one write to one key. Value is nil for a deletion.
 type Commit struct {
 	Revision int64
 	Key      string
 	Value    []byte
 }
 
-// Follow passes on what lies below prefix, and then every write there, in the
-// order of the store and without a gap. The first call of pass has all that is
-// there; each further one has the writes of one moment and the revision that the
-// store had after them, which may be none below prefix. Follow returns when ctx
-// ends, with its cause, or when the store does.
+// Follow passes on the keys below prefix and then every write there, in the
+// store's order and without a gap. The first call of pass has all existing
+// keys; each further call has the writes of one moment, possibly none below
+// prefix, and the store's revision after them. Follow returns when ctx ends,
+// with its cause, or when the store ends.
 func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int64, commits []Commit)) error {
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())
@@ -33,7 +33,7 @@ func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int
 	}
 	pass(got.Header.Revision, present)
 
-	// All keys: a write elsewhere raises the revision too.
+	// All keys: a write outside the prefix raises the revision too.
 	all := client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(got.Header.Revision+1))
 	for response := range all {
 		if err := response.Err(); err != nil {
@@ -61,7 +61,7 @@ func valueOf(event *clientv3.Event) []byte {
 	return event.Kv.Value
 }
 
-// Revision is that of the last write to the store.
+// Revision returns the revision of the last write to the store.
 func (e *Etcd) Revision(ctx context.Context) (int64, error) {
 	got, err := v3client.New(e.etcd.Server).Get(ctx, "\x00", clientv3.WithCountOnly())
 	if err != nil {

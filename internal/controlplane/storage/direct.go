@@ -8,9 +8,9 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
-// Shortcut makes a client of the server in this process call it directly: no
-// sockets, no serialisation. What the server does is the same. When the server
-// has stopped, the client uses the connection it was made for: a suite may stop
+// Shortcut makes a client of the server in this process call it directly,
+// without sockets or serialisation. The server behaves the same. When the
+// server has stopped, the client uses its original connection: a suite may stop
 // etcd and start another one in its place.
 func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 	direct := v3client.New(s)
@@ -76,7 +76,7 @@ func (k *kv) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error
 
 func (k *kv) Txn(ctx context.Context) clientv3.Txn { return k.now().Txn(ctx) }
 
-// lease is used by the API server for the time that Events live.
+// lease is used by the API server for the expiry of Events.
 type lease struct {
 	clientv3.Lease
 	way
@@ -91,7 +91,7 @@ func (l *lease) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.Leas
 	return choose(l.way, l.direct, l.Lease).Revoke(ctx, id)
 }
 
-// maintenance is asked for the size of the store and its features.
+// maintenance serves the size of the store and its features.
 type maintenance struct {
 	clientv3.Maintenance
 	way

@@ -95,7 +95,7 @@ func TestWhenTheServerStopsWatchesEndAndTheClientFindsTheNextOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := c.Watch(ctx, "k")
-	// As when the program etcd stops while an API server goes on.
+	// As when the program etcd stops while an API server continues.
 	first.Stop()
 	first.etcd.Close()
 	for open := true; open; {

@@ -33,14 +33,14 @@ const (
 	unsyncedSegment = 2 << 20 // bytes
 )
 
-// Config says where the store lives.
+// Config configures the store.
 type Config struct {
 	// Dir holds etcd's data. It is created when it does not exist.
 	Dir string
 	// SocketDir holds the listening socket. Keep it short: the path of a unix
-	// socket may have 104 bytes on some systems.
+	// socket is limited to 104 bytes on some systems.
 	SocketDir string
-	// Unsynced leaves out fsync, for a store that need not outlive its process.
+	// Unsynced skips fsync, for a store that need not outlive its process.
 	Unsynced bool
 	// Logger receives etcd's log. It must not be nil.
 	Logger *zap.Logger
@@ -82,7 +82,7 @@ func Start(ctx context.Context, c Config) (*Etcd, error) {
 	return nil, fmt.Errorf("starting etcd: %w", err)
 }
 
-// startEmbedded turns a panic, with which etcd answers a full disk, into an error.
+// startEmbedded returns an error where etcd panics, as with a full disk.
 func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -92,8 +92,8 @@ func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
 	return embed.StartEtcd(cfg)
 }
 
-// Corrupt reports whether Start failed because of what the data says, and not
-// because of the circumstances.
+// Corrupt reports whether Start failed because of the data and not because of
+// the circumstances.
 func Corrupt(err error) bool {
 	for _, known := range []error{
 		wal.ErrCRCMismatch, wal.ErrMetadataConflict, wal.ErrSnapshotMismatch, wal.ErrSnapshotNotFound, wal.ErrFileNotFound,
@@ -106,14 +106,14 @@ func Corrupt(err error) bool {
 	return false
 }
 
-// Endpoint is the address for --etcd-servers.
+// Endpoint returns the address for --etcd-servers.
 func (e *Etcd) Endpoint() string { return e.endpoint }
 
 // Failed delivers the error that ends the store while it runs.
 func (e *Etcd) Failed() <-chan error { return e.etcd.Err() }
 
-// Stop ends the store at once. Open watches are cut, not drained: the write
-// ahead log is complete at every moment, so there is nothing to wait for.
+// Stop ends the store immediately. Open watches are cut, not drained: the
+// write-ahead log is complete at every moment, so there is nothing to wait for.
 func (e *Etcd) Stop() { e.etcd.Server.HardStop() }
 
 func (c Config) embedded() (*embed.Config, error) {

@@ -1,8 +1,8 @@
-// Package useragent sees to it that each component speaks under its own name.
+// Package useragent makes each component use its own name as a client.
 //
 // client-go takes the first part of a User-Agent from the program's file name,
-// and the API server records that part as the manager in managedFields. Our own
-// name there would tell a client wrongly who wrote what.
+// and the API server records that part as the manager in managedFields. With
+// our own name there, clients would see the wrong manager.
 package useragent
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
-// Claim gives the process the name of a component: that which makes the most
+// Claim gives the process the name of the component that creates the most
 // clients in places we cannot reach. The others rename theirs with As.
 func Claim(component string) {
 	if os.Args[0] != component {
@@ -25,12 +25,12 @@ func Claim(component string) {
 	}
 }
 
-// Of is what upstream's component of that name calls itself.
+// Of returns the user agent of upstream's component of that name.
 func Of(component string) string {
 	return component + "/v" + kubeversion.Version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }
 
-// As returns a copy of c that names itself after an upstream component.
+// As returns a copy of c with the user agent of an upstream component.
 func As(component string, c *rest.Config) *rest.Config {
 	program := filepath.Base(os.Args[0])
 	rename := func(agent string) string {

@@ -18,8 +18,8 @@ func TestAsNamesTheComponentAndNobodyElse(t *testing.T) {
 	ours := rest.DefaultKubernetesUserAgent()
 	theirs := "kube-scheduler" + ours[len(program):]
 	for _, test := range []struct{ set, want string }{
-		{"", theirs},   // what the configuration says
-		{ours, theirs}, // what client-go says when nobody does
+		{"", theirs},   // set by the configuration
+		{ours, theirs}, // client-go's default
 		{ours + "/informers", theirs + "/informers"},
 		{"curl/8", "curl/8"},
 		{program + "-x/1", program + "-x/1"},

@@ -30,7 +30,7 @@ const (
 	// shutdownTimeout is less than the Pod's terminationGracePeriodSeconds, which
 	// is 15 in config/manager: the lease is released before the process is killed.
 	shutdownTimeout = 8 * time.Second
-	// kindTimeout is how long the CRD may be missing at the start.
+	// kindTimeout bounds the wait for the CRD at the start.
 	kindTimeout = 30 * time.Second
 	kindPoll    = 200 * time.Millisecond
 )

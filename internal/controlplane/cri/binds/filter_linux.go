@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnavailable is why there is no filter.
-var ErrUnavailable = errors.New("the system has no filter that notifies")
+// ErrUnavailable reports that no filter can be installed.
+var ErrUnavailable = errors.New("the kernel has no seccomp filter with notifications")
 
-// arch is what a system call of this architecture says it is, and bind the
-// number that bind(2) has there (linux/audit.h and the tables of the kernel).
+// arch is the audit number of this architecture, and bind the number of bind(2)
+// there (linux/audit.h and the kernel's system call tables).
 var arch, bind = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64,
 }[runtime.GOARCH], uint32(unix.SYS_BIND)
@@ -25,8 +25,9 @@ const (
 	offsetArch   = 4
 )
 
-// Install puts the filter on the calling thread and on what is cloned from it.
-// It returns where bind is told of, for Serve. There is no way to remove it.
+// Install puts the filter on the calling thread and on everything cloned from
+// it. It returns the file from which Serve reads the calls of bind. The filter
+// cannot be removed.
 func Install() (*os.File, error) {
 	if arch == 0 {
 		return nil, fmt.Errorf("%w for %s", ErrUnavailable, runtime.GOARCH)
@@ -40,9 +41,9 @@ func Install() (*os.File, error) {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// Go signals its threads often. Without the second flag, which Linux has
-	// since 5.19, that makes them ask again for what has been done already;
-	// Serve understands that.
+	// Go signals its threads often. Without the second flag, available since
+	// Linux 5.19, a signal makes a thread repeat a call that has already been
+	// served; Serve handles that.
 	for _, flags := range []uintptr{
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,

@@ -36,8 +36,8 @@ type response struct {
 // ioctlIDValid is SECCOMP_IOCTL_NOTIF_ID_VALID where _IOW is 1.
 const ioctlIDValid = 0x40082102
 
-// Serve answers until no process with the filter is left, and closes the file.
-// /proc must be that of the calling process's pid namespace.
+// Serve answers calls until no process with the filter is left, and closes the
+// file. /proc must belong to the calling process's pid namespace.
 func Serve(file *os.File, to netip.Addr) error {
 	defer func() { _ = file.Close() }()
 	raw, err := file.SyscallConn()
@@ -59,7 +59,8 @@ func Serve(file *os.File, to netip.Addr) error {
 		}
 		_ = raw.Control(func(fd uintptr) {
 			answer := answer(int(fd), asked, to)
-			// It fails with ENOENT if the program has been killed meanwhile.
+			// It fails with ENOENT if the program has been killed in the
+			// meantime.
 			_ = ioctl(int(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))
 		})
 	}
@@ -81,13 +82,13 @@ func receive(fd int) (asked notification, ready bool, err error) {
 	}
 	err = ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINTR) {
-		return asked, false, nil // who asked has been killed
+		return asked, false, nil // the caller has been killed
 	}
 	return asked, err == nil, err
 }
 
-// answer does what is asked, or lets the kernel do it. The program is never
-// hindered: when in doubt, bind is bind.
+// answer performs the requested bind, or leaves it to the kernel. It never
+// blocks the program: when in doubt, bind is bind.
 func answer(fd int, asked notification, to netip.Addr) response {
 	letIt := response{id: asked.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	address, err := read(asked.pid, asked.args[1], asked.args[2])
@@ -103,7 +104,7 @@ func answer(fd int, asked notification, to netip.Addr) response {
 		return letIt
 	}
 	defer func() { _ = unix.Close(socket) }()
-	// Not valid any more means that pid may be somebody else by now.
+	// Once the ID is invalid, pid may belong to another process.
 	id := asked.id
 	if ioctl(fd, ioctlIDValid, unsafe.Pointer(&id)) != nil || !rewritten(socket, port, six) {
 		return letIt
@@ -176,7 +177,7 @@ func rewritten(socket int, port uint16, six bool) bool {
 	return err == nil && only == 0
 }
 
-// take duplicates an open file of the process that the thread belongs to.
+// take duplicates an open file of the process that owns the thread.
 func take(thread uint32, fd int) (int, error) {
 	process, err := processOf(thread)
 	if err != nil {
@@ -190,8 +191,8 @@ func take(thread uint32, fd int) (int, error) {
 	return unix.PidfdGetfd(handle, fd, 0)
 }
 
-// processOf says which process a thread belongs to. pidfd_open takes threads
-// only since Linux 6.9.
+// processOf returns the process of a thread. pidfd_open accepts threads only
+// since Linux 6.9.
 func processOf(thread uint32) (int, error) {
 	status, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/status")
 	if err != nil {
@@ -212,7 +213,7 @@ func bindTo(socket int, to netip.Addr, port uint16, six bool) error {
 	}
 	err := unix.Bind(socket, wanted)
 	if errors.Is(err, unix.EINVAL) && bound(socket, to, port) {
-		// Asked again after a signal; see Install.
+		// Repeated after a signal; see Install.
 		return nil
 	}
 	return err

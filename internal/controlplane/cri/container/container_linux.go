@@ -28,7 +28,7 @@ const (
 	closeRangeCloexec = 4
 )
 
-func init() { //nolint:gochecknoinits // to run before all others is what this package is for
+func init() { //nolint:gochecknoinits // this package exists to run before all others
 	if len(os.Args) == 2 && os.Args[1] == Verb {
 		os.Exit(Main())
 	}
@@ -50,7 +50,8 @@ func Main() int {
 }
 
 func become(socket *os.File) error {
-	// With it, since Linux 5.11, what koboshi was started with, which is not the program's.
+	// Also closes, since Linux 5.11, files that koboshi inherited and the
+	// program must not.
 	syscall.CloseOnExec(SpecFile)
 	_, _, _ = syscall.RawSyscall(sysCloseRange, SpecFile, math.MaxUint32, closeRangeCloexec)
 	var spec Spec
@@ -61,9 +62,9 @@ func become(socket *os.File) error {
 	if err != nil {
 		return fmt.Errorf("reading what to start: %w", err)
 	}
-	// Where the system hides parts of /proc, as in a Docker container, it is not
-	// allowed: then the kubelet's /proc stays, in which /proc/self is right and
-	// other numbers are not those of this namespace.
+	// Where the system hides parts of /proc, as in a Docker container, mounting
+	// is not allowed. Then the kubelet's /proc stays: /proc/self is right
+	// there, but the other process IDs belong to another namespace.
 	if spec.MountProc {
 		_ = syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
 	}
@@ -92,14 +93,14 @@ func reopen(terminal string) error {
 	return nil
 }
 
-// giveUp leaves the capabilities that root gets back at exec, and none to others.
+// giveUp drops all capabilities except those that root gets back at exec.
 func giveUp(spec Spec) error {
 	for c := range lastCapability + 1 {
 		if slices.Contains(spec.Capabilities, c) {
 			continue
 		}
 		if errno := prctl(prCapBSetDrop, uintptr(c)); errno == syscall.EINVAL {
-			break // there are no more on this kernel
+			break // this kernel has no more
 		} else if errno != 0 {
 			return fmt.Errorf("dropping capability %d: %w", c, errno)
 		}
@@ -118,8 +119,8 @@ func giveUp(spec Spec) error {
 	return nil
 }
 
-// keep leaves no other capabilities. Root keeps some, because with NoNewPrivs an
-// exec does not give them back; others lose them there.
+// keep drops all other capabilities. Root keeps these, because with NoNewPrivs
+// an exec does not give them back; other users lose them at exec.
 func keep(these []int) error {
 	header := struct {
 		version uint32

@@ -1,5 +1,5 @@
-// Package logs writes what a program says in the format that the kubelet reads
-// logs in (Kubernetes' design note kubelet-cri-logging):
+// Package logs writes a program's output in the format of the logs that the
+// kubelet reads (Kubernetes' design note kubelet-cri-logging):
 //
 //	2026-11-20T19:00:00.123456789Z stdout F a line
 //	2026-11-20T19:00:00.123456789Z stdout P the first part of a long
@@ -23,8 +23,8 @@ const (
 	Stderr = "stderr"
 )
 
-// maxLine is the size in bytes from which a line is written in parts, as
-// containerd has it by default.
+// maxLine is the size in bytes above which a line is written in parts; it is
+// containerd's default.
 const maxLine = 16 << 10
 
 // A File is a log file that can be reopened while it is written.
@@ -44,8 +44,8 @@ func Open(path string) (*File, error) {
 	return f, f.Reopen()
 }
 
-// Reopen goes on in a new file of the same path, after the old one has been
-// renamed. If that fails the old one is written on.
+// Reopen continues in a new file at the same path, after the old one has been
+// renamed. If that fails, writing continues in the old one.
 func (f *File) Reopen() error {
 	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -67,8 +67,8 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// line writes an entry in one piece; tag is F for a whole line or the last part
-// of one, P for a part that others follow.
+// line writes one entry in a single call; tag is F for a whole line or its last
+// part, and P for any other part.
 func (f *File) line(buffer []byte, stream, tag string, text []byte) []byte {
 	buffer = time.Now().UTC().AppendFormat(buffer[:0], time.RFC3339Nano)
 	buffer = append(buffer, ' ')
@@ -82,8 +82,8 @@ func (f *File) line(buffer []byte, stream, tag string, text []byte) []byte {
 	return buffer
 }
 
-// Copy writes all that comes from the reader until its end. A last line without
-// an end is a part, as containerd has it.
+// Copy logs everything from the reader until its end. As in containerd, a last
+// line without a line break is a part.
 func (f *File) Copy(stream string, from io.Reader) error {
 	reader := bufio.NewReaderSize(from, maxLine)
 	var buffer []byte

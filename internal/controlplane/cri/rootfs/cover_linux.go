@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// covers are the folders that show what they hide.
+// covers are the folders that replace others and show their content.
 type covers struct {
 	staging string
-	own     map[uint64]bool // the numbers of the file systems that are covers
+	own     map[uint64]bool // the device numbers of covers
 }
 
 // root covers "/".
@@ -26,7 +26,7 @@ func (c *covers) root() error {
 	if err := unix.Chdir(c.staging); err != nil {
 		return fmt.Errorf("entering the new root folder: %w", err)
 	}
-	// Both being the same folder puts the old root over the new one.
+	// With the same folder twice, the old root lies over the new one.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("changing the root folder: %w", err)
 	}
@@ -50,8 +50,8 @@ func (c *covers) cover(dir string) error {
 	return c.settled(dir)
 }
 
-// stage prepares the cover of a folder elsewhere: once it is in place, what it
-// shows cannot be reached any more.
+// stage prepares the cover of a folder at another path: once the cover is in
+// place, the folder below it cannot be reached any more.
 func (c *covers) stage(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -64,15 +64,15 @@ func (c *covers) stage(dir string) error {
 	if err := unix.Mount("koboshi", c.staging, "tmpfs", 0, options); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
-	// Without this, showing the folder that holds the staging folder would show
-	// the unfinished cover in itself.
+	// Without this, showing the folder that contains the staging folder would
+	// show the unfinished cover inside itself.
 	if err := unix.Mount("", c.staging, "", unix.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
 	return c.show(dir)
 }
 
-// settled makes a cover that is in place a mount like any other.
+// settled turns a cover that is in place into an ordinary mount.
 func (c *covers) settled(dir string) error {
 	if err := unix.Mount("", dir, "", unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("covering %s: %w", dir, err)
@@ -85,15 +85,15 @@ func (c *covers) settled(dir string) error {
 	return nil
 }
 
-// devices are those of every container. A machine has a hundred others, which a
-// Pod would have to ask for, and each costs time at every start. Terminals come
-// by terminals.
+// devices are the ones that every container has. A machine has a hundred
+// others, which a Pod would have to request, and each costs time at every
+// start. Terminals come from devpts.
 var devices = []string{
 	"fd", "full", "mqueue", "null", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero",
 }
 
-// devices covers /dev. The container has terminals of its own: /dev/ptmx finds
-// them beside itself, which it cannot when it is a bind mount.
+// devices covers /dev. The container has its own terminals: /dev/ptmx must lie
+// beside them, which it does not as a bind mount.
 func (c *covers) devices() error {
 	if err := c.cover("/dev"); err != nil {
 		return err
@@ -141,8 +141,9 @@ func showEntry(entry fs.DirEntry, from, to string) error {
 	return nil
 }
 
-// ignoreGone forgives what vanishes meanwhile, and what this user may not see
-// anyway, such as another one's FUSE mount: an empty place stays.
+// ignoreGone ignores errors about files that have vanished in the meantime, or
+// that this user may not see anyway, such as another user's FUSE mount: an
+// empty placeholder stays.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -150,7 +151,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ensure makes the path exist, as a folder or as a file to mount on.
+// ensure creates the path, as a folder or as a file to mount on, if it does not
+// exist.
 func (c *covers) ensure(path string, dir bool) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%q is not absolute", path)
@@ -177,7 +179,7 @@ func (c *covers) ensure(path string, dir bool) error {
 			return err
 		}
 	}
-	// A symlink to nothing is in the way of what is to be there.
+	// A dangling symlink is in the way of the new file.
 	if first := filepath.Join(parent, rest[0]); isSymlink(first) {
 		if err := os.Remove(first); err != nil {
 			return err
@@ -198,7 +200,7 @@ func isSymlink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// existing splits a path after the last folder that exists, which it returns
+// existing splits a path after the last existing folder, which it returns
 // without symlinks.
 func existing(path string) (parent string, rest []string, err error) {
 	parts := strings.Split(strings.TrimPrefix(filepath.Clean(path), "/"), "/")

@@ -12,24 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Mount is a file or folder to show at another path.
+// A Mount is a file or folder that appears at another path.
 type Mount struct {
 	Source, Target string
 	ReadOnly       bool
-	Recursive      bool // ReadOnly holds for what is mounted below the source too
-	Slave          bool // mounts made below the source later appear
+	Recursive      bool // ReadOnly also applies to mounts below the source
+	Slave          bool // later mounts below the source appear here
 }
 
-// A Plan is what Apply makes.
+// A Plan describes a container's files; Apply creates them.
 type Plan struct {
 	// Staging is an empty folder that Apply may mount on.
 	Staging string
-	// ReadOnly makes everything read-only but the Mounts, /proc and /dev/shm.
+	// ReadOnly makes everything read-only except the Mounts, /proc and
+	// /dev/shm.
 	ReadOnly bool
-	// Program is shown at Names, as far as these do not exist.
+	// Program appears at each of Names that does not exist.
 	Program string
 	Names   []string
-	// Mounts are made with those of parents first.
+	// Mounts are made in the order of their depth, parents first.
 	Mounts []Mount
 	// Dirs are created if they do not exist.
 	Dirs []string
@@ -44,7 +45,7 @@ func (p Plan) Apply() error {
 	}
 	mounts := slices.Clone(p.Mounts)
 	slices.SortStableFunc(mounts, func(a, b Mount) int { return depth(a.Target) - depth(b.Target) })
-	// All sources are taken before a mount can hide one.
+	// All sources are opened before a mount can hide one.
 	trees, err := take(mounts)
 	defer closeAll(trees)
 	if err != nil {
@@ -84,14 +85,14 @@ func (p Plan) Apply() error {
 func depth(path string) int { return strings.Count(filepath.Clean(path), "/") }
 
 // below reports whether the path is inside another mount, where it must exist
-// or be created once that is there.
+// or be created once that mount is in place.
 func below(mounts []Mount, path string) bool {
 	return slices.ContainsFunc(mounts, func(m Mount) bool {
 		return strings.HasPrefix(filepath.Clean(path), strings.TrimSuffix(filepath.Clean(m.Target), "/")+"/")
 	})
 }
 
-// prepare makes all places exist.
+// prepare creates all mount points.
 func (p Plan) prepare(made *covers, mounts []Mount, trees []int) error {
 	for i, m := range mounts {
 		dir, err := isDir(trees[i])
@@ -116,7 +117,7 @@ func (p Plan) prepare(made *covers, mounts []Mount, trees []int) error {
 	return nil
 }
 
-// programs has the program once for each name.
+// programs returns one copy of the program's mount for each name.
 func (p Plan) programs() (trees []int, err error) {
 	for range p.Names {
 		tree, err := clone(p.Program)
@@ -143,12 +144,14 @@ func (p Plan) showProgram(made *covers, trees []int) error {
 	return nil
 }
 
-// readOnly leaves /dev/shm writable, as container runtimes do: shared memory is no file.
+// readOnly leaves /dev/shm writable, as container runtimes do: shared memory is
+// not a file.
 func readOnly() error {
 	if err := setAttributes(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("making the root file system read-only: %w", err)
 	}
-	// Who starts the container's first process writes to its /proc/PID/uid_map.
+	// The parent of the container's first process writes to its
+	// /proc/PID/uid_map.
 	if err := setAttributes(unix.AT_FDCWD, "/proc", 0, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("keeping /proc writable: %w", err)
 	}
@@ -180,7 +183,7 @@ func closeAll(files []int) {
 	}
 }
 
-// clone copies the mounts at and below a path, to be attached elsewhere.
+// clone copies the mounts at and below a path, for attaching elsewhere.
 func clone(path string) (int, error) {
 	return unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 }
@@ -195,8 +198,8 @@ func isDir(tree int) (bool, error) {
 	return stat.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// attach makes the mount. Inside another volume its place may still be missing,
-// and is created there, as container runtimes do.
+// attach makes the mount. Inside another volume the mount point may still be
+// missing; it is created there, as container runtimes do.
 func attach(tree int, m Mount, inside bool) error {
 	if inside {
 		if err := createIn(tree, m.Target); err != nil {

@@ -1,9 +1,10 @@
-// Package rootfs makes what a container sees: this machine's files, the volumes
-// at their mountPaths, and the program where the Pod looks for it.
+// Package rootfs assembles the files that a container sees: this machine's
+// files, the volumes at their mountPaths, and the program at the paths where
+// the Pod expects it.
 //
-// The disk is not touched. Where a mountPath does not exist, its nearest
-// existing parent is covered with a tmpfs that shows what was there, each entry
-// as a bind mount or a symlink, and the missing folders beside it:
+// The disk is not changed. Where a mountPath does not exist, its nearest
+// existing parent is covered with a tmpfs that shows the original entries, each
+// as a bind mount or a symlink, and the missing folders beside them:
 //
 //	/etc            on disk         /etc            in the container, for /etc/site/conf
 //	├── hosts                       ├── hosts       bind mount
@@ -11,8 +12,9 @@
 //	└── rc -> init.d/rc             ├── rc -> ...   the same symlink
 //	                                └── site/conf/  the volume
 //
-// What is created in a covered folder itself is the container's, and vanishes
-// with it; what others create there later is not seen. "/" is always covered:
-// the new root belongs to the container as that of an image would. So is /dev,
-// and shows the devices only that every container has.
+// A file that is created directly in a covered folder belongs to the container
+// and vanishes with it; files that others create there later do not appear. "/"
+// is always covered: the new root belongs to the container, as an image's
+// would. /dev is covered as well and shows only the devices that every
+// container has.
 package rootfs

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open returns both ends of a new terminal of the calling thread's /dev/pts. Reading from the controlling end
-// fails with EIO when no process has the other one open.
+// Open returns both ends of a new terminal of the calling thread's /dev/pts.
+// Reading from the controlling end fails with EIO when no process has the other
+// one open.
 func Open() (controlling, terminal *os.File, err error) {
 	controlling, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -20,7 +21,7 @@ func Open() (controlling, terminal *os.File, err error) {
 		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 			return err
 		}
-		// By number and not by name: names are different in every mount namespace.
+		// By number and not by name: names differ between mount namespaces.
 		var errno syscall.Errno
 		peer, _, errno = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 		if errno != 0 {
@@ -35,7 +36,7 @@ func Open() (controlling, terminal *os.File, err error) {
 	return controlling, os.NewFile(peer, "terminal"), nil
 }
 
-// Name is the path of the terminal where it was opened.
+// Name returns the terminal's path in the namespace where it was opened.
 func Name(controlling *os.File) (string, error) {
 	var number int
 	err := control(controlling, func(fd int) (err error) {
@@ -48,7 +49,7 @@ func Name(controlling *os.File) (string, error) {
 	return fmt.Sprintf("/dev/pts/%d", number), nil
 }
 
-// Resize says how large the window is.
+// Resize sets the size of the window.
 func Resize(controlling *os.File, columns, rows uint16) error {
 	return control(controlling, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows})

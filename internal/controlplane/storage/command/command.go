@@ -41,11 +41,11 @@ const (
 	tick     = 10  // ms
 	election = 100 // ms
 
-	// etcd reserves two segments of 64 MB for its log; those who test write little.
+	// etcd reserves two segments of 64 MB for its log; tests write little.
 	segment = 2 << 20 // bytes
 )
 
-// Tell answers --help and --version with upstream's words and ends the process.
+// Tell answers --help and --version with upstream's text and ends the process.
 func Tell(args []string) {
 	etcdmain.Main(append([]string{"etcd"}, args...))
 }
@@ -54,11 +54,11 @@ func Tell(args []string) {
 type Command struct {
 	config *embed.Config
 	stderr io.Writer
-	server atomic.Pointer[etcdserver.EtcdServer] // once it runs
+	server atomic.Pointer[etcdserver.EtcdServer] // set once it runs
 }
 
-// Parse reads the command line. An error has been told on stderr, with the exit
-// code to end with.
+// Parse reads the command line. An error is reported on stderr and returned as
+// an exit code.
 func Parse(args []string, stderr io.Writer) (*Command, int) {
 	cfg, err := parse(args, stderr)
 	if errors.Is(err, errUsage) {
@@ -74,8 +74,8 @@ func Parse(args []string, stderr io.Writer) (*Command, int) {
 	return c, exitOK
 }
 
-// URLs lists where clients may connect: where the server listens, at least one,
-// and what it advertises.
+// URLs lists the addresses at which clients may connect: the server's
+// listeners, at least one, and its advertised addresses.
 func (c *Command) URLs() (urls []string) {
 	for _, u := range slices.Concat(c.config.ListenClientUrls, c.config.AdvertiseClientUrls) {
 		urls = append(urls, strings.TrimRight(u.String(), "/"))
@@ -96,12 +96,12 @@ func (c *Command) Shortcut(client *clientv3.Client) {
 	}
 }
 
-// closeTimeout bounds what a process that goes on does for the clients of an
-// etcd that is gone.
+// closeTimeout bounds the time spent on the clients of a stopped etcd in a
+// process that continues.
 const closeTimeout = time.Second
 
-// Run serves until ctx ends and returns the exit code. The end is a crash that
-// loses nothing: the write-ahead log is complete at every moment.
+// Run serves until ctx ends and returns the exit code. The end is like a crash,
+// but loses nothing: the write-ahead log is complete at every moment.
 func (c *Command) Run(ctx context.Context) int {
 	e, err := embed.StartEtcd(c.config)
 	if err != nil {
@@ -133,8 +133,8 @@ func (c *Command) failed(err error) int {
 	return exitError
 }
 
-// tune makes the defaults those of a single member on this machine. What the
-// user has set stays.
+// tune sets defaults for a single member on this machine. The user's settings
+// stay.
 func tune(cfg *embed.Config, stderr io.Writer) error {
 	if !cfg.FlagsExplicitlySet["heartbeat-interval"] && !cfg.FlagsExplicitlySet["election-timeout"] {
 		cfg.TickMs, cfg.ElectionMs = tick, election
@@ -143,7 +143,7 @@ func tune(cfg *embed.Config, stderr io.Writer) error {
 	if cfg.FlagsExplicitlySet["log-outputs"] {
 		return nil
 	}
-	// The logger that upstream makes by default, on the stderr that is ours now.
+	// Upstream's default logger, on our stderr.
 	level, err := zapcore.ParseLevel(cfg.LogLevel)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func tune(cfg *embed.Config, stderr io.Writer) error {
 var errUsage = errors.New("wrong flags")
 
 // parse does what upstream's own parse does (etcdmain/config.go of v3.7), which
-// is not exported: flags and ETCD_ variables into an embed.Config.
+// is not exported: it reads flags and ETCD_ variables into an embed.Config.
 func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 	cfg = embed.NewConfig()
 	defaultCluster := cfg.InitialCluster
@@ -187,7 +187,7 @@ func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 			return nil, err
 		}
 	} else if cfg, err = embed.ConfigFromFile(own.file); err != nil {
-		return nil, err // other flags are ignored then, as upstream does
+		return nil, err // as upstream, other flags are ignored then
 	}
 	cfg.V2Deprecation = config.V2DeprDefault
 	if cfg.WarningUnaryRequestDuration == 0 {
@@ -202,7 +202,7 @@ func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 	return cfg, nil
 }
 
-// ownFlags are those that upstream's program has beyond embed's.
+// ownFlags are the flags of upstream's program in addition to embed's.
 type ownFlags struct {
 	file     string
 	state    *flags.SelectiveStringValue
@@ -231,7 +231,8 @@ func register(fs *flag.FlagSet, cfg *embed.Config) *ownFlags {
 	return own
 }
 
-// fill moves the values that a flag set cannot put into the config itself.
+// fill copies into the config the values that a flag set cannot write there
+// itself.
 func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.ListenPeerUrls = flags.UniqueURLsFromFlag(fs, "listen-peer-urls")
 	cfg.AdvertisePeerUrls = flags.UniqueURLsFromFlag(fs, "initial-advertise-peer-urls")

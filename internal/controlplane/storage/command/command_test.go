@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-var update = flag.Bool("update", false, "write the list of flags anew")
+var update = flag.Bool("update", false, "write the list of flags again")
 
 func TestTheListOfFlagsIsThatOfEtcd(t *testing.T) {
 	fs := flag.NewFlagSet("etcd", flag.ContinueOnError)

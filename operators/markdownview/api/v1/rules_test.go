@@ -223,8 +223,8 @@ var _ = Describe("A MarkdownView", func() {
 	})
 })
 
-// row is what kubectl get prints, by column; those of -o wide in brackets, and
-// without the age.
+// row returns the output of kubectl get by column, without the age; columns of
+// -o wide are in brackets.
 func row(ctx context.Context, namespace string) obj {
 	GinkgoHelper()
 	config := rest.CopyConfig(cfg)

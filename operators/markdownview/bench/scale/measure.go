@@ -25,7 +25,7 @@ const (
 	// sitesPerNode is half of the Pods that a node takes, since an edit needs twice the
 	// viewers.
 	sitesPerNode = 50
-	// quiet is how long the manager must make no request to count as done.
+	// quiet is the time without requests after which the manager counts as done.
 	quiet = 3 * time.Second
 )
 

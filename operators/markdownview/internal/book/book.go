@@ -10,7 +10,7 @@ type File struct {
 	Data []byte
 }
 
-// Book is what the files of a site make.
+// Book holds the pages of a site.
 type Book struct {
 	// Title is the heading of SUMMARY.md or else the title of the first page;
 	// empty without pages.

@@ -19,8 +19,8 @@ const (
 	mdBookPort = 3000
 	// nonRoot is the user that distroless images define for this purpose.
 	nonRoot = 65532
-	// drainSeconds is how long a viewer keeps answering after SIGTERM: every proxy
-	// needs to learn of its end first.
+	// drainSeconds is the time for which a viewer keeps answering after SIGTERM:
+	// every proxy needs to learn of its end first.
 	drainSeconds = 5
 	// graceSeconds leaves time for running requests after that.
 	graceSeconds = 30

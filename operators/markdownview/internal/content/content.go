@@ -28,7 +28,7 @@ const (
 type Error struct {
 	// Reason is one of the conditions' reasons.
 	Reason string
-	// Message tells the author what to do.
+	// Message describes the problem and its repair to the author.
 	Message string
 }
 

@@ -46,7 +46,7 @@ type Options struct {
 	// ContentLimit is the maximum size of a site's files together, in bytes; 0 means
 	// content.DefaultLimit.
 	ContentLimit int
-	// ProgressDeadline is how long viewers may take to become Ready before the site is
+	// ProgressDeadline is the time that viewers have to become Ready before the site is
 	// Degraded; 0 means 5 minutes.
 	ProgressDeadline time.Duration
 	// MaxConcurrent is the number of parallel reconciliations; 0 means 4.

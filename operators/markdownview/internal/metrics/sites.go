@@ -13,7 +13,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// scrapeLimit is how long a scrape may wait for the cache.
+// scrapeLimit bounds a scrape's wait for the cache.
 const scrapeLimit = 5 * time.Second
 
 // gauge is a metric with a series for each site.

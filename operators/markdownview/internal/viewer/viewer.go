@@ -34,9 +34,9 @@ type Options struct {
 	Site    site.Options
 	// Rescan is the interval of scans for changes that were not noticed; 0 means 30 s.
 	Rescan time.Duration
-	// Drain is how long the viewer keeps accepting connections after the context ends:
-	// every proxy needs to learn of it. Clients with open connections are sent
-	// elsewhere with their next answer.
+	// Drain is the time for which the viewer accepts connections after the context
+	// ends: every proxy needs to learn of its end. Clients with open connections are
+	// told to reconnect with their next response.
 	Drain time.Duration
 	// ShutdownGrace is the maximum time between the end of the context and the end of
 	// the viewer; 0 means 20 s.

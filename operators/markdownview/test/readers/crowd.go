@@ -17,7 +17,7 @@ const (
 	// pause is the time between two requests of one reader: short enough to notice
 	// every moment of an edit, and long enough to let it happen.
 	pause = 5 * time.Millisecond
-	// patience is how long a reader waits for an answer.
+	// patience bounds a reader's wait for a response.
 	patience = 15 * time.Second
 	// ofBrowser is the number of connections that browsers open to one host.
 	ofBrowser = 6

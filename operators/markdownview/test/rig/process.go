@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// stopGrace is how long a program may take to end after a signal.
+	// stopGrace is the time that a program has to end after a signal.
 	stopGrace = 20 * time.Second
 	// logTail is the number of bytes of a failed program's log that are shown.
 	logTail = 4000

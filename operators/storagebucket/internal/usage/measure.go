@@ -26,7 +26,7 @@ type Stores interface {
 type Store interface {
 	// Allows reports whether StorageBuckets of a namespace may refer to it.
 	Allows(namespace string) bool
-	// Concurrency is how many buckets of it may be counted at the same time.
+	// Concurrency returns the number of its buckets that may be counted at the same time.
 	Concurrency() int
 	// Connect reads the credentials.
 	Connect(ctx context.Context) (Counter, error)

@@ -26,7 +26,7 @@ var notInTheChart = map[string]string{
 	"zap-devel":                 "it is a set of defaults of the other --zap flags",
 }
 
-// A flagHelp is what a program says of its flags: the default by name.
+// A flagHelp holds the defaults of a program's flags, by name, from its help.
 type flagHelp map[string]string
 
 var flagLine = regexp.MustCompile(`(?m)^  -([a-z-]+)\b`)

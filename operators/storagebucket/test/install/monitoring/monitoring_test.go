@@ -83,7 +83,7 @@ func rules(t *testing.T) []monitoringv1.Rule {
 	return all
 }
 
-// A dashboard is what the tests need to know of Grafana's model.
+// A dashboard is the part of Grafana's model that the tests use.
 type dashboard struct {
 	Panels []struct {
 		ID          int

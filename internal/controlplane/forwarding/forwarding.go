@@ -1,4 +1,4 @@
-// Package services makes the Services of Pods that are processes of this
+// Package forwarding makes the Services of Pods that are processes of this
 // machine reachable.
 //
 // Such Pods have loopback addresses, which the API server refuses in
@@ -12,7 +12,7 @@
 //	                                        │     ▲
 //	                        no Pod is Ready ▼     │ one is
 //	                                 connections are refused
-package services
+package forwarding
 
 import (
 	"context"
@@ -39,33 +39,34 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// retryAfter is how long a Service waits whose listener could not be opened.
+// retryAfter is the wait before a listener that could not be opened is tried
+// again.
 const retryAfter = time.Second
 
-// Config says what to forward.
+// Config configures the forwarding.
 type Config struct {
 	// Client reads Services and Pods, and records Events.
 	Client kubernetes.Interface
 	// Node is the node whose Pods are processes.
 	Node string
-	// Reachable is told each address once, when connections to it first have a
-	// Pod to go to. It must not block. Nil means that nobody wants to know.
+	// Reachable is called once for each address, when it first has a Pod to
+	// forward to. It must not block. It may be nil.
 	Reachable func(Address)
 	// Log receives what no client sees.
 	Log *slog.Logger
 }
 
-// An Address is where a port of a Service can be reached.
+// An Address is the local address of a Service's port.
 type Address struct {
 	Namespace, Service string
-	// Port is the port's name if the Service has several that are forwarded.
+	// Port is the port's name if several ports of the Service are forwarded.
 	Port string
-	// URL is http://127.0.0.1:PORT, or with https; only 127.0.0.1:PORT where
-	// nothing tells that the port speaks HTTP.
+	// URL is http://127.0.0.1:PORT or https://127.0.0.1:PORT, or 127.0.0.1:PORT
+	// if nothing shows that the port speaks HTTP.
 	URL string
 }
 
-// String is the address as a line for people.
+// String formats the address as a line for people.
 func (a Address) String() string {
 	name := a.Namespace + "/" + a.Service
 	if a.Port != "" {
@@ -102,7 +103,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// forwarding is what Run knows. Only its goroutine touches the map.
+// forwarding is the state of Run. Only its goroutine uses the map.
 type forwarding struct {
 	Config
 	ctx         context.Context
@@ -115,7 +116,7 @@ type forwarding struct {
 	connections sync.WaitGroup
 }
 
-// forwarded is a Service with listeners, by the names of its ports.
+// forwarded holds the listeners of a Service, by port name.
 type forwarded struct {
 	uid   types.UID
 	ports map[string]*listener
@@ -128,7 +129,7 @@ func newForwarding(ctx context.Context, c Config, services corelisters.ServiceLi
 	return f
 }
 
-// stop ends everything and waits for it.
+// stop closes everything and waits until it has ended.
 func (f *forwarding) stop() {
 	f.cancel()
 	f.queue.ShutDown()
@@ -138,7 +139,7 @@ func (f *forwarding) stop() {
 	f.connections.Wait()
 }
 
-// follow queues the Services that a change concerns.
+// follow queues the Services that a change affects.
 func (f *forwarding) follow(services, pods cache.SharedIndexInformer) error {
 	_, err := services.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    f.enqueue,
@@ -182,7 +183,7 @@ func (f *forwarding) enqueueSelecting(object any) {
 	}
 }
 
-// next works on one Service; false says that the queue has ended.
+// next handles one Service; it returns false when the queue has been closed.
 func (f *forwarding) next() bool {
 	key, ended := f.queue.Get()
 	if ended {
@@ -198,7 +199,7 @@ func (f *forwarding) next() bool {
 	return true
 }
 
-// sync makes the listeners of a Service what they should be.
+// sync brings the listeners of a Service up to date.
 func (f *forwarding) sync(key cache.ObjectName) error {
 	service, err := f.services.Services(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -235,7 +236,8 @@ func (f *forwarding) sync(key cache.ObjectName) error {
 	return err
 }
 
-// forward directs a port to targets. It gets its listener with the first target.
+// forward sets the targets of a port. The port gets its listener with the first
+// target.
 func (f *forwarding) forward(service *corev1.Service, here *forwarded, port corev1.ServicePort, targets []string) error {
 	if l := here.ports[port.Name]; l != nil {
 		l.targets.Store(&targets)
@@ -264,7 +266,7 @@ func (f *forwarding) forward(service *corev1.Service, here *forwarded, port core
 	return nil
 }
 
-// close gives up the listeners of a Service; connections are kept.
+// close closes the listeners of a Service; connections are kept.
 func (f *forwarding) close(key cache.ObjectName) {
 	here := f.open[key]
 	if here == nil {

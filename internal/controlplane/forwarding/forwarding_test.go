@@ -1,4 +1,4 @@
-package services
+package forwarding
 
 import (
 	"log/slog"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// cluster is what informers would have read, and what was made of it.
+// cluster simulates the objects that informers read, and records the results.
 type cluster struct {
 	services, pods cache.Indexer
 	forwarding     *forwarding
@@ -36,7 +36,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// become replaces all objects and lets the Service web follow.
+// become replaces all objects and syncs the Service web.
 func (c *cluster) become(t *testing.T, service *corev1.Service, pods ...*corev1.Pod) {
 	t.Helper()
 	var objects []any
@@ -58,7 +58,7 @@ func (c *cluster) become(t *testing.T, service *corev1.Service, pods ...*corev1.
 	}
 }
 
-// address is the one that was told last.
+// address returns the last reported address.
 func (c *cluster) address(t *testing.T) string {
 	t.Helper()
 	if len(c.reachable) == 0 {
@@ -72,7 +72,8 @@ func (c *cluster) address(t *testing.T) string {
 	return address
 }
 
-// on is a Pod that the program at address stands for, and the Service's target.
+// on returns a Pod for the program at address, and sets the Service's target
+// port.
 func on(t *testing.T, service *corev1.Service, address string) *corev1.Pod {
 	t.Helper()
 	ip, port, err := net.SplitHostPort(address)

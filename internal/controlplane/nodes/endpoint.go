@@ -13,10 +13,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// A Kubelet answers what the API server asks of a node: logs, exec, attach and
+// A Kubelet serves the API server's requests to a node: logs, exec, attach and
 // port-forward of its Pods. One endpoint stands for all simulated nodes. It
-// accepts only clients with a certificate of the plane's CA, as a kubelet with
-// --client-ca-file and --anonymous-auth=false does.
+// accepts only clients with a certificate of the plane's CA, like a kubelet
+// with --client-ca-file and --anonymous-auth=false.
 type Kubelet struct {
 	listener net.Listener
 	server   *http.Server
@@ -48,7 +48,7 @@ func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, log *slog.L
 	}, nil
 }
 
-// Port is the loopback port.
+// Port returns the loopback port.
 func (k *Kubelet) Port() int { return k.listener.Addr().(*net.TCPAddr).Port }
 
 // Run serves until ctx ends.
@@ -61,7 +61,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return nil
 }
 
-// simulated answers in the kubelet's paths; see pkg/kubelet/server of v1.37.
+// simulated serves the kubelet's paths; see pkg/kubelet/server of v1.37.
 func simulated() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {

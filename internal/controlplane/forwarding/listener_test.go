@@ -1,4 +1,4 @@
-package services
+package forwarding
 
 import (
 	"context"
@@ -31,14 +31,14 @@ func program(t *testing.T, name string) string {
 			go func() {
 				defer func() { _ = c.Close() }()
 				_, _ = io.WriteString(c, name+"\n")
-				_, _ = io.Copy(c, c) // what comes back until the client's end
+				_, _ = io.Copy(c, c) // echo until the client closes
 			}()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// nobody is an address where nothing listens.
+// nobody returns an address where nothing listens.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func nobody(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// serving is a listener that serves until the test or stop ends it.
+// serving returns a listener that serves until the test or stop ends it.
 func serving(t *testing.T, targets ...string) (l *listener, stop func()) {
 	t.Helper()
 	l, err := listen(0, slog.New(slog.DiscardHandler))
@@ -80,7 +80,7 @@ func connect(t *testing.T, address string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// line reads what the program says first, or the next line that it echoes.
+// line reads the program's greeting, or the next line that it echoes.
 func line(t *testing.T, c net.Conn) string {
 	t.Helper()
 	var b strings.Builder
@@ -104,7 +104,7 @@ func ended(t *testing.T, c net.Conn) {
 	}
 }
 
-// refused checks that a connection leads nowhere, early or late.
+// refused checks that a connection fails, either immediately or later.
 func refused(t *testing.T, address string) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp4", address, within)

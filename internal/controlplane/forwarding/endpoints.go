@@ -1,4 +1,4 @@
-package services
+package forwarding
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ports are those of a Service that can be forwarded.
+// ports returns the ports of a Service that can be forwarded.
 func ports(service *corev1.Service) []corev1.ServicePort {
 	if len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil
@@ -22,14 +22,14 @@ func ports(service *corev1.Service) []corev1.ServicePort {
 	})
 }
 
-// selects reports whether a Service has the Pod as its own.
+// selects reports whether a Service selects the Pod.
 func selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return len(service.Spec.Selector) > 0 && labels.SelectorFromValidatedSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// endpoints are the addresses that connections to a port of a Service go to,
-// in order. Of the Pods it selects these are the Ready ones; while there are
-// none, those that are Ready and about to end, as kube-proxy does it too.
+// endpoints returns the addresses to which connections to a port of a Service
+// go, in order: the Ready Pods that it selects or, as in kube-proxy, while
+// there are none, those that are Ready and terminating.
 func endpoints(service *corev1.Service, port corev1.ServicePort, pods []*corev1.Pod) []string {
 	var ready, ending []string
 	for _, pod := range pods {
@@ -62,7 +62,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// targetPort is the number of the port in a Pod, or 0 if it has none of that name.
+// targetPort returns the number of the port in a Pod, or 0 if the Pod has no
+// port of that name.
 func targetPort(port corev1.ServicePort, pod *corev1.Pod) int {
 	if port.TargetPort.Type == intstr.Int {
 		return int(cmp.Or(port.TargetPort.IntVal, port.Port))
@@ -83,8 +84,8 @@ func targetPort(port corev1.ServicePort, pod *corev1.Pod) int {
 	return 0
 }
 
-// scheme is what to put before a port's address so that a browser takes it:
-// nothing, unless the Service says what it speaks.
+// scheme returns the prefix that makes a port's address a URL for browsers, or
+// "" if the Service does not show that it speaks HTTP.
 func scheme(port corev1.ServicePort) string {
 	says := port.Name
 	if port.AppProtocol != nil {

@@ -1,4 +1,4 @@
-package services
+package forwarding
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 const (
 	// dialTimeout bounds the wait for one Pod. On loopback only a full backlog waits.
 	dialTimeout = 3 * time.Second
-	// lastBytes is how long one direction of a connection may go on after the
-	// other broke: an answer that is on its way should arrive.
+	// lastBytes is the time for which one direction of a connection may
+	// continue after the other broke: a response in transit should arrive.
 	lastBytes = time.Second
-	// acceptPause is the wait after connections could not be accepted, which
-	// happens when the process has too many files open.
+	// acceptPause is the wait after a failed accept, which happens when the
+	// process has too many open files.
 	acceptPause = 100 * time.Millisecond
 )
 
-// listener is where one port of a Service can be reached. Its address stays
-// the same; where it leads may change at any time.
+// listener accepts the connections of one Service port. Its address stays the
+// same; its targets may change at any time.
 type listener struct {
 	*freeport.Listener
 	targets atomic.Pointer[[]string]
@@ -34,7 +34,8 @@ type listener struct {
 	log     *slog.Logger
 }
 
-// listen takes the port that is preferred, if there is one and it is free.
+// listen opens the preferred port if one is given and free, and otherwise any
+// port.
 func listen(preferred int, log *slog.Logger) (*listener, error) {
 	l, err := freeport.Listen(preferred)
 	if err != nil && preferred != 0 {
@@ -46,8 +47,8 @@ func listen(preferred int, log *slog.Logger) (*listener, error) {
 	return &listener{Listener: l.(*freeport.Listener), log: log}, nil
 }
 
-// serve forwards connections until the listener is closed. Those it has
-// accepted by then go on until they end or ctx does.
+// serve forwards connections until the listener is closed. Accepted connections
+// continue until they end or ctx does.
 func (l *listener) serve(ctx context.Context, connections *sync.WaitGroup) {
 	for {
 		client, err := l.AcceptTCP()
@@ -70,7 +71,7 @@ func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
 	defer func() { _ = client.Close() }()
 	server := l.dial(ctx)
 	if server == nil {
-		_ = client.SetLinger(0) // refused, as far as that can be said now
+		_ = client.SetLinger(0) // a reset is the closest to a refusal at this point
 		return
 	}
 	defer func() { _ = server.Close() }()
@@ -84,7 +85,8 @@ func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
 	requests.Wait()
 }
 
-// dial connects to the Pod whose turn it is, or else to the next that answers.
+// dial connects to the next Pod in turn, or else to the first one after it that
+// answers.
 func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	targets := *l.targets.Load()
@@ -100,7 +102,8 @@ func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	return nil
 }
 
-// carry copies one direction of a connection to its end, and ends it there too.
+// carry copies one direction of a connection until it ends, and closes it on
+// the other side.
 func carry(to, from *net.TCPConn) {
 	_, err := io.Copy(to, from)
 	if err == nil {
