@@ -32,7 +32,7 @@ var _ = Describe("A MarkdownView", func() {
 		s := site(namespace, obj{"service": obj{}})
 		Expect(api.Create(ctx, s)).To(Succeed())
 		Expect(s.Object["spec"]).To(Equal(obj{
-			"markdowns": onePage, "replicas": int64(1), "theme": "Auto", "basePath": "/", "service": obj{"type": "ClusterIP"},
+			"markdowns": onePage, "replicas": int64(1), "theme": "Auto", "basePath": "/", "language": "en", "service": obj{"type": "ClusterIP"},
 		}))
 	})
 
