@@ -30,13 +30,13 @@ import (
 //	KOBOSHI_UP_ARGS          flags added to every koboshi up, to take a part out
 //	KOBOSHI_WITHIN           how long a condition may take (default 30s)
 const (
-	startWithin  = 60 * time.Second
+	startWithin  = 2 * time.Minute
 	pollInterval = 20 * time.Millisecond
 )
 
 var (
 	koboshi string
-	within  = 30 * time.Second
+	within  = time.Minute
 
 	shared     *plane
 	sharedOnce sync.Once
