@@ -28,7 +28,7 @@ import (
 //
 //	KOBOSHI                  the binary (default: ../bin/koboshi, which make builds)
 //	KOBOSHI_UP_ARGS          flags added to every koboshi up, to take a part out
-//	KOBOSHI_WITHIN           how long a condition may take (default 30s)
+//	KOBOSHI_WITHIN           how long a condition may take (default 1m)
 const (
 	startWithin  = 2 * time.Minute
 	pollInterval = 20 * time.Millisecond
