@@ -319,7 +319,7 @@ func TestWrongUseIsRefusedWithTheNextAction(t *testing.T) {
 		{"--ephemeral --kube-apiserver-arg=no-such-flag=1", "--kube-apiserver-arg"},
 		{"--ephemeral --kube-apiserver-arg=secure-port=1", "koboshi uses --port"},
 		{"--ephemeral --kubeconfig=/dev/null/x", "choose another file"},
-		{"--etcd-servers=nonsense", "is no URL"},
+		{"--etcd-servers=nonsense", "is not a URL"},
 		{"--etcd-cafile=x", "name your etcd cluster"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
