@@ -45,7 +45,8 @@ type driftCheck struct {
 }
 
 func newDriftClock() *driftClock {
-	return &driftClock{random: rand.N[time.Duration], next: map[types.NamespacedName]driftCheck{}}
+	random := rand.N[time.Duration] //nolint:forbidigo // it spreads load, and no test or report repeats it
+	return &driftClock{random: random, next: map[types.NamespacedName]driftCheck{}}
 }
 
 // due reports whether the comparison is due.
