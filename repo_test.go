@@ -76,7 +76,7 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 		}
 		switch len(documented) {
 		case 0:
-			t.Errorf("%s: no file has a package comment; nobody can tell what the package is for without reading it", dir)
+			t.Errorf("%s: no file has a package comment; without one, its purpose shows only in its code", dir)
 		case 1:
 		default:
 			slices.Sort(documented)

@@ -16,7 +16,7 @@ import (
 
 var updateStatic = flag.Bool("update", false, "write the texts of package static")
 
-// kubectl's help is upstream's, and begins before this program's commands do.
+// texts is the folder of the texts, from this package's folder.
 const texts = "static/text"
 
 func TestStaticTextsAreWhatTheCommandsPrint(t *testing.T) {
@@ -49,6 +49,7 @@ func TestStaticTextsAreWhatTheCommandsPrint(t *testing.T) {
 }
 
 // collect adds the arguments that print the help of a command and of those below.
+// kubectl is left out, since its help is upstream's.
 func collect(cmd *cobra.Command, file string, verbs []string, into map[string][]string) {
 	if cmd.Hidden || cmd.Name() == "kubectl" || cmd.Name() == "help" {
 		return

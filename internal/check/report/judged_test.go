@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	user       = "" // whoever performs the scenario
+	user       = "" // the client that performs the scenario
 	controller = "controller-1"
 	writeTime  = 10 * time.Millisecond
 )

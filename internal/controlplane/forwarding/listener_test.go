@@ -38,7 +38,7 @@ func program(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// nobody returns an address where nothing listens.
+// nobody returns an address on which no process listens.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 )
 
 // Limits of what a page may cost. goldmark's time and memory grow with the square of
-// some things that nobody writes many of: without these limits a malicious page of 1 MB
+// some elements that a real page has few of: without these limits a malicious page of 1 MB
 // takes minutes. Beyond a limit the characters remain as text, so nothing is lost.
 const (
 	// mostDepth limits how deep quotes and lists nest; a list and its item count as

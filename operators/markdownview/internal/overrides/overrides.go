@@ -1,5 +1,5 @@
 // Package overrides limits which fields of a MarkdownView may change how its
-// children are exposed and scheduled. The platform team sets the limits: whoever may
+// children are exposed and scheduled. The platform team sets the limits: a user who may
 // create a MarkdownView need not have any right to Ingresses, Services or Pods.
 package overrides
 

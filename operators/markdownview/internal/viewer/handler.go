@@ -116,7 +116,7 @@ func send(w http.ResponseWriter, r *http.Request, res *site.Resource) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// An error means a broken connection; nobody can be told.
+	// An error means a broken connection, so it cannot be reported.
 	c := connectionOf(r)
 	if c == nil {
 		_, _ = e.Body.WriteTo(w)
