@@ -3,9 +3,12 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -18,19 +21,29 @@ import (
 // follows as JSON.
 const Argument = "run-bout"
 
+// orphan is set in the environment of a process whose parent has ended before
+// the bout did.
+const orphan = "KOBOSHI_BENCH_ORPHAN"
+
 // Main runs one bout and prints the values as JSON.
 func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) error {
 	var b measure.Bout
 	if err := json.Unmarshal([]byte(told), &b); err != nil {
 		return fmt.Errorf("reading the bout: %w", err)
 	}
+	if os.Getenv(orphan) != "" {
+		return cleanUp(b)
+	}
+	// Writing to the output of a parent that has ended must not end this process
+	// before it has cleaned up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	orphaned := make(chan struct{})
-	go endWith(stdin, b, orphaned)
+	go watchParent(stdin, orphaned)
 	log.SetLogger(logr.Discard()) // otherwise controller-runtime complains after 30 s
 	values, err := measure.Run(ctx, b)
 	select {
 	case <-orphaned:
-		select {} // endWith ends the process when it has cleaned up
+		select {} // until watchParent has replaced this process
 	default:
 	}
 	if err != nil {
@@ -39,12 +52,21 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 	return json.NewEncoder(stdout).Encode(values)
 }
 
-// endWith ends everything when the other end of stdin is closed, which happens
-// even if the process that holds it is killed.
-func endWith(stdin io.Reader, b measure.Bout, orphaned chan<- struct{}) {
+// watchParent waits until the other end of stdin is closed, which happens even if
+// the process that holds it is killed. It then replaces the bout by a process that
+// only cleans up: the bout itself would go on starting what cleanUp ends.
+func watchParent(stdin io.Reader, orphaned chan<- struct{}) {
 	_, _ = io.Copy(io.Discard, stdin)
 	close(orphaned)
-	_, _ = family.Family{Root: os.Getpid(), Mark: b.Mark}.End(grace)
-	_ = os.RemoveAll(b.Work)
-	os.Exit(1)
+	self, err := os.Executable()
+	if err == nil {
+		err = syscall.Exec(self, os.Args, append(os.Environ(), orphan+"=1"))
+	}
+	panic(fmt.Sprintf("cleaning up after the benchmark: %v", err))
+}
+
+// cleanUp ends every process of the run but this one, and removes its folder.
+func cleanUp(b measure.Bout) error {
+	_, err := family.Family{Root: os.Getpid(), Mark: b.Mark}.End(grace)
+	return errors.Join(err, os.RemoveAll(b.Work))
 }
