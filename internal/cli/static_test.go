@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,12 +79,17 @@ func writeTexts(t *testing.T, want map[string][]string) {
 
 func TestStaticVersionIsThatOfTheCommand(t *testing.T) {
 	_, printed, _ := run(t, "version")
-	if printed != static.Version() || static.Kubernetes != "v"+kubeversion.Version {
-		t.Errorf("package static says %q, and the command %q", static.Version(), printed)
+	text, _ := static.Text([]string{"version"})
+	if printed != text || static.Kubernetes != "v"+kubeversion.Version {
+		t.Errorf("package static prints %q, and the command %q", text, printed)
+	}
+	// runtime/debug reads the same build information, only later.
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" && static.Koboshi() != build.Main.Version {
+		t.Errorf("the version is %q, and the build information has %q", static.Koboshi(), build.Main.Version)
 	}
 }
 
-func TestOnlyRequestsForHelpAreAnsweredStatically(t *testing.T) {
+func TestOnlyRequestsForHelpAndTheVersionAreAnsweredStatically(t *testing.T) {
 	for _, args := range [][]string{{"up"}, {"help", "frobnicate"}, {"up", "--nodes", "--help"}, {"version", "-o", "json"}, {"kubectl", "--help"}, {"../koboshi", "-h"}, {"completion", "tcsh"}} {
 		if text, ok := static.Text(args); ok {
 			t.Errorf("koboshi %q is answered with %q", args, text)

@@ -35,7 +35,7 @@ func newVersion() *cobra.Command {
 			case "json":
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			case "":
-				_, err := fmt.Fprint(cmd.OutOrStdout(), static.Version())
+				_, err := fmt.Fprint(cmd.OutOrStdout(), static.VersionLine())
 				return err
 			}
 			return usageError{fmt.Errorf("unknown output format %q; use -o json, or leave -o out", output)}

@@ -1,33 +1,26 @@
-// Package static answers --help, version and completion before Kubernetes is
-// initialised.
+// Package static answers --help, completion and version before Kubernetes is initialised.
 //
 // Initialising all of Kubernetes takes a quarter of a second of processor time,
-// which a shell would spend at each start for its completion script. This package
-// imports the standard library only, so its init runs before most of that, as the
-// package comment of internal/envtest/shim explains. Package cli generates the
-// texts, and a test there compares them with the output of the commands. Whatever
-// has no text here is left to the commands.
+// which a shell would spend at each start for its completion script. Go initialises
+// packages whose imports are ready in the order of their import paths, as the package
+// comment of internal/envtest/shim explains. This package therefore imports only what
+// is ready as soon as os is: neither fmt nor strings, which wait for packages whose names
+// come after github.com. Package cli generates the texts, and a test there compares them with the
+// output of the commands. Whatever has no text here is left to the commands.
 package static
 
 import (
+	"bytes"
 	"embed"
-	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"strings"
 )
-
-// Kubernetes is the version of the built-in Kubernetes, with its v.
-const Kubernetes = "v1.37.0"
 
 //go:embed text
 var texts embed.FS
 
 func init() { //nolint:gochecknoinits // this package exists to run before all others
-	// The flags of other systems may differ.
-	if filepath.Base(os.Args[0]) != "koboshi" || runtime.GOOS != "linux" {
+	if !Called() {
 		return
 	}
 	if text, ok := Text(os.Args[1:]); ok {
@@ -36,10 +29,17 @@ func init() { //nolint:gochecknoinits // this package exists to run before all o
 	}
 }
 
+// Called reports whether the program runs under its own name, on the system for which
+// the texts were generated: the flags of other systems may differ.
+func Called() bool {
+	name := []byte(os.Args[0])
+	return string(name[bytes.LastIndexByte(name, '/')+1:]) == "koboshi" && runtime.GOOS == "linux"
+}
+
 // Text returns the output of koboshi with these arguments, if it is known.
 func Text(args []string) (string, bool) {
 	if len(args) == 1 && args[0] == "version" {
-		return Version(), true
+		return VersionLine(), true
 	}
 	name, ok := file(args)
 	if !ok {
@@ -47,19 +47,6 @@ func Text(args []string) (string, bool) {
 	}
 	text, err := texts.ReadFile("text/" + name)
 	return string(text), err == nil
-}
-
-// Version returns the line that koboshi version prints.
-func Version() string {
-	return fmt.Sprintf("koboshi %s, Kubernetes %s, %s, %s/%s\n", Koboshi(), Kubernetes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// Koboshi returns the version of the program's own module.
-func Koboshi() string {
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-		return build.Main.Version
-	}
-	return "(devel)"
 }
 
 // file returns the name of the file with the output for these arguments. Only a
@@ -80,10 +67,12 @@ func file(args []string) (string, bool) {
 }
 
 func fileOf(kind string, verbs []string) (string, bool) {
+	name := kind
 	for _, verb := range verbs {
-		if strings.ContainsAny(verb, "-_/.") {
+		if bytes.ContainsAny([]byte(verb), "-_/.") {
 			return "", false
 		}
+		name += "_" + verb
 	}
-	return strings.Join(append([]string{kind}, verbs...), "_"), true
+	return name, true
 }

@@ -1,0 +1,1 @@
+// This file lets the compiler accept modinfo, a function without a body.
