@@ -13,9 +13,11 @@ OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
 # Modules of their own that are linted as the root is.
 MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
-# What can be tested under the race detector without compiling all of
-# Kubernetes a second time; see docs/design/2026-11-20-tests.md.
-HEAVY     := ./internal/cli ./internal/envtest ./internal/controlplane ./internal/controlplane/apiserver ./internal/controlplane/controllers ./internal/controlplane/kubelet ./internal/check ./internal/check/fleet ./internal/check/lab ./cmd/koboshi
+# The packages whose tests do (1) or do not (0) link Kubernetes, which is not compiled
+# a second time for the race detector; see docs/design/2026-11-20-tests.md.
+linking    = go list -test -f '{{.ForTest}} {{.Deps}}' ./... | awk -v want=$(1) '\
+  /^github/ { tested[$$1]; if (/ k8s\.io\/kubernetes\//) heavy[$$1] } \
+  END { for (p in tested) if ((p in heavy) == want) print p }'
 COMPILE   := bin/compile
 LINT      := bin/golangci-lint
 
@@ -78,12 +80,12 @@ TESTFLAGS := -vet=off -timeout 30m
 .PHONY: test
 test: compiler build stock bugs-ready ## Run the whole test suite, and report on each part
 	@$(STATIC) go build -o bin/suite ./hack/suite
-	@bin/suite -jobs $(JOBS) -built "build stock bugs-ready" $(PARTS) $(EXTRA)
+	@bin/suite -jobs $(JOBS) -flags "$(TESTFLAGS)" -built "build stock bugs-ready" $(PARTS) $(EXTRA)
 
 .PHONY: test-quick
 test-quick: compiler ## What to run before each commit: packages, small modules, no control plane
 	@$(STATIC) go build -o bin/suite ./hack/suite
-	@bin/suite -jobs $(JOBS) test-operators-unit test-unit test-bench
+	@bin/suite -jobs $(JOBS) -flags "$(TESTFLAGS)" test-operators-unit test-unit test-bench
 
 .PHONY: compiler
 compiler:
@@ -91,12 +93,12 @@ compiler:
 
 .PHONY: test-unit
 test-unit: ## Test the packages
-	go test $(TESTFLAGS) -race $$(go list ./... | grep -v -x -F "$$(go list $(HEAVY) ./conformance ./docs/guide)")
+	go test $(TESTFLAGS) -race $$($(call linking,0) | grep -v -e /conformance$$ -e /docs/guide$$)
 
 # Without debug symbols linking Kubernetes takes half the time.
 .PHONY: test-heavy
 test-heavy: ## Test the packages that compile all of Kubernetes into their tests
-	$(STATIC) go test $(TESTFLAGS) -ldflags="$(LDFLAGS)" $(HEAVY)
+	$(STATIC) go test $(TESTFLAGS) -ldflags="$(LDFLAGS)" $$($(call linking,1))
 
 .PHONY: test-operators-unit
 test-operators-unit: ## Test those packages of the operators that need no API server
@@ -105,7 +107,7 @@ test-operators-unit: ## Test those packages of the operators that need no API se
 
 .PHONY: test-race
 test-race: ## Test the heavy packages under the race detector too: compiles Kubernetes again
-	go test -race $(HEAVY)
+	go test -race $$($(call linking,1))
 
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box

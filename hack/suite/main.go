@@ -1,7 +1,7 @@
 // Command suite runs the parts of the test suite side by side and reports on
 // each of them.
 //
-//	suite [-jobs N] [-logs DIR] [-built TARGETS] TARGET...
+//	suite [-jobs N] [-logs DIR] [-built TARGETS] [-flags TESTFLAGS] TARGET...
 //
 // A part is a target of the Makefile. Many parts wait more than they compute,
 // so running several at once saves time even on two processors. The parts start
@@ -25,6 +25,7 @@ type options struct {
 	jobs  int
 	logs  string
 	built string // targets, separated by spaces
+	flags string // for go test
 }
 
 func main() {
@@ -32,9 +33,10 @@ func main() {
 	flag.IntVar(&o.jobs, "jobs", 2, "how many parts run at the same time")
 	flag.StringVar(&o.logs, "logs", "bin/test", "folder for the output of the parts")
 	flag.StringVar(&o.built, "built", "", "targets, separated by spaces, that the parts must not make again")
+	flag.StringVar(&o.flags, "flags", "", "flags for go test in all parts")
 	flag.Parse()
 	if flag.NArg() == 0 || o.jobs < 1 {
-		fmt.Fprintln(os.Stderr, "usage: suite [-jobs N] [-logs DIR] [-built TARGETS] TARGET...")
+		fmt.Fprintln(os.Stderr, "usage: suite [-jobs N] [-logs DIR] [-built TARGETS] [-flags TESTFLAGS] TARGET...")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -36,7 +36,7 @@ func runPart(ctx context.Context, target string, o options) result {
 		r.err = err
 		return r
 	}
-	args := []string{target, "TESTFLAGS=-vet=off -timeout 30m -json"}
+	args := []string{target, "TESTFLAGS=" + o.flags + " -json"}
 	for built := range strings.FieldsSeq(o.built) {
 		args = append(args, "-o", built)
 	}
