@@ -25,7 +25,7 @@ func (p *Proxy) Hold(match func(trace.Target) bool) {
 	for _, s := range held {
 		s.settle()
 	}
-	p.changed.fire()
+	p.changed.Fire()
 }
 
 // Release sends everything that is held, in order.
@@ -36,7 +36,7 @@ func (p *Proxy) Release() {
 	for s := range p.streams {
 		s.setHeld(false)
 	}
-	p.changed.fire()
+	p.changed.Fire()
 }
 
 // Expire ends the matching watches with 410 Expired, as an API server may at any time.
@@ -51,7 +51,7 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 			p.marks[s.key] = max(p.marks[s.key], s.expire())
 		}
 	}
-	p.changed.fire()
+	p.changed.Fire()
 }
 
 // Past answers lists with resourceVersion=0 of the matching resources from an older
@@ -90,7 +90,7 @@ func (p *Proxy) open(x *exchange, protobuf bool) *stream {
 	defer p.mu.Unlock()
 	p.streams[s] = struct{}{}
 	s.held = slices.ContainsFunc(p.hold, func(match func(trace.Target) bool) bool { return match(s.target) })
-	p.changed.fire()
+	p.changed.Fire()
 	return s
 }
 
@@ -99,7 +99,7 @@ func (p *Proxy) close(s *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.streams, s)
-	p.changed.fire()
+	p.changed.Fire()
 }
 
 // unmark forgets that Expire has ended a watch, because its client lists.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -25,7 +26,7 @@ type front struct {
 	// upgrades speaks HTTP/1.1 only, since HTTP/2 has no upgrades.
 	upgrades http.RoundTripper
 	gate     *gate
-	changed  *signal
+	changed  *broadcast.Signal
 
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -48,15 +49,15 @@ type front struct {
 }
 
 func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *front {
-	f := &front{log: l, decider: d, instance: instance, changed: &signal{}, reads: map[string]time.Time{}}
+	f := &front{log: l, decider: d, instance: instance, changed: &broadcast.Signal{}, reads: map[string]time.Time{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
-	f.gate = newGate(f.changed.fire)
+	f.gate = newGate(f.changed.Fire)
 	return f
 }
 
 // Changed returns a channel that is closed at the next change of Activity. Call it
 // before Activity, so that no change is missed.
-func (f *front) Changed() <-chan struct{} { return f.changed.next() }
+func (f *front) Changed() <-chan struct{} { return f.changed.Next() }
 
 // serve starts serving on l, and stops when the context ends.
 func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
@@ -149,7 +150,7 @@ func (f *front) end(a asked) {
 
 func (f *front) touch() {
 	f.last.Store(time.Now().UnixNano())
-	f.changed.fire()
+	f.changed.Fire()
 }
 
 func (f *front) decide(c *trace.Call) Action {

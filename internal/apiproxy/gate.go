@@ -2,8 +2,9 @@ package apiproxy
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
+
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
 )
 
 // gate delays requests before they are forwarded. It is open unless close was called
@@ -11,26 +12,17 @@ import (
 type gate struct {
 	shut    atomic.Int64 // calls of close without an open
 	waiting atomic.Int64
-
-	mu     sync.Mutex
-	opened chan struct{} // closed when it opens
-	onWait func()
+	opened  broadcast.Signal
+	onWait  func()
 }
 
-func newGate(onWait func()) *gate { return &gate{opened: make(chan struct{}), onWait: onWait} }
+func newGate(onWait func()) *gate { return &gate{onWait: onWait} }
 
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut.Add(1)
-}
+func (g *gate) close() { g.shut.Add(1) }
 
 func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.shut.Add(-1) == 0 {
-		close(g.opened)
-		g.opened = make(chan struct{})
+		g.opened.Fire()
 	}
 }
 
@@ -42,11 +34,8 @@ func (g *gate) pass(ctx context.Context) error {
 	g.waiting.Add(1)
 	defer g.waiting.Add(-1)
 	for {
-		g.mu.Lock()
-		opened := g.opened
-		shut := g.shut.Load() > 0
-		g.mu.Unlock()
-		if !shut {
+		opened := g.opened.Next()
+		if g.shut.Load() == 0 {
 			return nil
 		}
 		g.onWait()
@@ -55,31 +44,5 @@ func (g *gate) pass(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-}
-
-// signal wakes all goroutines that wait for a change. Without any it costs next to
-// nothing.
-type signal struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// next returns a channel that is closed at the next change.
-func (s *signal) next() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) fire() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
 	}
 }

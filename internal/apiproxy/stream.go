@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy/wire"
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -44,7 +45,7 @@ type stream struct {
 	protobuf bool
 	// wake wakes the forwarding goroutine, changed the readers of Activity.
 	wake    chan struct{}
-	changed *signal
+	changed *broadcast.Signal
 
 	mu      sync.Mutex
 	moved   *sync.Cond // the queue has become shorter, or writing has ended
@@ -107,7 +108,7 @@ func (s *stream) push(frame []byte, e wire.Event) {
 	s.received = max(s.received, number(e.ResourceVersion))
 	s.rouse()
 	if s.held {
-		s.changed.fire()
+		s.changed.Fire()
 	}
 }
 

@@ -101,7 +101,7 @@ func (p *Proxy) deliver(x *exchange, s *stream) {
 			if s.sent() {
 				x.flush()
 				s.delivered()
-				p.changed.fire()
+				p.changed.Fire()
 				continue
 			}
 			select {

@@ -7,22 +7,23 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/credentials"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 // identity issues a client certificate to a component and also writes it as a
 // kubeconfig, the only form that upstream's options take.
 func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, string, error) {
-	kubeconfig, err := p.ca.Kubeconfig(p.URL(), subject)
+	kubeconfig, err := credentials.Kubeconfig(p.ca, p.URL(), subject)
 	if err != nil {
 		return nil, "", err
 	}
 	path := p.certs.Path(component + ".conf")
-	if err := pki.WriteKubeconfig(path, kubeconfig); err != nil {
+	if err := credentials.WriteKubeconfig(path, kubeconfig); err != nil {
 		return nil, "", err
 	}
-	client, err := pki.RESTConfig(kubeconfig)
+	client, err := credentials.RESTConfig(kubeconfig)
 	if err != nil {
 		return nil, "", err
 	}

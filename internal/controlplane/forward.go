@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 // forwardingName is the name of the component that forwards to Services, and of

@@ -17,7 +17,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/kubelet"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 // namespacesForbidden is a reason in the node's condition and in Events.

@@ -22,15 +22,17 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/baseline"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/credentials"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/kubelet"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
@@ -94,7 +96,7 @@ type Plane struct {
 	opts  Options
 	dir   *datadir.Dir
 	logs  clog.Dir
-	certs pki.Dir
+	certs credentials.Dir
 	ca    *pki.Authority
 
 	etcdServers []string
@@ -108,7 +110,7 @@ type Plane struct {
 
 	tasks *tasks
 
-	resetting resetting // see reset.go
+	keeper *baseline.Keeper // nil with an external etcd
 }
 
 // A step of Start. Steps run in order; each may use the results of the earlier
@@ -162,6 +164,9 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 			_ = p.halt() // whileHealthy has already reported a component's error
 			return nil, errors.Join(failed, p.release(ctx.Err() == nil && !toldInFull(err)))
 		}
+	}
+	if p.etcd != nil {
+		p.keeper = p.newKeeper()
 	}
 	return p, nil
 }

@@ -9,17 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/poll"
 )
 
-const (
-	pollInterval = 10 * time.Millisecond
-	// tellInterval is longer than any successful start, even on a busy machine.
-	tellInterval = 10 * time.Second
-)
+const pollInterval = 10 * time.Millisecond
 
 // waitReadyz waits until the API server reports that it is ready.
 func (p *Plane) waitReadyz(ctx context.Context) error {
@@ -87,36 +83,7 @@ func allReady(list []corev1.Node) bool {
 	return ready == len(list)
 }
 
-// poll asks until the answer is yes. Errors are expected in the meantime; the
-// last one is reported to Waiting, and in the error if ctx ends first.
+// poll asks until the answer is yes; see package poll.
 func (p *Plane) poll(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
-	return p.pollEvery(ctx, pollInterval, what, ask)
-}
-
-func (p *Plane) pollEvery(ctx context.Context, interval time.Duration, what string, ask func(context.Context) (bool, error)) error {
-	var last error
-	told := time.Now()
-	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		var yes bool
-		yes, last = ask(ctx)
-		if p.opts.Waiting != nil && time.Since(told) > tellInterval {
-			told = time.Now()
-			p.opts.Waiting(waitingFor(what, last))
-		}
-		return yes && last == nil, nil
-	})
-	switch {
-	case err == nil:
-		return nil
-	case last != nil:
-		return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
-	}
-	return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
-}
-
-func waitingFor(what string, last error) string {
-	if last == nil {
-		return what
-	}
-	return fmt.Sprintf("%s (%v)", what, last)
+	return poll.Poll{Interval: pollInterval, Waiting: p.opts.Waiting}.Until(ctx, what, ask)
 }

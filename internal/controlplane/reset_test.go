@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/koboshi-dev/koboshi/internal/controlplane/baseline"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
@@ -298,8 +299,8 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	if nodes > 0 {
 		l.deploy("web")
 	}
-	if err := l.Reset(t.Context()); !errors.Is(err, ErrNoBaseline) {
-		t.Errorf("Reset before the first Checkpoint: %v, want ErrNoBaseline", err)
+	if err := l.Reset(t.Context()); !errors.Is(err, baseline.ErrNone) {
+		t.Errorf("Reset before the first Checkpoint: %v, want baseline.ErrNone", err)
 	}
 	l.checkpoint()
 	want := l.everything(metav1.ListOptions{})

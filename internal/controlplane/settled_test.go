@@ -9,10 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/baseline"
 )
 
 func TestReadsAndDiscoveryShowTheBaselineTheMomentResetReturns(t *testing.T) {
@@ -54,18 +53,12 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	l.ok(err)
 	value, err := stored.MarshalJSON()
 	l.ok(err)
-	undone := func(wanted bool) *round {
-		r := newRound(l.Plane)
-		difference := storage.Difference{Key: "widgets.example.com", Now: value}
-		if wanted {
-			difference.Then = value
-		}
-		c := change{Difference: difference, object: readStored(value)}
-		r.note([]change{c}, map[string]int64{c.Key: version(t, stored)})
-		return r
-	}
-	l.until("a plane that serves what it should", func(ctx context.Context) (bool, error) { return true, undone(true).settled(ctx) })
-	if err := undone(false).settled(t.Context()); err == nil || !strings.Contains(err.Error(), "widgets") {
+	undone := baseline.Undone{Revision: version(t, stored)}
+	undone.Key, undone.Now = "widgets.example.com", value
+	wanted := undone
+	wanted.Then = value
+	l.until("a plane that serves what it should", func(ctx context.Context) (bool, error) { return true, l.keeper.Settled(ctx, wanted) })
+	if err := l.keeper.Settled(t.Context(), undone); err == nil || !strings.Contains(err.Error(), "widgets") {
 		t.Errorf("a CRD that is not in the baseline is served: %v, want that it is named", err)
 	}
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "reset-busy"})
@@ -79,38 +72,11 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	queue.Get()
 	queue.Done("a")
 	l.reset()
-	late := newRound(l.Plane)
-	late.reached[schema.GroupKind{Kind: "ConfigMap"}] = version(t, stored) + 1_000_000
-	if err := late.readable(t.Context()); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
+	value, err = configMap("late", "").MarshalJSON()
+	l.ok(err)
+	late := baseline.Undone{Revision: version(t, stored) + 1_000_000}
+	late.Key, late.Now = "configmaps/base/late", value
+	if err := l.keeper.Settled(t.Context(), late); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
 		t.Errorf("a watch cache that is behind: %v, want that its kind is named", err)
-	}
-	behind := map[schema.GroupKind]int64{namespaceKind: version(t, stored) + 1_000_000}
-	if err := idle(behind); err == nil || !strings.Contains(err.Error(), "namespaces") {
-		t.Errorf("an informer that is behind: %v, want that its resource is named", err)
-	}
-}
-
-func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
-	const name = "reset-test"
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: name})
-	t.Cleanup(queue.ShutDown)
-	for _, step := range []struct {
-		what string
-		do   func()
-		busy bool
-	}{
-		{"new", func() {}, false},
-		{"an item waits", func() { queue.Add("a") }, true},
-		{"an item is worked on", func() { queue.Get() }, true},
-		{"it is added again in the meantime", func() { queue.Add("a") }, true},
-		{"it is worked on again", func() { queue.Done("a"); queue.Get() }, true},
-		{"all is done", func() { queue.Done("a") }, false},
-	} {
-		step.do()
-		// Other queues of the process may be named first; this one is named
-		// eventually.
-		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
-			t.Errorf("%s: %v, want that the queue is named: %t", step.what, err, step.busy)
-		}
 	}
 }

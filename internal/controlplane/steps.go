@@ -16,12 +16,13 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/credentials"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 // The steps of Start, in the order of the table there.
@@ -36,7 +37,7 @@ func (p *Plane) openData(context.Context) (err error) {
 		return err
 	}
 	p.logs = clog.Dir(p.dir.Path("logs"))
-	p.certs = pki.Dir(p.dir.Path("pki"))
+	p.certs = credentials.Dir(p.dir.Path("pki"))
 	if p.opts.LastWords != nil {
 		log, err := p.logs.Open("stderr")
 		if err != nil {
@@ -198,14 +199,14 @@ func (p *Plane) startDaemonSets() (controllers.Profile, error) {
 		return profile, err
 	}
 	// The user and the user agent show in audit logs and managedFields.
-	kubeconfig, err := p.ca.Kubeconfig(p.URL(), pki.Request{
+	kubeconfig, err := credentials.Kubeconfig(p.ca, p.URL(), pki.Request{
 		CommonName: "system:serviceaccount:kube-system:daemon-set-controller",
 		Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"},
 	})
 	if err != nil {
 		return profile, err
 	}
-	client, err := pki.RESTConfig(kubeconfig)
+	client, err := credentials.RESTConfig(kubeconfig)
 	if err != nil {
 		return profile, err
 	}
@@ -287,12 +288,12 @@ func (p *Plane) startKubelet(log io.Writer) (*nodes.Kubelet, error) {
 }
 
 func (p *Plane) writeKubeconfig(context.Context) error {
-	admin, err := p.ca.Kubeconfig(p.URL(), pki.Request{CommonName: "kubernetes-admin", Groups: []string{"system:masters"}})
+	admin, err := credentials.Kubeconfig(p.ca, p.URL(), pki.Request{CommonName: "kubernetes-admin", Groups: []string{"system:masters"}})
 	if err != nil {
 		return err
 	}
 	if p.opts.Kubeconfig == "" {
-		return pki.WriteKubeconfig(p.Kubeconfig(), admin)
+		return credentials.WriteKubeconfig(p.Kubeconfig(), admin)
 	}
-	return pki.MergeKubeconfig(p.opts.Kubeconfig, admin)
+	return credentials.MergeKubeconfig(p.opts.Kubeconfig, admin)
 }

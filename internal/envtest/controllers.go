@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/credentials"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
@@ -130,19 +130,19 @@ func (b beside) file(name string) string {
 // kubeconfig with it. The file lies beside the server's keys and is removed with them.
 func (b beside) identity(component string) (*rest.Config, string, error) {
 	c := clientcmdapi.NewConfig()
-	c.Clusters[pki.ClusterName] = &clientcmdapi.Cluster{
+	c.Clusters[credentials.ClusterName] = &clientcmdapi.Cluster{
 		Server:                   b.loopback.Host,
 		CertificateAuthorityData: b.loopback.CAData,
 		TLSServerName:            b.loopback.ServerName,
 	}
-	c.AuthInfos[pki.ClusterName] = &clientcmdapi.AuthInfo{Token: b.tokens[component]}
-	c.Contexts[pki.ClusterName] = &clientcmdapi.Context{Cluster: pki.ClusterName, AuthInfo: pki.ClusterName}
-	c.CurrentContext = pki.ClusterName
+	c.AuthInfos[credentials.ClusterName] = &clientcmdapi.AuthInfo{Token: b.tokens[component]}
+	c.Contexts[credentials.ClusterName] = &clientcmdapi.Context{Cluster: credentials.ClusterName, AuthInfo: credentials.ClusterName}
+	c.CurrentContext = credentials.ClusterName
 	path := b.file("koboshi-" + component + ".conf")
-	if err := pki.WriteKubeconfig(path, c); err != nil {
+	if err := credentials.WriteKubeconfig(path, c); err != nil {
 		return nil, "", err
 	}
-	client, err := pki.RESTConfig(c)
+	client, err := credentials.RESTConfig(c)
 	if err != nil {
 		return nil, "", err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -95,19 +96,9 @@ func exited(in *input) []Finding {
 		times = fmt.Sprintf("%d times", n)
 	}
 	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("it exits %s, with code %d: %s", times, last.Process.ExitCode,
-		shorten(lastLine(last.Process.Output), 100)), nil)
-	f.Detail = tail(last.Process.Output)
+		shorten(output.LastLine(last.Process.Output), 100)), nil)
+	f.Detail = output.LastLines(last.Process.Output, mostOutput)
 	return []Finding{f}
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
-}
-
-func tail(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-mostOutput):], "\n")
 }
 
 // The reasons of an exit.

@@ -1,221 +1,30 @@
-package controlplane
+package baseline
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
+	"github.com/koboshi-dev/koboshi/internal/controlplane/poll"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// A reset undoes, in the store, every difference from the baseline, and then
-// waits until everything in the plane has noticed:
-//
-//	differences ──▶ delete ──▶ put back ──▶ settled? ──▶ differences ──▶ none, twice
-//	     ▲                                    │ no             │ some
-//	     └────────────────────────────────────┴────────────────┘
-//
-// Controllers react to what they see in the meantime, and may be in the middle
-// of something; what they then write is another difference.
+// lookInterval is short, as a reset takes some 20 ms.
+const lookInterval = 2 * time.Millisecond
 
-var (
-	// ErrForeignStore reports a Checkpoint or Reset of a plane with an external
-	// etcd.
-	ErrForeignStore = errors.New("only a store of the plane's own can be reset: another etcd may hold what others need; leave out --etcd-servers")
-	// ErrNoBaseline reports a Reset before the first Checkpoint.
-	ErrNoBaseline = errors.New("there is no baseline to return to; call Checkpoint first")
-)
-
-const (
-	// settleTimeout bounds Checkpoint and Reset. A client that keeps writing
-	// would make them last for ever.
-	settleTimeout = 30 * time.Second
-	// quietLooks is the number of consecutive checks that must find nothing to
-	// do. Between two checks, an event that an informer has already passed on
-	// reaches its queue.
-	quietLooks = 2
-	// lookInterval is short, as a reset takes some 20 ms.
-	lookInterval = 2 * time.Millisecond
-)
-
-// errUnsettled is the cause when settleTimeout is over.
-var errUnsettled = fmt.Errorf("the plane did not come to rest within %v; stop the controllers and clients that still write, and try again", settleTimeout)
-
-// resetting is the state that a plane keeps between resets.
-type resetting struct {
-	mu       sync.Mutex // one Checkpoint or Reset at a time
-	baseline *storage.Baseline
-	client   *kubernetes.Clientset
-	mapper   *restmapper.DeferredDiscoveryRESTMapper
-}
-
-// Checkpoint waits until the plane is idle and makes its state the baseline for
-// Reset. Right after Start, this is the state that Start creates.
-func (p *Plane) Checkpoint(ctx context.Context) error {
-	err := p.exclusively(ctx, (*Plane).checkpoint)
-	if err != nil {
-		return fmt.Errorf("taking the baseline: %w", err)
+func (k *Keeper) reset(ctx context.Context) error {
+	if k.baseline == nil {
+		return ErrNone
 	}
-	return nil
-}
-
-// Reset brings the plane back to the baseline while it runs. Clients see
-// ordinary events with rising versions; objects come back with their original
-// UIDs. It returns when reads, discovery and the plane's own controllers agree.
-// A write during a Reset may be undone or kept. Stop controllers outside the
-// plane first.
-func (p *Plane) Reset(ctx context.Context) error {
-	err := p.exclusively(ctx, (*Plane).reset)
-	if err != nil {
-		return fmt.Errorf("resetting the plane: %w", err)
-	}
-	return nil
-}
-
-func (p *Plane) exclusively(ctx context.Context, run func(*Plane, context.Context) error) error {
-	if p.etcd == nil {
-		return ErrForeignStore
-	}
-	p.resetting.mu.Lock()
-	defer p.resetting.mu.Unlock()
-	if p.resetting.client == nil {
-		config := rest.CopyConfig(p.loopback)
-		config.QPS = -1 // these are questions of the server to itself
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		p.resetting.client = client
-		p.resetting.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, settleTimeout, errUnsettled)
-	defer cancel()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	defer context.AfterFunc(p.tasks.ctx, func() { fail(context.Cause(p.tasks.ctx)) })()
-	return run(p, ctx)
-}
-
-func (p *Plane) checkpoint(ctx context.Context) error {
-	var candidate *storage.Baseline
-	quiet := 0
-	err := p.poll(ctx, "the plane to come to rest", func(ctx context.Context) (bool, error) {
-		err := p.atRest(ctx, candidate)
-		if err == nil {
-			quiet++
-			return quiet >= quietLooks, nil
-		}
-		quiet = 0
-		var failed error
-		if candidate, failed = p.etcd.Baseline(ctx, p.storePrefix()); failed != nil {
-			return false, failed
-		}
-		return false, err
-	})
-	if err == nil {
-		p.resetting.baseline = candidate
-	}
-	return err
-}
-
-// atRest returns why the plane would not stay at the candidate.
-func (p *Plane) atRest(ctx context.Context, candidate *storage.Baseline) error {
-	if candidate == nil {
-		return errors.New("the store has not been read yet")
-	}
-	if missing := p.notBootstrapped(candidate); missing != "" {
-		return fmt.Errorf("%s does not exist yet", missing)
-	}
-	differences, err := candidate.Differences(ctx)
-	if err != nil {
-		return err
-	}
-	if differences = p.lasting(differences); len(differences) > 0 {
-		return stillDiffers(differences)
-	}
-	return idle(nil)
-}
-
-// notBootstrapped returns an object that the plane creates by itself, possibly
-// after /readyz is green, and that the baseline lacks.
-func (p *Plane) notBootstrapped(baseline *storage.Baseline) string {
-	keys := []string{"ranges/servicenodeports", "servicecidrs/kubernetes", "services/specs/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication"}
-	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
-		keys = append(keys, "namespaces/"+namespace)
-		if p.opts.Profile.RunsServiceAccounts() {
-			keys = append(keys, "serviceaccounts/"+namespace+"/default")
-		}
-		if p.opts.Profile.Has("root-ca-certificate-publisher-controller") {
-			keys = append(keys, "configmaps/"+namespace+"/kube-root-ca.crt")
-		}
-	}
-	if !slices.Contains(p.apiserverFlags(), "--endpoint-reconciler-type=none") {
-		keys = append(keys, "endpointslices/default/kubernetes")
-	}
-	for _, key := range keys {
-		if !baseline.Has(path.Join(p.storePrefix(), key)) {
-			return key
-		}
-	}
-	return ""
-}
-
-// storePrefix returns the beginning of all kube-apiserver's keys.
-func (p *Plane) storePrefix() string {
-	prefix := defaultPrefix
-	for _, flag := range p.apiserverFlags() {
-		if value, ok := strings.CutPrefix(flag, "--etcd-prefix="); ok {
-			prefix = value
-		}
-	}
-	return path.Join("/", prefix) + "/"
-}
-
-// lasting leaves out what the plane itself writes continually.
-func (p *Plane) lasting(differences []storage.Difference) []storage.Difference {
-	prefix := p.storePrefix()
-	return slices.DeleteFunc(differences, func(d storage.Difference) bool {
-		key := strings.TrimPrefix(d.Key, prefix)
-		// With these the API server reports that it is alive. It writes them
-		// again when they are gone.
-		for _, own := range []string{"masterleases/", "peerserverleases/", "leases/kube-system/apiserver-"} {
-			if strings.HasPrefix(key, own) {
-				return true
-			}
-		}
-		// A node in the baseline is still running. Its old heartbeat would make
-		// it look dead.
-		return strings.HasPrefix(key, "leases/kube-node-lease/") && d.Now != nil && d.Then != nil
-	})
-}
-
-func stillDiffers(differences []storage.Difference) error {
-	return fmt.Errorf("%d objects still differ, among them %s", len(differences), differences[0].Key)
-}
-
-func (p *Plane) reset(ctx context.Context) error {
-	if p.resetting.baseline == nil {
-		return ErrNoBaseline
-	}
-	r := newRound(p)
+	r := newRound(k)
 	quiet := 0
 	var reason error
-	return p.pollEvery(ctx, lookInterval, "the plane to settle", func(ctx context.Context) (bool, error) {
+	return poll.Poll{Interval: lookInterval, Waiting: k.Waiting}.Until(ctx, "the plane to settle", func(ctx context.Context) (bool, error) {
 		undone, err := r.undo(ctx)
 		if err == nil {
 			err = r.settled(ctx)
@@ -237,7 +46,7 @@ func (p *Plane) reset(ctx context.Context) error {
 
 // A round is one reset.
 type round struct {
-	*Plane
+	*Keeper
 	// reached is the revision of the last undone object of each kind, and fresh
 	// lists the kinds of which a read is known to show it.
 	reached map[schema.GroupKind]int64
@@ -250,9 +59,9 @@ type round struct {
 	finalizing bool
 }
 
-func newRound(p *Plane) *round {
+func newRound(k *Keeper) *round {
 	return &round{
-		Plane:   p,
+		Keeper:  k,
 		reached: map[schema.GroupKind]int64{}, fresh: map[schema.GroupKind]bool{},
 		definitions: map[string]definition{}, groups: map[string]bool{},
 	}
@@ -287,7 +96,7 @@ type change struct {
 
 // undo reverts all current differences and reports whether there were any.
 func (r *round) undo(ctx context.Context) (bool, error) {
-	differences, err := r.resetting.baseline.Differences(ctx)
+	differences, err := r.baseline.Differences(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -327,8 +136,8 @@ func (r *round) finalize(ctx context.Context, differences []storage.Difference) 
 		if c.object.kind != definitionKind || !c.object.deleting || d.Now == nil || d.Then == nil || !ok {
 			continue // not in the baseline: it is deleted anyway
 		}
-		prefix := r.storePrefix() + definition.Spec.Group + "/" + definition.Spec.Names.Plural + "/"
-		present, err := r.resetting.baseline.Present(ctx, prefix)
+		prefix := r.Prefix + definition.Spec.Group + "/" + definition.Spec.Names.Plural + "/"
+		present, err := r.baseline.Present(ctx, prefix)
 		if err != nil {
 			return err
 		}
@@ -397,7 +206,7 @@ func (r *round) remove(ctx context.Context, changes []change, api bool) error {
 			return err
 		}
 	}
-	revisions, err := r.resetting.baseline.Delete(ctx, gone)
+	revisions, err := r.baseline.Delete(ctx, gone)
 	r.note(kept, revisions)
 	return err
 }
@@ -412,7 +221,7 @@ func (r *round) restore(ctx context.Context, changes []change) error {
 	if len(back) == 0 {
 		return nil
 	}
-	revisions, err := r.resetting.baseline.Put(ctx, back)
+	revisions, err := r.baseline.Put(ctx, back)
 	r.note(changes, revisions)
 	return err
 }
@@ -436,35 +245,5 @@ func (r *round) note(changes []change, revisions map[string]int64) {
 			_, group, _ := strings.Cut(path.Base(c.Key), ".")
 			r.groups[group] = true
 		}
-	}
-}
-
-// stored holds the fields of an object in the store that a reset uses. It is
-// empty where the value cannot be read, as when it is encrypted.
-type stored struct {
-	kind     schema.GroupKind
-	owned    bool
-	deleting bool // and blocked by a finalizer
-}
-
-// protobufHead begins every value that Kubernetes stores as protobuf.
-var protobufHead = []byte("k8s\x00")
-
-func readStored(value []byte) stored {
-	var object metav1.PartialObjectMetadata
-	if encoded, ok := bytes.CutPrefix(value, protobufHead); ok {
-		var envelope runtime.Unknown
-		// Every kind has its metadata in the first field, as this one has.
-		if envelope.Unmarshal(encoded) != nil || object.Unmarshal(envelope.Raw) != nil {
-			return stored{}
-		}
-		object.APIVersion, object.Kind = envelope.APIVersion, envelope.Kind
-	} else if json.Unmarshal(value, &object) != nil {
-		return stored{}
-	}
-	return stored{
-		kind:     object.GroupVersionKind().GroupKind(),
-		owned:    len(object.OwnerReferences) > 0,
-		deleting: object.DeletionTimestamp != nil,
 	}
 }

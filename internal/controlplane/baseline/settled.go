@@ -1,4 +1,4 @@
-package controlplane
+package baseline
 
 import (
 	"context"
@@ -28,6 +28,24 @@ import (
 
 // askers is the number of concurrent requests to the API server.
 const askers = 8
+
+// An Undone is a difference that was undone at a revision of the store.
+type Undone struct {
+	storage.Difference
+	Revision int64
+}
+
+// Settled returns an error that names what in the plane does not show yet that these
+// differences were undone.
+func (k *Keeper) Settled(ctx context.Context, undone ...Undone) error {
+	return k.exclusively(ctx, func(ctx context.Context) error {
+		r := newRound(k)
+		for _, u := range undone {
+			r.note([]change{newChange(u.Difference)}, map[string]int64{u.Key: u.Revision})
+		}
+		return r.settled(ctx)
+	})
+}
 
 // settled returns an error that names what does not show the baseline yet.
 func (r *round) settled(ctx context.Context) error {
@@ -72,7 +90,7 @@ func (r *round) readable(ctx context.Context) error {
 // kind that is not served has no cache to wait for.
 func (r *round) readFrom(ctx context.Context, kind schema.GroupKind, revision int64) error {
 	for _, again := range []bool{true, false} {
-		mapping, err := r.resetting.mapper.RESTMapping(kind)
+		mapping, err := r.mapper.RESTMapping(kind)
 		if err == nil {
 			err = r.list(ctx, mapping.Resource, revision)
 		}
@@ -82,14 +100,14 @@ func (r *round) readFrom(ctx context.Context, kind schema.GroupKind, revision in
 		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
 			return err
 		case again:
-			r.resetting.mapper.Reset() // cached discovery may be stale
+			r.mapper.Reset() // cached discovery may be stale
 		}
 	}
 	return nil
 }
 
-func (p *Plane) list(ctx context.Context, resource schema.GroupVersionResource, revision int64) error {
-	request := p.resetting.client.RESTClient().Get().AbsPath(pathTo(resource)).Param("limit", "1").MaxRetries(0)
+func (k *Keeper) list(ctx context.Context, resource schema.GroupVersionResource, revision int64) error {
+	request := k.client.RESTClient().Get().AbsPath(pathTo(resource)).Param("limit", "1").MaxRetries(0)
 	if revision > 0 {
 		request = request.Param("resourceVersion", fmt.Sprint(revision)).
 			Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
@@ -167,7 +185,7 @@ func (r *round) served(ctx context.Context) error {
 // versionsListed compares the group list of discovery with the baseline's
 // APIServices.
 func (r *round) versionsListed(ctx context.Context) error {
-	raw, err := r.resetting.client.RESTClient().Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	raw, err := r.client.RESTClient().Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,8 +200,8 @@ func (r *round) versionsListed(ctx context.Context) error {
 		}
 	}
 	const services = "apiregistration.k8s.io/apiservices/"
-	for key := range r.resetting.baseline.Keys {
-		service, ok := strings.CutPrefix(key, r.storePrefix()+services)
+	for key := range r.baseline.Keys {
+		service, ok := strings.CutPrefix(key, r.Prefix+services)
 		_, group, _ := strings.Cut(service, ".")
 		if !ok || !r.groups[group] {
 			continue
@@ -202,7 +220,7 @@ func (r *round) versionsListed(ctx context.Context) error {
 }
 
 func (r *round) resourcesListed(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
-	raw, err := r.resetting.client.RESTClient().Get().AbsPath("/apis").
+	raw, err := r.client.RESTClient().Get().AbsPath("/apis").
 		SetHeader("Accept", runtime.ContentTypeJSON+";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").DoRaw(ctx)
 	if err != nil {
 		return nil, err
@@ -230,6 +248,10 @@ func idle(reached map[schema.GroupKind]int64) error {
 	if err != nil {
 		return err
 	}
+	return now.idle(reached)
+}
+
+func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	due := map[string]float64{}
 	for kind, revision := range reached {
 		// Upstream names an informer's resource this way, even where the plural
@@ -300,4 +322,4 @@ func observe() (activity, error) {
 // partial reports whether the informer does not see all objects of its kind, so
 // that it need not reach the last one: the scheduler's leaves out finished
 // Pods.
-func partial(i informer) bool { return i == informer{schedulerName, "/pods"} }
+func partial(i informer) bool { return i == informer{"kube-scheduler", "/pods"} }

@@ -1,10 +1,7 @@
-// Package pki makes the throwaway certificates of one plane: a CA for clients
-// and servers, a front-proxy CA for API aggregation, the key that signs
+// Package credentials keeps what one plane and its clients prove themselves with: a CA
+// for clients and servers, a front-proxy CA for API aggregation, the key that signs
 // service account tokens, and kubeconfigs.
-//
-// All keys are P-256. No software outside this machine verifies them, and an
-// RSA key costs a noticeable part of the start-up time.
-package pki
+package credentials
 
 import (
 	"crypto"
@@ -12,35 +9,20 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
-
-const (
-	caLifetime   = 10 * 365 * 24 * time.Hour
-	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew lets clients whose clock is a little behind accept a fresh certificate.
-	clockSkew = time.Hour
-)
-
-// An Authority signs certificates.
-type Authority struct {
-	Cert *x509.Certificate
-	key  crypto.Signer
-}
 
 // Dir is a folder of PEM files with kubeadm's names.
 type Dir string
@@ -64,7 +46,7 @@ func (d Dir) Missing() string {
 
 // Ensure creates the lasting files that do not exist and renews every other
 // certificate: those live only as long as one process.
-func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*Authority, error) {
+func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*pki.Authority, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("creating certificate folder: %w", err)
 	}
@@ -79,17 +61,17 @@ func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*Authority, error
 	if err := d.tokenKey(); err != nil {
 		return nil, err
 	}
-	server := Request{CommonName: "kube-apiserver", Names: serverNames, IPs: serverIPs, Server: true}
-	kubelet := Request{CommonName: "koboshi-node", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}
+	server := pki.Request{CommonName: "kube-apiserver", Names: serverNames, IPs: serverIPs, Server: true}
+	kubelet := pki.Request{CommonName: "koboshi-node", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}
 	leaves := []struct {
 		name string
-		ca   *Authority
-		req  Request
+		ca   *pki.Authority
+		req  pki.Request
 	}{
 		{"apiserver", ca, server},
 		{"kubelet", ca, kubelet},
-		{"apiserver-kubelet-client", ca, Request{CommonName: "kube-apiserver-kubelet-client"}},
-		{"front-proxy-client", front, Request{CommonName: "front-proxy-client"}},
+		{"apiserver-kubelet-client", ca, pki.Request{CommonName: "kube-apiserver-kubelet-client"}},
+		{"front-proxy-client", front, pki.Request{CommonName: "front-proxy-client"}},
 	}
 	for _, l := range leaves {
 		certPEM, keyPEM, err := l.ca.Issue(l.req)
@@ -103,48 +85,7 @@ func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*Authority, error
 	return ca, nil
 }
 
-// A Request names the subject of a certificate.
-type Request struct {
-	CommonName string   // the user, for a client
-	Groups     []string // the user's groups, for a client
-	Names      []string // DNS names, for a server
-	IPs        []net.IP // addresses, for a server
-	Server     bool     // a server certificate; otherwise a client's
-}
-
-// Issue signs a new key pair and returns both as PEM.
-func (a *Authority) Issue(req Request) (certPEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, fmt.Errorf("generating key: %w", err)
-	}
-	usage := x509.ExtKeyUsageClientAuth
-	if req.Server {
-		usage = x509.ExtKeyUsageServerAuth
-	}
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: req.CommonName, Organization: req.Groups},
-		DNSNames:    req.Names,
-		IPAddresses: req.IPs,
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{usage},
-	}
-	c, err := sign(template, leafLifetime, key.Public(), a.Cert, a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding key: %w", err)
-	}
-	certPEM, err = cert.EncodeCertificates(c)
-	return certPEM, keyPEM, err
-}
-
-// CertPEM returns the authority's own certificate.
-func (a *Authority) CertPEM() ([]byte, error) { return cert.EncodeCertificates(a.Cert) }
-
-func (d Dir) authority(name, commonName string) (*Authority, error) {
+func (d Dir) authority(name, commonName string) (*pki.Authority, error) {
 	certs, err := cert.CertsFromFile(d.Path(name + ".crt"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.newAuthority(name, commonName)
@@ -160,34 +101,19 @@ func (d Dir) authority(name, commonName string) (*Authority, error) {
 	if !ok {
 		return nil, fmt.Errorf("reading %s.key: a %T cannot sign", name, key)
 	}
-	return &Authority{Cert: certs[0], key: signer}, nil
+	return &pki.Authority{Cert: certs[0], Key: signer}, nil
 }
 
-func (d Dir) newAuthority(name, commonName string) (*Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generating %s.key: %w", name, err)
-	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: commonName},
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	c, err := sign(template, caLifetime, key.Public(), template, key)
+func (d Dir) newAuthority(name, commonName string) (*pki.Authority, error) {
+	a, err := pki.New(commonName)
 	if err != nil {
 		return nil, err
 	}
-	a := &Authority{Cert: c, key: key}
-	certPEM, err := a.CertPEM()
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(a.Key)
 	if err != nil {
 		return nil, err
 	}
-	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		return nil, err
-	}
-	return a, d.writePair(name, certPEM, keyPEM)
+	return a, d.writePair(name, a.CertPEM(), keyPEM)
 }
 
 // tokenKey creates the key pair that signs and verifies service account tokens.
@@ -221,20 +147,4 @@ func (d Dir) writePair(name string, certPEM, keyPEM []byte) error {
 		return err
 	}
 	return datadir.WriteFile(d.Path(name+".crt"), certPEM, 0o600)
-}
-
-func sign(template *x509.Certificate, lifetime time.Duration, public crypto.PublicKey, parent *x509.Certificate, key crypto.Signer) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("drawing serial number: %w", err)
-	}
-	now := time.Now()
-	template.SerialNumber = serial
-	template.NotBefore = now.Add(-clockSkew)
-	template.NotAfter = now.Add(lifetime)
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
-	if err != nil {
-		return nil, fmt.Errorf("signing certificate of %s: %w", template.Subject.CommonName, err)
-	}
-	return x509.ParseCertificate(der)
 }

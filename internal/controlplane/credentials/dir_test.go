@@ -1,4 +1,4 @@
-package pki
+package credentials
 
 import (
 	"crypto/tls"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 // A subject is a set: DER sorts its elements.
@@ -54,13 +56,13 @@ func TestClientIsVerifiedWithItsUserAndGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, _, err := ca.Issue(Request{CommonName: "kubernetes-admin", Groups: []string{"system:masters", "system:second"}})
+	issued, _, err := ca.Issue(pki.Request{CommonName: "kubernetes-admin", Groups: []string{"system:masters", "system:second"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		cert    *x509.Certificate
-		ca, not *Authority // the signer, and a different authority
+		ca, not *pki.Authority // the signer, and a different authority
 		user    string
 		groups  []string
 	}{
@@ -68,7 +70,7 @@ func TestClientIsVerifiedWithItsUserAndGroups(t *testing.T) {
 		{cert: leaf(t, dir, "apiserver-kubelet-client"), ca: ca, not: front, user: "kube-apiserver-kubelet-client"},
 		{cert: leaf(t, dir, "front-proxy-client"), ca: front, not: ca, user: "front-proxy-client"},
 	} {
-		verify := func(by *Authority, usage x509.ExtKeyUsage) error {
+		verify := func(by *pki.Authority, usage x509.ExtKeyUsage) error {
 			_, err := test.cert.Verify(x509.VerifyOptions{Roots: pool(by.Cert), KeyUsages: []x509.ExtKeyUsage{usage}})
 			return err
 		}
@@ -186,7 +188,7 @@ func TestEnsureCompletesAStartThatWasKilled(t *testing.T) {
 	}
 }
 
-func ensured(t *testing.T) (Dir, *Authority) {
+func ensured(t *testing.T) (Dir, *pki.Authority) {
 	t.Helper()
 	dir := Dir(filepath.Join(t.TempDir(), "pki"))
 	ca, err := dir.Ensure(serverNames, serverIPs)

@@ -1,4 +1,4 @@
-package pki
+package credentials
 
 import (
 	"errors"
@@ -13,23 +13,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 // ClusterName is the name of cluster, context and user in a kubeconfig.
 const ClusterName = "koboshi"
 
 // Kubeconfig returns a kubeconfig for a new client certificate at server, a URL.
-func (a *Authority) Kubeconfig(server string, client Request) (*clientcmdapi.Config, error) {
-	certPEM, keyPEM, err := a.Issue(client)
-	if err != nil {
-		return nil, err
-	}
-	caPEM, err := a.CertPEM()
+func Kubeconfig(ca *pki.Authority, server string, client pki.Request) (*clientcmdapi.Config, error) {
+	certPEM, keyPEM, err := ca.Issue(client)
 	if err != nil {
 		return nil, err
 	}
 	c := clientcmdapi.NewConfig()
-	c.Clusters[ClusterName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caPEM}
+	c.Clusters[ClusterName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca.CertPEM()}
 	c.AuthInfos[ClusterName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
 	c.Contexts[ClusterName] = &clientcmdapi.Context{Cluster: ClusterName, AuthInfo: ClusterName}
 	c.CurrentContext = ClusterName

@@ -1,4 +1,4 @@
-package pki
+package credentials
 
 import (
 	"crypto/tls"
@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 const othersKubeconfig = `apiVersion: v1
@@ -161,9 +163,9 @@ func TestKubeconfigBehindALinkStaysBehindIt(t *testing.T) {
 	}
 }
 
-func kubeconfig(t *testing.T, ca *Authority, server string) *clientcmdapi.Config {
+func kubeconfig(t *testing.T, ca *pki.Authority, server string) *clientcmdapi.Config {
 	t.Helper()
-	c, err := ca.Kubeconfig(server, Request{CommonName: "admin", Groups: []string{"masters"}})
+	c, err := Kubeconfig(ca, server, pki.Request{CommonName: "admin", Groups: []string{"masters"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/koboshi-dev/koboshi/internal/controlplane/pki"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/credentials"
+	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
 func TestKubeletRefusesAClientWithoutACertificateOfThePlane(t *testing.T) {
@@ -122,7 +123,7 @@ func newKubelet(t *testing.T, ca *pki.Authority) *Kubelet {
 
 func authority(t *testing.T) *pki.Authority {
 	t.Helper()
-	ca, err := pki.Dir(t.TempDir()).Ensure(nil, nil)
+	ca, err := credentials.Dir(t.TempDir()).Ensure(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,177 @@
+// Package baseline takes the state of a running plane as its baseline, and brings the
+// plane back to it.
+//
+// A reset undoes, in the store, every difference from the baseline, and then
+// waits until everything in the plane has noticed:
+//
+//	differences ──▶ delete ──▶ put back ──▶ settled? ──▶ differences ──▶ none, twice
+//	     ▲                                    │ no             │ some
+//	     └────────────────────────────────────┴────────────────┘
+//
+// Controllers react to what they see in the meantime, and may be in the middle
+// of something; what they then write is another difference.
+package baseline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/poll"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+)
+
+// ErrNone reports a Reset before the first Checkpoint.
+var ErrNone = errors.New("there is no baseline to return to; call Checkpoint first")
+
+const (
+	// settleTimeout bounds Checkpoint and Reset. A client that keeps writing
+	// would make them last for ever.
+	settleTimeout = 30 * time.Second
+	// quietLooks is the number of consecutive checks that must find nothing to
+	// do. Between two checks, an event that an informer has already passed on
+	// reaches its queue.
+	quietLooks = 2
+	// restInterval is the pause between two checks of a Checkpoint.
+	restInterval = 10 * time.Millisecond
+)
+
+// errUnsettled is the cause when settleTimeout is over.
+var errUnsettled = fmt.Errorf("the plane did not come to rest within %v; stop the controllers and clients that still write, and try again", settleTimeout)
+
+// Config describes the plane whose baseline is kept.
+type Config struct {
+	// Store holds the plane's objects. Nothing else may be in it.
+	Store *storage.Etcd
+	// API is the configuration of an administrator's client.
+	API *rest.Config
+	// Prefix begins all of kube-apiserver's keys. It ends with a slash.
+	Prefix string
+	// Bootstrap lists the keys, below Prefix, of what the plane creates by
+	// itself, possibly after /readyz is green. A baseline has all of them.
+	Bootstrap []string
+	// Waiting receives what a long Checkpoint or Reset waits for. It may be nil.
+	Waiting func(what string)
+}
+
+// A Keeper takes the baseline of one plane and returns the plane to it.
+type Keeper struct {
+	Config
+
+	mu       sync.Mutex // one Checkpoint or Reset at a time
+	baseline *storage.Baseline
+	client   *kubernetes.Clientset
+	mapper   *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// New returns a keeper. It sends nothing.
+func New(c Config) *Keeper { return &Keeper{Config: c} }
+
+// Checkpoint waits until the plane is idle and makes its state the baseline for
+// Reset. Right after the start of the plane, this is the state that the start creates.
+func (k *Keeper) Checkpoint(ctx context.Context) error {
+	err := k.exclusively(ctx, k.checkpoint)
+	if err != nil {
+		return fmt.Errorf("taking the baseline: %w", err)
+	}
+	return nil
+}
+
+// Reset brings the plane back to the baseline while it runs. Clients see
+// ordinary events with rising versions; objects come back with their original
+// UIDs. It returns when reads, discovery and the plane's own controllers agree.
+// A write during a Reset may be undone or kept. Stop controllers outside the
+// plane first.
+func (k *Keeper) Reset(ctx context.Context) error {
+	err := k.exclusively(ctx, k.reset)
+	if err != nil {
+		return fmt.Errorf("resetting the plane: %w", err)
+	}
+	return nil
+}
+
+func (k *Keeper) exclusively(ctx context.Context, run func(context.Context) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.client == nil {
+		config := rest.CopyConfig(k.API)
+		config.QPS = -1 // these are questions of the server to itself
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		k.client = client
+		k.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settleTimeout, errUnsettled)
+	defer cancel()
+	return run(ctx)
+}
+
+func (k *Keeper) checkpoint(ctx context.Context) error {
+	var candidate *storage.Baseline
+	quiet := 0
+	err := poll.Poll{Interval: restInterval, Waiting: k.Waiting}.Until(ctx, "the plane to come to rest", func(ctx context.Context) (bool, error) {
+		err := k.atRest(ctx, candidate)
+		if err == nil {
+			quiet++
+			return quiet >= quietLooks, nil
+		}
+		quiet = 0
+		var failed error
+		if candidate, failed = k.Store.Baseline(ctx, k.Prefix); failed != nil {
+			return false, failed
+		}
+		return false, err
+	})
+	if err == nil {
+		k.baseline = candidate
+	}
+	return err
+}
+
+// atRest returns why the plane would not stay at the candidate.
+func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error {
+	if candidate == nil {
+		return errors.New("the store has not been read yet")
+	}
+	for _, key := range k.Bootstrap {
+		if !candidate.Has(k.Prefix + key) {
+			return fmt.Errorf("%s does not exist yet", key)
+		}
+	}
+	differences, err := candidate.Differences(ctx)
+	if err != nil {
+		return err
+	}
+	if differences = k.lasting(differences); len(differences) > 0 {
+		return fmt.Errorf("%d objects still differ, among them %s", len(differences), differences[0].Key)
+	}
+	return idle(nil)
+}
+
+// lasting leaves out what the plane itself writes continually.
+func (k *Keeper) lasting(differences []storage.Difference) []storage.Difference {
+	return slices.DeleteFunc(differences, func(d storage.Difference) bool {
+		key := strings.TrimPrefix(d.Key, k.Prefix)
+		// With these the API server reports that it is alive. It writes them
+		// again when they are gone.
+		for _, own := range []string{"masterleases/", "peerserverleases/", "leases/kube-system/apiserver-"} {
+			if strings.HasPrefix(key, own) {
+				return true
+			}
+		}
+		// A node in the baseline is still running. Its old heartbeat would make
+		// it look dead.
+		return strings.HasPrefix(key, "leases/kube-node-lease/") && d.Now != nil && d.Then != nil
+	})
+}

@@ -1,0 +1,50 @@
+package baseline
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+)
+
+func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
+	const name = "reset-test"
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: name})
+	t.Cleanup(queue.ShutDown)
+	for _, step := range []struct {
+		what string
+		do   func()
+		busy bool
+	}{
+		{"new", func() {}, false},
+		{"an item waits", func() { queue.Add("a") }, true},
+		{"an item is worked on", func() { queue.Get() }, true},
+		{"it is added again in the meantime", func() { queue.Add("a") }, true},
+		{"it is worked on again", func() { queue.Done("a"); queue.Get() }, true},
+		{"all is done", func() { queue.Done("a") }, false},
+	} {
+		step.do()
+		// Other queues of the process may be named first; this one is named
+		// eventually.
+		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
+			t.Errorf("%s: %v, want that the queue is named: %t", step.what, err, step.busy)
+		}
+	}
+}
+
+func TestAnInformerThatIsBehindIsNamed(t *testing.T) {
+	t.Parallel()
+	now := activity{informers: map[informer]float64{
+		{"garbage-collector", "/namespaces"}: 7,
+		{"kube-scheduler", "/pods"}:          3,
+	}}
+	reached := map[schema.GroupKind]int64{namespaceKind: 7, podKind: 9}
+	if err := now.idle(reached); err != nil {
+		t.Errorf("%v, although only the scheduler, which does not see all Pods, is behind", err)
+	}
+	reached[namespaceKind] = 8
+	if err := now.idle(reached); err == nil || !strings.Contains(err.Error(), "garbage-collector has not seen all of /namespaces") {
+		t.Errorf("an informer that is behind: %v, want that it is named with its resource", err)
+	}
+}

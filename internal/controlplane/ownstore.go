@@ -1,0 +1,96 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/baseline"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+)
+
+// What a plane can do because its store is its own.
+
+// ErrForeignStore reports a Checkpoint, Reset or Follow of a plane with an external
+// etcd.
+var ErrForeignStore = errors.New("only a store of the plane's own can be followed or reset: another etcd may hold what others need; leave out --etcd-servers")
+
+// Checkpoint makes the state of the plane, once it is idle, the baseline for Reset; see
+// baseline.Keeper.
+func (p *Plane) Checkpoint(ctx context.Context) error {
+	return p.withStore(ctx, p.keeper.Checkpoint)
+}
+
+// Reset brings the plane back to the baseline while it runs; see baseline.Keeper.
+func (p *Plane) Reset(ctx context.Context) error {
+	return p.withStore(ctx, p.keeper.Reset)
+}
+
+// Follow passes on the content of the store and then every committed write, in
+// order and without a gap. No client of the API can have this at the same
+// price: a watch covers one kind and may skip states when it lags. The revision
+// of a write is the resourceVersion of its object. Follow returns when ctx or
+// the plane ends. It refuses an external etcd.
+func (p *Plane) Follow(ctx context.Context, pass func(revision int64, commits []storage.Commit)) error {
+	return p.withStore(ctx, func(ctx context.Context) error {
+		return p.etcd.Follow(ctx, p.storePrefix(), pass)
+	})
+}
+
+// Revision returns the revision of the last write to the plane's own store.
+func (p *Plane) Revision(ctx context.Context) (int64, error) {
+	if p.etcd == nil {
+		return 0, ErrForeignStore
+	}
+	return p.etcd.Revision(ctx)
+}
+
+// withStore runs use until it returns or the plane ends.
+func (p *Plane) withStore(ctx context.Context, use func(context.Context) error) error {
+	if p.etcd == nil {
+		return ErrForeignStore
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.tasks.ctx, func() { cancel(context.Cause(p.tasks.ctx)) })()
+	return use(ctx)
+}
+
+func (p *Plane) newKeeper() *baseline.Keeper {
+	return baseline.New(baseline.Config{
+		Store: p.etcd, API: p.loopback, Prefix: p.storePrefix(), Bootstrap: p.bootstrapKeys(), Waiting: p.opts.Waiting,
+	})
+}
+
+// bootstrapKeys lists what the plane creates by itself, possibly after /readyz is green.
+func (p *Plane) bootstrapKeys() []string {
+	keys := []string{"ranges/servicenodeports", "servicecidrs/kubernetes", "services/specs/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication"}
+	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
+		keys = append(keys, "namespaces/"+namespace)
+		if p.opts.Profile.RunsServiceAccounts() {
+			keys = append(keys, "serviceaccounts/"+namespace+"/default")
+		}
+		if p.opts.Profile.Has("root-ca-certificate-publisher-controller") {
+			keys = append(keys, "configmaps/"+namespace+"/kube-root-ca.crt")
+		}
+	}
+	if !slices.Contains(p.apiserverFlags(), "--endpoint-reconciler-type=none") {
+		keys = append(keys, "endpointslices/default/kubernetes")
+	}
+	return keys
+}
+
+// storePrefix returns the beginning of all kube-apiserver's keys.
+func (p *Plane) storePrefix() string {
+	prefix := defaultPrefix
+	for _, flag := range p.apiserverFlags() {
+		if value, ok := strings.CutPrefix(flag, "--etcd-prefix="); ok {
+			prefix = value
+		}
+	}
+	return path.Join("/", prefix) + "/"
+}

@@ -1,0 +1,53 @@
+// Package poll asks the same question until the answer is yes, and reports what a
+// long wait is for.
+package poll
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// reportInterval is longer than any successful start, even on a busy machine.
+const reportInterval = 10 * time.Second
+
+// A Poll is a way of asking. Its zero value asks without a pause and reports to
+// nobody.
+type Poll struct {
+	// Interval is the pause between two questions.
+	Interval time.Duration
+	// Waiting receives what is waited for, every 10 seconds. It may be nil.
+	Waiting func(what string)
+}
+
+// Until asks until the answer is yes. Errors are expected in the meantime; the last
+// one is reported to Waiting, and is in the error if ctx ends first.
+func (p Poll) Until(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+	var last error
+	reported := time.Now()
+	err := wait.PollUntilContextCancel(ctx, p.Interval, true, func(ctx context.Context) (bool, error) {
+		var yes bool
+		yes, last = ask(ctx)
+		if p.Waiting != nil && time.Since(reported) > reportInterval {
+			reported = time.Now()
+			p.Waiting(describe(what, last))
+		}
+		return yes && last == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last != nil:
+		return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
+	}
+	return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
+}
+
+func describe(what string, last error) string {
+	if last == nil {
+		return what
+	}
+	return fmt.Sprintf("%s (%v)", what, last)
+}
