@@ -284,6 +284,8 @@ func quiet(w *world) {
 type journal struct {
 	mu      sync.Mutex
 	entries []string
+	// answered holds the entries that the API server accepted.
+	answered []string
 	// limit is the number of writes that pass before every request fails; 0 means no
 	// limit.
 	limit int
@@ -327,9 +329,32 @@ func (j *journal) writes() []string {
 	return append([]string(nil), j.entries...)
 }
 
+// accepted returns the writes that the API server accepted.
+func (j *journal) accepted() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.answered...)
+}
+
+// answer records the answer to a write.
+func (j *journal) answer(r *http.Request, resp *http.Response) {
+	if !isWrite(r) || resp.StatusCode >= http.StatusMultipleChoices {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.answered = append(j.answered, entry(r))
+}
+
+func isWrite(r *http.Request) bool {
+	return r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events")
+}
+
+func entry(r *http.Request) string { return r.Method + " " + r.URL.Path }
+
 // passes records a write, and reports whether it may be made.
 func (j *journal) passes(r *http.Request) bool {
-	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") {
+	if !isWrite(r) {
 		return true
 	}
 	j.mu.Lock()
@@ -337,7 +362,7 @@ func (j *journal) passes(r *http.Request) bool {
 	if j.limit > 0 && len(j.entries) >= j.limit {
 		return false
 	}
-	j.entries = append(j.entries, r.Method+" "+r.URL.Path)
+	j.entries = append(j.entries, entry(r))
 	return true
 }
 
@@ -349,7 +374,11 @@ func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 		if refusal := j.refusal(r); refusal != nil {
 			return refusal, nil
 		}
-		return next.RoundTrip(r)
+		resp, err := next.RoundTrip(r)
+		if err == nil {
+			j.answer(r, resp)
+		}
+		return resp, err
 	})
 }
 
