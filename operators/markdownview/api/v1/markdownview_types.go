@@ -88,12 +88,12 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	ContentFrom []ContentSource `json:"contentFrom,omitempty"`
 
-	// replicas is the number of viewers, 1 to 5. kubectl scale and autoscalers set it.
+	// replicas is the number of viewers, 1 to 50. kubectl scale and autoscalers set it.
 	// To run no viewer, use suspend.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=5
+	// +kubebuilder:validation:Maximum=50
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// viewerImage replaces the image that the operator is configured with. The

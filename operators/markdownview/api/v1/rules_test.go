@@ -121,7 +121,7 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("more than 200 assets", obj{"binaryAssets": many(201, func(i int) string { return fmt.Sprintf("%d.png", i) }, "AA==")}, "spec.binaryAssets: Too many: 201: must have at most 200 items"),
 		Entry("an asset that is not base64", obj{"binaryAssets": obj{"a.png": "?"}}, `spec.binaryAssets.a.png: Invalid value: "?": spec.binaryAssets.a.png in body must be of type byte: "?"`),
 		Entry("no replica", obj{"replicas": int64(0)}, "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1"),
-		Entry("six replicas", obj{"replicas": int64(6)}, "spec.replicas: Invalid value: 6: spec.replicas in body should be less than or equal to 5"),
+		Entry("51 replicas", obj{"replicas": int64(51)}, "spec.replicas: Invalid value: 51: spec.replicas in body should be less than or equal to 50"),
 		Entry("an image with a space", obj{"viewerImage": "a b"}, ContainSubstring("spec.viewerImage in body should match")),
 		Entry("an image of more than 512 characters", obj{"viewerImage": long(513)}, "spec.viewerImage: Too long: may not be more than 512 bytes"),
 		Entry("another engine", obj{"engine": "Jekyll"}, `spec.engine: Unsupported value: "Jekyll": supported values: "Viewer", "MdBook"`),
@@ -179,9 +179,9 @@ var _ = Describe("A MarkdownView", func() {
 		Expect(api.Status().Update(ctx, view)).To(Succeed())
 		Expect(api.SubResource("scale").Get(ctx, s, scale)).To(Succeed())
 		Expect(scale.Status).To(Equal(autoscalingv1.ScaleStatus{Replicas: 3, Selector: "a=b"}))
-		scale.Spec.Replicas = 6
+		scale.Spec.Replicas = 51
 		Expect(refusals(api.SubResource("scale").Update(ctx, s, client.WithSubResourceBody(scale)))).To(ConsistOf(
-			"spec.replicas: Invalid value: 6: spec.replicas in body should be less than or equal to 5"))
+			"spec.replicas: Invalid value: 51: spec.replicas in body should be less than or equal to 50"))
 	})
 
 	It("keeps status and spec apart", func(ctx context.Context) {

@@ -335,18 +335,23 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(api.SubResource("scale").Get(ctx, v, scale)).To(Succeed())
 		Expect(scale.Status.Replicas).To(BeEquivalentTo(2))
 		Expect(scale.Status.Selector).To(ContainSubstring("app.kubernetes.io/instance=site"))
-		scale.Spec.Replicas = 4
-		Expect(api.SubResource("scale").Update(ctx, v, client.WithSubResourceBody(scale))).To(Succeed())
-		Eventually(func() int32 { return current(ctx, v).Status.ReadyReplicas }).Should(BeEquivalentTo(4))
-		quiet(w)
-		Expect(*current(ctx, v).Spec.Replicas).To(BeEquivalentTo(4))
-		Expect(*childOf(ctx, v, &appsv1.Deployment{}).Spec.Replicas).To(BeEquivalentTo(4))
+		// An autoscaler that asks for more than the schema allows is refused, and does not
+		// scale at all.
+		for _, replicas := range []int32{4, 20, 3} {
+			Expect(api.SubResource("scale").Get(ctx, v, scale)).To(Succeed())
+			scale.Spec.Replicas = replicas
+			Expect(api.SubResource("scale").Update(ctx, v, client.WithSubResourceBody(scale))).To(Succeed())
+			Eventually(func() int32 { return current(ctx, v).Status.ReadyReplicas }).Should(Equal(replicas))
+			quiet(w)
+			Expect(*current(ctx, v).Spec.Replicas).To(Equal(replicas))
+			Expect(*childOf(ctx, v, &appsv1.Deployment{}).Spec.Replicas).To(Equal(replicas))
+		}
 	})
 
 	It("19: what the schema can say holds without the webhooks", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		for field, change := range map[string]func(*viewv1.MarkdownViewSpec){
-			"spec.replicas":    func(s *viewv1.MarkdownViewSpec) { s.Replicas = new(int32(6)) },
+			"spec.replicas":    func(s *viewv1.MarkdownViewSpec) { s.Replicas = new(int32(51)) },
 			"spec.markdowns":   func(s *viewv1.MarkdownViewSpec) { s.Markdowns["../up.md"] = "" },
 			"at least one":     func(s *viewv1.MarkdownViewSpec) { s.Markdowns = nil },
 			"spec.viewerImage": func(s *viewv1.MarkdownViewSpec) { s.ViewerImage = "no image" },

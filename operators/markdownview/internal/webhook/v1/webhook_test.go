@@ -256,9 +256,9 @@ var _ = Describe("The webhooks", func() {
 	})
 
 	It("do not change the words of the schema", func(ctx context.Context) {
-		six := int32(6)
-		Expect(refusals(create(ctx, spec{Markdowns: onePage, Replicas: &six}))).To(ConsistOf(
-			"spec.replicas: Invalid value: 6: spec.replicas in body should be less than or equal to 5"))
+		many := int32(51)
+		Expect(refusals(create(ctx, spec{Markdowns: onePage, Replicas: &many}))).To(ConsistOf(
+			"spec.replicas: Invalid value: 51: spec.replicas in body should be less than or equal to 50"))
 		Expect(refusals(create(ctx, spec{}))).To(ConsistOf(ContainSubstring("markdowns or contentFrom must give at least one file")))
 	})
 
