@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -378,6 +379,37 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(sets.Items[0].Spec.Template.Spec.Containers).To(BeEmpty())
 	})
 
+	It("20: the manager holds the text of a spec once, and that of a ConfigMap not at all", func(ctx SpecContext) {
+		const pairs, size = 4, 500_000
+		w := newWorld(ctx)
+		w.run()
+		grow := func(from, to int) int {
+			for n := from; n < to; n++ {
+				text := map[string]string{"README.md": fmt.Sprintf("# Site %d\n\n```\n%s```\n", n, strings.Repeat("code code code code\n", size/20))}
+				for _, name := range []string{"pages", "other"} {
+					create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprint(name, n)}, Data: text})
+				}
+				create(ctx,
+					w.newView(fmt.Sprint("holds", n), func(s *viewv1.MarkdownViewSpec) { s.Markdowns = text }),
+					w.newView(fmt.Sprint("refers", n), func(s *viewv1.MarkdownViewSpec) {
+						s.Markdowns = nil
+						s.ContentFrom = []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: fmt.Sprint("pages", n)}}}
+					}))
+			}
+			for n := from; n < to; n++ {
+				eventuallyReady(ctx, w.newView(fmt.Sprint("holds", n)))
+				eventuallyReady(ctx, w.newView(fmt.Sprint("refers", n)))
+			}
+			quiet(w)
+			return heap()
+		}
+		// The first sites also pay for buffers as large as the largest object.
+		before := grow(0, 2)
+		after := grow(2, 2+pairs)
+		each := (after - before - pairs*size) / (2 * pairs)
+		Expect(each).To(BeNumerically("<", size/2), "bytes for each site, beside the text in its spec")
+	})
+
 	It("21: the manager stops at once, in the middle of a rollout as well", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", noPlace)
@@ -425,6 +457,15 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		}
 	})
 })
+
+// heap returns the memory in use after a collection, stacks included.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
 
 // series returns the metrics of sites in a namespace, as "name value".
 func series(namespace string) []string {
