@@ -52,6 +52,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- .Values.namespaces | default .Values.watchNamespaces | default list | toYaml -}}
 {{- end -}}
 
+{{/* Refuses two servers on one port: the manager would not start. */}}
+{{- define "markdownview.checkPorts" -}}
+{{- $ports := list (int .Values.healthProbe.port) (int .Values.webhook.port) -}}
+{{- if .Values.metrics.enabled -}}{{- $ports = append $ports (int .Values.metrics.port) -}}{{- end -}}
+{{- if ne (len $ports) (len (uniq $ports)) -}}
+{{- fail "healthProbe.port, webhook.port and metrics.port must differ" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "markdownview.podSecurityContext" -}}
 runAsNonRoot: true
 seccompProfile:

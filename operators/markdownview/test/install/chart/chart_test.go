@@ -229,6 +229,7 @@ func full() map[string]any {
 		"namespaces", []any{"team-a", "team-b"}, "allowedViewerImages", []any{"ghcr.io/acme/*"},
 		"authorOverrides", []any{"pod.labels", "ingress.annotations=cert-manager.io/*"},
 		"viewer.requests", "cpu=20m,memory=64Mi", "viewer.limits", "memory=1Gi", "viewer.image", "viewer:1",
+		"webhook.port", 10250, "healthProbe.port", 10251, "metrics.port", 10252,
 		"maxConcurrentReconciles", 8, "contentLimit", 1000000, "progressDeadline", "1m30s",
 		"log.level", "debug", "log.encoder", "console", "extraArgs", []any{"--pprof-bind-address=127.0.0.1:6060"},
 		"extraEnv", []any{map[string]any{"name": "A", "value": "b"}},
@@ -280,10 +281,51 @@ func TestABadValueIsNamed(t *testing.T) {
 		{set("certManager.issuerRef", map[string]any{"kind": "ClusterIssuer"}), "/certManager/issuerRef"},
 		{set("extraArgs", []any{"leader-elect=false"}), "/extraArgs/0"},
 		{set("networkPolicy.enabled", "yes"), "/networkPolicy/enabled"},
+		{set("webhook.port", 443), "/webhook/port"},
+		{set("healthProbe.port", "8081"), "/healthProbe/port"},
+		{set("metrics.port", 70000), "/metrics/port"},
+		{set("webhook.port", 8443), "webhook.port and metrics.port must differ"},
 	} {
 		_, err := render(t, tc.values)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v: error %v does not name %s", tc.values, err, tc.want)
+		}
+	}
+}
+
+func TestTheManagerListensOnThePortsOfTheValues(t *testing.T) {
+	for _, tc := range []struct {
+		values                   map[string]any
+		webhook, health, metrics int32
+	}{
+		{nil, 9443, 8081, 8443},
+		{set("webhook.port", 10250, "healthProbe.port", 10251, "metrics.port", 10252), 10250, 10251, 10252},
+		{set("webhook.port", 8443, "metrics.enabled", false), 8443, 8081, 0},
+	} {
+		in := rendered(t, tc.values)
+		c := get[*appsv1.Deployment](t, in, "markdownview-controller-manager").Spec.Template.Spec.Containers[0]
+		for name, want := range map[string]int32{"webhook": tc.webhook, "health": tc.health, "metrics": tc.metrics} {
+			var got int32
+			if i := slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name }); i >= 0 {
+				got = c.Ports[i].ContainerPort
+			}
+			if got != want {
+				t.Errorf("%v: the port %s is %d, want %d", tc.values, name, got, want)
+			}
+		}
+		for _, want := range []string{
+			fmt.Sprintf("--webhook-port=%d", tc.webhook), fmt.Sprintf("--health-probe-bind-address=:%d", tc.health),
+		} {
+			if !slices.Contains(c.Args, want) {
+				t.Errorf("%v: no %s in %v", tc.values, want, c.Args)
+			}
+		}
+		if want := fmt.Sprintf("--metrics-bind-address=:%d", tc.metrics); tc.metrics != 0 && !slices.Contains(c.Args, want) {
+			t.Errorf("%v: no %s in %v", tc.values, want, c.Args)
+		}
+		service := get[*corev1.Service](t, in, "markdownview-webhook-service").Spec.Ports[0]
+		if service.Port != 443 || service.TargetPort.StrVal != "webhook" {
+			t.Errorf("%v: the Service of the webhooks leads from %d to %s", tc.values, service.Port, service.TargetPort.StrVal)
 		}
 	}
 }
