@@ -269,6 +269,8 @@ func TestABadValueIsNamed(t *testing.T) {
 		{set("replica", 2), "replica"},
 		{set("replicas", "two"), "/replicas"},
 		{set("image.pullPolicy", "Sometimes"), "/image/pullPolicy"},
+		{set("image.digest", "sha256:abc"), "/image/digest"},
+		{set("image.digest", strings.Repeat("a", 64)), "/image/digest"},
 		{set("namespaces", "team-a"), "/namespaces"},
 		{set("namespaces", []any{"Team_A"}), "/namespaces/0"},
 		{set("namespaces", []any{"a"}, "watchNamespaces", []any{"b"}), "watchNamespaces"},
@@ -326,6 +328,25 @@ func TestTheManagerListensOnThePortsOfTheValues(t *testing.T) {
 		service := get[*corev1.Service](t, in, "markdownview-webhook-service").Spec.Ports[0]
 		if service.Port != 443 || service.TargetPort.StrVal != "webhook" {
 			t.Errorf("%v: the Service of the webhooks leads from %d to %s", tc.values, service.Port, service.TargetPort.StrVal)
+		}
+	}
+}
+
+func TestAnImageIsNamedByItsTagOrItsDigest(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a1", 32)
+	for _, tc := range []struct {
+		values map[string]any
+		want   string
+	}{
+		{set("image.repository", "ghcr.io/acme/mv"), "ghcr.io/acme/mv:" + loadChart(t).AppVersion()},
+		{set("image.tag", "2.0"), "markdownview:2.0"},
+		{set("image.digest", digest), "markdownview@" + digest},
+		{set("image.tag", "2.0", "image.digest", digest), "markdownview@" + digest},
+	} {
+		c := get[*appsv1.Deployment](t, rendered(t, tc.values), "markdownview-controller-manager").Spec.Template.Spec.Containers[0]
+		// Viewers run the same program as the manager.
+		if c.Image != tc.want || !slices.Contains(c.Args, "--viewer-image="+tc.want) {
+			t.Errorf("%v: image %s, want %s, also in %v", tc.values, c.Image, tc.want, c.Args)
 		}
 	}
 }
