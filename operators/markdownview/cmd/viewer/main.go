@@ -36,7 +36,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("viewer", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var o viewer.Options
-	var listen, theme string
+	var listen, theme, url string
+	var limit time.Duration
 	flags.StringVar(&o.Content, "content", "", "the `directory` of Markdown to serve")
 	flags.StringVar(&listen, "listen", ":8080", "the `address` to listen on; port 0 takes a free one, and the log says which")
 	flags.StringVar(&o.Site.BasePath, "base-path", "/", "the `path` below which the site is served, such as /handbook/")
@@ -47,11 +48,16 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.DurationVar(&o.ShutdownGrace, "shutdown-grace", 20*time.Second, "the most `time` between SIGTERM and the end")
 	flags.DurationVar(&o.Rescan, "rescan", 30*time.Second, "how often to look for changes that were not announced")
 	flags.BoolVar(&o.AccessLog, "access-log", false, "log each request")
+	flags.StringVar(&url, "await", "", "serve nothing, but wait until this `URL` answers with 200")
+	flags.DurationVar(&limit, "await-limit", 2*time.Minute, "how long to wait for that")
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp // the flags have told what is wrong
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no flag; see --help", flags.Arg(0))
+	}
+	if url != "" {
+		return await(ctx, url, limit)
 	}
 	o.Site.Theme = site.Theme(theme)
 	o.Loaded = settleMemory

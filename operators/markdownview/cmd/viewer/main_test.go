@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -37,6 +40,41 @@ func TestWrongFlagsAreRefusedWithWhatToDo(t *testing.T) {
 		err := run(t.Context(), args, &out)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one about %s", args, err, want)
+		}
+	}
+}
+
+func TestAwaitEndsWithTheFirstAnswerThatIsAPage(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	if err := run(t.Context(), []string{"--await", server.URL}, io.Discard); err != nil {
+		t.Error(err)
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("it asked %d times, want 3", n)
+	}
+}
+
+func TestAwaitSaysWhyThereIsNoPage(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{server.URL: "404 Not Found", nobody: "refused"} {
+		err := run(t.Context(), []string{"--await", url, "--await-limit", "600ms"}, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "not served within 600ms") {
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 }

@@ -40,6 +40,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
 const (
@@ -53,6 +55,7 @@ var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, certmanagerv1.AddToScheme, monitoringv1.AddToScheme,
+		viewv1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}
@@ -129,6 +132,16 @@ func loadChart(t *testing.T) *helmchart.Chart {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// isHook reports whether Helm creates an object at certain events only.
+func isHook(o client.Object) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
+
+// installed returns what an installation creates.
+func installed(in objects) objects {
+	in = maps.Clone(in)
+	maps.DeleteFunc(in, func(_ string, o client.Object) bool { return isHook(o) })
+	return in
 }
 
 // parse reads a manifest, and accepts no field that its kind does not have.
@@ -351,6 +364,54 @@ func TestAnImageIsNamedByItsTagOrItsDigest(t *testing.T) {
 	}
 }
 
+func TestHelmTestReadsTheSiteThatItMakes(t *testing.T) {
+	for where, values := range map[string]map[string]any{
+		namespace: nil,
+		"team-a":  set("namespaces", []any{"team-a", "team-b"}, "nameOverride", "a.b"),
+	} {
+		var view *viewv1.MarkdownView
+		var pod *corev1.Pod
+		for key, object := range rendered(t, values) {
+			if !isHook(object) {
+				continue
+			}
+			switch o := object.(type) {
+			case *viewv1.MarkdownView:
+				view = o
+			case *corev1.Pod:
+				pod = o
+			default:
+				t.Errorf("%s is a hook", key)
+			}
+			if a := object.GetAnnotations(); a["helm.sh/hook"] != "test" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+				t.Errorf("%s: %v", key, a)
+			}
+		}
+		if view == nil || pod == nil {
+			t.Fatalf("no site %v or no Pod %v", view, pod)
+		}
+		if view.Namespace != where || pod.Namespace != namespace {
+			t.Errorf("the site is in %s, want %s; the Pod in %s", view.Namespace, where, pod.Namespace)
+		}
+		const weight = "helm.sh/hook-weight"
+		if view.Annotations[weight] >= pod.Annotations[weight] {
+			t.Errorf("the site is made at %s, and read at %s", view.Annotations[weight], pod.Annotations[weight])
+		}
+		if want := "--await=http://viewer-" + view.Name + "." + view.Namespace + ".svc/"; !slices.Contains(pod.Spec.Containers[0].Args, want) {
+			t.Errorf("no %s in %v", want, pod.Spec.Containers[0].Args)
+		}
+	}
+	source, err := os.ReadFile(root + "/cmd/viewer/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{`"await"`, `"await-limit"`} {
+		if !bytes.Contains(source, []byte(flag)) {
+			t.Errorf("the viewer has no flag %s", flag)
+		}
+	}
+}
+
 func TestTheOldNameOfNamespacesStillWorks(t *testing.T) {
 	want := rendered(t, set("certManager.enabled", true, "namespaces", []any{"team-a"}))
 	got := rendered(t, set("certManager.enabled", true, "watchNamespaces", []any{"team-a"}))
@@ -378,6 +439,7 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 		{"one namespace", kustomization(t, "namespaced"), rendered(t, set("certManager.enabled", true, "namespaces", []any{"team-a"}))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			tc.chart = installed(tc.chart)
 			// The ClusterRole and the binding to it have the same name in both.
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(tc.kustomize)), slices.Sorted(maps.Keys(tc.chart))); diff != "" {
 				t.Fatalf("different objects (-kustomize +chart):\n%s", diff)

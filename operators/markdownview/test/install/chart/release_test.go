@@ -2,12 +2,14 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
 // cluster returns a client for the API server of the tests.
@@ -79,6 +83,7 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 		t.Error("the upgrade replaced the certificates")
 	}
 	checkPod(t, c, &d)
+	testRelease(t, c, cfg)
 
 	uninstall := action.NewUninstall(cfg)
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
@@ -90,6 +95,51 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 		t.Errorf("the CRD did not stay: %v", err)
+	}
+}
+
+// testRelease runs `helm test`. No manager answers here: the webhooks are removed, and
+// the Pod that reads the site is reported to have succeeded.
+func testRelease(t *testing.T, c client.Client, cfg *action.Configuration) {
+	t.Helper()
+	for _, webhooks := range []client.Object{
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: release + "-mutating-webhook-configuration"}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: release + "-validating-webhook-configuration"}},
+	} {
+		if err := c.Delete(t.Context(), webhooks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() {
+		test := action.NewReleaseTesting(cfg)
+		test.Namespace, test.Timeout = namespace, time.Minute
+		_, shutdown, err := test.Run(release)
+		ended <- errors.Join(err, shutdown())
+	}()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: release + "-test", Namespace: namespace}}
+	view := &viewv1.MarkdownView{ObjectMeta: metav1.ObjectMeta{Name: release + "-test", Namespace: "team-a"}}
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatalf("waiting for the Pod of the test: %v", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(view), view); err != nil {
+		t.Errorf("the Pod is created before the site that it reads: %v", err)
+	}
+	pod.Status.Phase = corev1.PodSucceeded
+	if err := c.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("testing: %v", err)
+	}
+	for _, o := range []client.Object{pod, view} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			t.Errorf("after the test %T still exists: %v", o, err)
+		}
 	}
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	// awaitEach bounds one request.
+	awaitEach = 5 * time.Second
+	// awaitPause is the time between two requests.
+	awaitPause = 500 * time.Millisecond
+)
+
+// await waits until a URL answers with 200. The chart's test runs it, because the image
+// has no other client.
+func await(ctx context.Context, url string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(awaitPause)
+	defer tick.Stop()
+	for {
+		last := ask(ctx, url)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not served within %s: %w", url, limit, last)
+		}
+	}
+}
+
+// ask makes one request. Its error is nil if the answer is 200.
+func ask(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitEach)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, 8<<20))
+	err = errors.Join(err, answer.Body.Close())
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the answer is %s", answer.Status)
+	}
+	return err
+}
