@@ -1,7 +1,8 @@
 // Package refs watches objects that others refer to by name, without watching or
 // caching other objects of their kind.
 //
-// Each such object has its own informer, limited to its name and metadata.
+// Each such object has its own watch, limited to its name and metadata. Of the objects
+// only the version is kept.
 package refs
 
 import (
@@ -10,16 +11,9 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/tools/cache"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"k8s.io/client-go/util/workqueue"
@@ -38,13 +32,13 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	wanted  map[types.NamespacedName][]Ref
-	watches map[Ref]*watch
+	watches map[Ref]*watched
 	// begin starts a watch; nil until the Watcher runs.
-	begin func(*watch)
+	begin func(*watched)
 }
 
-// watch watches one object. Its fields are guarded by Watcher.mu.
-type watch struct {
+// watched is an object with a watch. Its fields are guarded by Watcher.mu.
+type watched struct {
 	ref    Ref
 	owners map[types.NamespacedName]struct{}
 	stop   context.CancelFunc
@@ -52,7 +46,7 @@ type watch struct {
 
 // New returns a Watcher.
 func New(client metadata.Interface) *Watcher {
-	return &Watcher{client: client, wanted: map[types.NamespacedName][]Ref{}, watches: map[Ref]*watch{}}
+	return &Watcher{client: client, wanted: map[types.NamespacedName][]Ref{}, watches: map[Ref]*watched{}}
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -62,7 +56,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (w *Watcher) Start(ctx context.Context, q queue) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.begin = func(one *watch) {
+	w.begin = func(one *watched) {
 		ctx, cancel := context.WithCancel(ctx)
 		one.stop = cancel
 		go w.follow(ctx, one, q)
@@ -98,7 +92,7 @@ func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 func (w *Watcher) add(owner types.NamespacedName, ref Ref) {
 	one, ok := w.watches[ref]
 	if !ok {
-		one = &watch{ref: ref, owners: map[types.NamespacedName]struct{}{}}
+		one = &watched{ref: ref, owners: map[types.NamespacedName]struct{}{}}
 		w.watches[ref] = one
 		if w.begin != nil {
 			w.begin(one)
@@ -122,46 +116,8 @@ func (w *Watcher) drop(owner types.NamespacedName, ref Ref) {
 	}
 }
 
-// follow runs an informer until the context ends.
-func (w *Watcher) follow(ctx context.Context, one *watch, q queue) {
-	informer := metadatainformer.NewFilteredMetadataInformer(w.client, one.ref.Resource, one.ref.Namespace, 0, nil,
-		func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, one.ref.Name).String()
-		}).Informer()
-	logger := logf.FromContext(ctx).WithName("refs").WithValues(
-		"resource", one.ref.Resource.GroupResource().String(), "namespace", one.ref.Namespace, "name", one.ref.Name)
-	err := informer.SetTransform(identity)
-	if err == nil {
-		err = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-			// A broken watch restarts by itself; a missing right does not appear by
-			// itself.
-			if apierrors.IsForbidden(err) {
-				logger.Error(err, "cannot watch what is referred to: allow the operator to list and watch it")
-			}
-		})
-	}
-	if err == nil {
-		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { w.tell(ctx, one, q) },
-			UpdateFunc: func(_, _ any) { w.tell(ctx, one, q) },
-			DeleteFunc: func(any) { w.tell(ctx, one, q) },
-		})
-	}
-	if err != nil {
-		logger.Error(err, "cannot watch what is referred to")
-		return
-	}
-	// A deletion between the owner's read and the first list produces no event.
-	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			w.tell(ctx, one, q)
-		}
-	}()
-	informer.RunWithContext(ctx)
-}
-
 // tell enqueues the owners.
-func (w *Watcher) tell(ctx context.Context, one *watch, q queue) {
+func (w *Watcher) tell(ctx context.Context, one *watched, q queue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {
@@ -170,18 +126,6 @@ func (w *Watcher) tell(ctx context.Context, one *watch, q queue) {
 	for owner := range one.owners {
 		q.Add(reconcile.Request{NamespacedName: owner})
 	}
-}
-
-// identity reduces an object to its identity and version: kubectl apply's annotation
-// repeats all content.
-func identity(obj any) (any, error) {
-	o, err := meta.Accessor(obj)
-	if err != nil {
-		return obj, nil //nolint:nilerr // a tombstone has no metadata, and passes as it is
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-	}}, nil
 }
 
 // String formats the reference for messages of tests.

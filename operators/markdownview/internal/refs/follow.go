@@ -1,0 +1,150 @@
+package refs
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// retry is the backoff of a failing watch: half a second at first, up to half a minute.
+var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
+
+// follow watches one object until the context ends. The reflector lists again when a
+// watch has expired or broken.
+func (w *Watcher) follow(ctx context.Context, one *watched, q queue) {
+	requests := &requester{
+		client: w.client.Resource(one.ref.Resource).Namespace(one.ref.Namespace),
+		name:   one.ref.Name,
+		logger: logf.FromContext(ctx).WithName("refs").WithValues(
+			"resource", one.ref.Resource.GroupResource().String(), "namespace", one.ref.Namespace, "name", one.ref.Name),
+	}
+	backoff := retry
+	reflector := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc:  requests.list,
+			WatchFuncWithContext: requests.watch,
+		}, requests),
+		&metav1.PartialObjectMetadata{},
+		&versionStore{changed: func() { w.tell(ctx, one, q) }},
+		cache.ReflectorOptions{Name: "refs", Backoff: &backoff})
+	// The reflector would log every failure of every retry.
+	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}
+
+// requester lists and watches one object by its name.
+type requester struct {
+	client metadata.ResourceInterface
+	name   string
+	logger logr.Logger
+	// refused is set once a refusal has been logged, until a watch succeeds.
+	refused bool
+}
+
+// IsWatchListSemanticsUnSupported makes the reflector list and then watch. Streaming the
+// list saves nothing for one object.
+func (*requester) IsWatchListSemanticsUnSupported() bool { return true }
+
+// list finds the object, if it exists.
+func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	list, err := r.client.List(ctx, r.only(o))
+	if err != nil {
+		r.failed(ctx, err)
+		return nil, err
+	}
+	return list, nil
+}
+
+// watch ends after each change, and the reflector starts it again. A stream keeps the
+// buffers of its largest event for as long as it lives, and kubectl apply's annotation
+// repeats all content.
+func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	stream, err := r.client.Watch(ctx, r.only(o))
+	if err != nil {
+		r.failed(ctx, err)
+		return nil, err
+	}
+	r.refused = false
+	return watch.Filter(stream, func(e watch.Event) (watch.Event, bool) {
+		if e.Type != watch.Bookmark {
+			stream.Stop()
+		}
+		return e, true
+	}), nil
+}
+
+func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
+	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, r.name).String()
+	return o
+}
+
+// failed logs a missing right, once: it does not appear by itself. Other failures do not
+// last, or show elsewhere.
+func (r *requester) failed(ctx context.Context, err error) {
+	if !apierrors.IsForbidden(err) || r.refused || ctx.Err() != nil {
+		return
+	}
+	r.refused = true
+	r.logger.Error(err, "cannot watch what is referred to: allow the operator to list and watch it")
+}
+
+// versionStore reports changes of the version, and keeps nothing else of the object.
+type versionStore struct {
+	changed func()
+	// version is the last one; empty if there is no object.
+	version string
+	// listed reports whether the object, or its absence, was observed.
+	listed bool
+}
+
+var _ cache.ReflectorStore = (*versionStore)(nil)
+
+func (s *versionStore) observe(version string) {
+	if s.listed && s.version == version {
+		return
+	}
+	s.listed, s.version = true, version
+	s.changed()
+}
+
+// Add takes a new object.
+func (s *versionStore) Add(obj any) error { return s.Update(obj) }
+
+// Update takes a changed object.
+func (s *versionStore) Update(obj any) error {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	s.observe(string(object.GetUID()) + "/" + object.GetResourceVersion())
+	return nil
+}
+
+// Delete takes an object that is gone.
+func (s *versionStore) Delete(any) error {
+	s.observe("")
+	return nil
+}
+
+// Replace takes the result of a listing: one object or none. The first one is reported
+// even if there is none, since the object may have been deleted after its owner read it.
+func (s *versionStore) Replace(found []any, _ string) error {
+	if len(found) == 0 {
+		return s.Delete(nil)
+	}
+	return s.Update(found[0])
+}
+
+// Resync has nothing to do.
+func (*versionStore) Resync() error { return nil }
