@@ -21,14 +21,14 @@ import (
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56 && !self.metadata.name.contains('.')",message="metadata.name must have at most 56 characters and no dots: the Service is named viewer-<name>, and its name is a DNS label of at most 63"
 type MarkdownView struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// spec is the desired content of the site, and how it is served.
 	// +required
 	Spec MarkdownViewSpec `json:"spec"`
 	// status is the state that the operator observed last.
 	// +optional
-	Status MarkdownViewStatus `json:"status,omitempty"`
+	Status MarkdownViewStatus `json:"status,omitzero"`
 }
 
 // MarkdownViewList is a list of MarkdownViews.
