@@ -31,6 +31,7 @@ func gauges() []gauge {
 		newGauge("markdownview_available", "1 while the site is served, else 0.", isTrue(viewv1.ConditionAvailable)),
 		newGauge("markdownview_ready", "1 while all viewers serve the newest content, else 0.", isTrue(viewv1.ConditionReady)),
 		newGauge("markdownview_degraded", "1 while something that was asked for cannot be done, else 0.", isTrue(viewv1.ConditionDegraded)),
+		newGauge("markdownview_stalled", "1 while only a change of the spec or of the cluster helps, else 0.", isTrue(viewv1.ConditionStalled)),
 		newGauge("markdownview_suspended", "1 while spec.suspend is set, else 0.", func(v *viewv1.MarkdownView) float64 {
 			return number(v.Spec.Suspend)
 		}),
