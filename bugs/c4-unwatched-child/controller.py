@@ -6,69 +6,28 @@ For each VaultSecret there is one Secret. It needs only Python and KUBECONFIG:
 """
 
 import base64
-import http.client
 import os
-import queue
 import sys
-import threading
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "internal", "python"))
 
 import bug
 import repaired
-from api import ApiError, Client
+from api import Client
+from loop import Loop, key_of
 
 GROUP = "bugs.koboshi.dev"
 VAULT_SECRETS = f"/apis/{GROUP}/v1/vaultsecrets"
 SECRETS = "/api/v1/secrets"
 
-# Errors of a request that may succeed the next time.
-PASSING = (ApiError, OSError, http.client.HTTPException, ValueError)
-
-
-def log(*words):
-    print(*words, file=sys.stderr, flush=True)
-
 
 class Controller:
-    def __init__(self, client, watched):
+    def __init__(self, client):
         self.client = client
-        self.watched = watched
-        self.due = queue.Queue()
-
-    def follow(self, path, owners):
-        """Lists and watches forever; owners returns the keys that an object concerns."""
-        while True:
-            try:
-                found = self.client.call("GET", path)
-                self.all_are_due()
-                for _, obj in self.client.events(path, found["metadata"]["resourceVersion"]):
-                    for key in owners(obj):
-                        self.due.put(key)
-            except PASSING as err:
-                log("watching", path, "ended:", err)
-            time.sleep(0.1)
-
-    def all_are_due(self):
-        for obj in self.client.call("GET", VAULT_SECRETS)["items"]:
-            self.due.put(key_of(obj))
-
-    def run(self):
-        for path, owners in self.watched:
-            threading.Thread(target=self.follow, args=(path, owners), daemon=True).start()
-        delays = {}
-        while True:
-            key = self.due.get()
-            try:
-                self.reconcile(*key)
-                delays.pop(key, None)
-            except PASSING as err:
-                delay = delays[key] = min(2 * delays.get(key, 0.01), 2)
-                log("reconciling", "/".join(key), "failed:", err)
-                threading.Timer(delay, self.due.put, [key]).start()
 
     def reconcile(self, namespace, name):
         owner_path = f"/apis/{GROUP}/v1/namespaces/{namespace}/vaultsecrets/{name}"
-        owner = self.get(owner_path)
+        owner = self.client.get(owner_path)
         if owner is None or "deletionTimestamp" in owner["metadata"]:
             return  # the garbage collector does the rest
         self.ensure_secret(owner)
@@ -80,7 +39,7 @@ class Controller:
         namespace, name = key_of(owner)
         secrets = f"/api/v1/namespaces/{namespace}/secrets"
         want = secret_for(owner)
-        have = self.get(f"{secrets}/{name}")
+        have = self.client.get(f"{secrets}/{name}")
         if have is None:
             self.client.call("POST", secrets, want)
             return
@@ -92,18 +51,6 @@ class Controller:
             have["data"] = want["data"]
             have["metadata"]["ownerReferences"] = want["metadata"]["ownerReferences"]
             self.client.call("PUT", f"{secrets}/{name}", have)
-
-    def get(self, path):
-        try:
-            return self.client.call("GET", path)
-        except ApiError as err:
-            if err.code == 404:
-                return None
-            raise
-
-
-def key_of(obj):
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
 def secret_for(owner):
@@ -131,7 +78,8 @@ def secret_for(owner):
 
 def main():
     twin = repaired if "--repaired" in sys.argv[1:] else bug
-    Controller(Client(os.environ["KUBECONFIG"]), twin.watched(VAULT_SECRETS, SECRETS)).run()
+    client = Client(os.environ["KUBECONFIG"])
+    Loop(client, VAULT_SECRETS, twin.watched(VAULT_SECRETS, SECRETS), Controller(client).reconcile).run()
 
 
 if __name__ == "__main__":

@@ -9,11 +9,20 @@ import urllib.parse
 
 
 class ApiError(Exception):
-    """An answer that reports a failure; code is its HTTP status."""
+    """An answer that reports a failure; code is its HTTP status. A server that is busy
+    says after how many seconds to ask again; retry_after is 0 if it does not."""
 
-    def __init__(self, code, message):
+    def __init__(self, code, message, retry_after=0):
         super().__init__(f"{code}: {message}")
         self.code = code
+        self.retry_after = retry_after
+
+
+def _failure(resp):
+    """Returns the error for an answer. The API server gives Retry-After in seconds."""
+    after = resp.headers.get("Retry-After", "")
+    message = resp.read().decode(errors="replace")[:200]
+    return ApiError(resp.status, message, int(after) if after.isdigit() else 0)
 
 
 def _named(entries, name):
@@ -71,19 +80,27 @@ class Client:
         """Sends one request and returns the object of the answer."""
         conn, resp = self._send(method, path, body, timeout=30)
         try:
-            data = resp.read()
             if resp.status >= 300:
-                raise ApiError(resp.status, data.decode(errors="replace")[:200])
-            return json.loads(data)
+                raise _failure(resp)
+            return json.loads(resp.read())
         finally:
             conn.close()
+
+    def get(self, path):
+        """Reads an object, and returns None if there is none."""
+        try:
+            return self.call("GET", path)
+        except ApiError as err:
+            if err.code == 404:
+                return None
+            raise
 
     def events(self, path, version):
         """Yields the type and object of each event after a version, until the watch ends."""
         conn, resp = self._send("GET", f"{path}?watch=1&resourceVersion={version}", None, timeout=None)
         try:
             if resp.status >= 300:
-                raise ApiError(resp.status, resp.read().decode(errors="replace")[:200])
+                raise _failure(resp)
             for line in resp:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
