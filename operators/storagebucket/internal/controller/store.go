@@ -159,7 +159,7 @@ func (r *Stores) suspend(ctx context.Context, store *storagev1.ObjectStore, why 
 // unusable reports the problem that a person has to fix before the store can be
 // asked.
 func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
-	if c.Problem.Reason.Forbidden() {
+	if c.Again {
 		r.plan.Backoff(r.subject(store, c), 0)
 	} else {
 		r.plan.Park(r.subject(store, c))

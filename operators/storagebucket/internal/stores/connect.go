@@ -86,7 +86,7 @@ func readCredentials(ctx context.Context, reader client.Reader, l Location, o Op
 					"add it to --environment-credentials-namespaces, or use a Secret", l.Namespace),
 			}
 		}
-		return environment()
+		return environment.credentials(ctx)
 	}
 	ref := l.Credentials.SecretRef
 	if ref == nil {
@@ -109,19 +109,38 @@ func readCredentials(ctx context.Context, reader client.Reader, l Location, o Op
 	return credentialsOf(&secret)
 }
 
-// environment is the identity the process runs with. It is looked up once: the
-// provider refreshes temporary keys by itself.
-var environment = sync.OnceValues(func() (aws.CredentialsProvider, error) {
-	cfg, err := config.LoadDefaultConfig(context.Background())
-	if err != nil {
-		// The cause may name files and variables.
-		return nil, &s3store.Error{
-			Reason:  s3store.ReasonCredentialsNotFound,
-			Message: "the operator's environment holds no usable identity",
+// identity loads the credentials that the process runs with. They are loaded once,
+// because the provider refreshes temporary keys by itself. A failure is not kept: a
+// file that is mounted late must not need a restart.
+type identity struct {
+	mu       sync.Mutex
+	provider aws.CredentialsProvider
+}
+
+var environment identity
+
+// errNoIdentity does not wrap the cause, which may name files and variables.
+var errNoIdentity = &s3store.Error{
+	Reason:  s3store.ReasonCredentialsNotFound,
+	Message: "the operator's environment holds no usable identity",
+}
+
+// credentials returns errNoIdentity if there are none.
+func (i *identity) credentials(ctx context.Context) (aws.CredentialsProvider, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.provider == nil {
+		cfg, err := config.LoadDefaultConfig(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
+		if err != nil {
+			return nil, errNoIdentity
+		}
+		i.provider = cfg.Credentials
 	}
-	return cfg.Credentials, nil
-})
+	return i.provider, nil
+}
 
 // credentialsOf reads the keys from a Secret. Its errors do not show them.
 func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {

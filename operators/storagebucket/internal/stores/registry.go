@@ -52,6 +52,9 @@ type Connection struct {
 	Store *s3store.Store
 	// Problem has to be fixed by a person; nil when there is none.
 	Problem *s3store.Error
+	// Again is set if the end of the Problem is no event, so that the owner has to
+	// call Connect again from time to time.
+	Again bool
 	// Last is the connection from before an object that the location refers to
 	// was deleted; nil unless one is missing. It is only for completing
 	// deletions: a namespace that ends may lose its Secret before its buckets.
@@ -67,14 +70,14 @@ func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Lo
 	versions, known := r.versions(l)
 	if !known {
 		if problem := r.forbidden(l); problem != nil {
-			return Connection{Problem: problem, Inputs: fingerprint(l.id(), string(problem.Reason))}, nil
+			return Connection{Problem: problem, Again: true, Inputs: fingerprint(l.id(), string(problem.Reason))}, nil
 		}
 		return Connection{}, ErrNotYet
 	}
 	e := r.use(owner, l.id())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.connection.Inputs != "" && e.versions == versions {
+	if e.connection.Inputs != "" && e.versions == versions && !e.connection.Again {
 		return e.connection, nil
 	}
 	store, err := Connect(ctx, r.Reader, l, r.Options)
@@ -89,9 +92,10 @@ func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Lo
 	}
 	e.versions = versions
 	e.connection = Connection{Store: store, Problem: problem, Last: last, Inputs: fingerprint(l.id(), versions)}
-	if problem != nil && problem.Reason.Forbidden() {
-		// The right to read can be given without a change of the object.
-		e.versions, e.connection.Inputs = "", fingerprint(l.id(), versions, string(problem.Reason))
+	if problem != nil && (problem.Reason.Forbidden() || problem == errNoIdentity) {
+		// A right can be granted, and an identity be mounted, without a change of an
+		// object.
+		e.connection.Again, e.connection.Inputs = true, fingerprint(l.id(), versions, string(problem.Reason))
 	}
 	return e.connection, nil
 }
