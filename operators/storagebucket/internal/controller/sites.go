@@ -82,12 +82,15 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 	}
 	var store storagev1.ObjectStore
 	err := s.reader.Get(ctx, where.key, &store)
-	if err == nil && !stores.Allowed(&store, b.Namespace) {
-		where.problem = problemf(reasonStoreNotAllowed, "the ObjectStore %s/%s does not list namespace %q in allowedNamespaces", namespace, name, b.Namespace)
-		return where, nil
-	}
-	if apierrors.IsNotFound(err) {
+	absent := apierrors.IsNotFound(err)
+	switch {
+	case absent && namespace == b.Namespace:
 		where.problem = problemf(reasonStoreNotFound, "there is no ObjectStore %q in namespace %q", name, namespace)
+		return where, nil
+	case absent, err == nil && !stores.Allowed(&store, b.Namespace):
+		// The same for both: a tenant may not learn which stores others have.
+		where.problem = problemf(reasonStoreNotAllowed, "there is no ObjectStore %s/%s that namespace %q may use: "+
+			"check its name and its allowedNamespaces", namespace, name, b.Namespace)
 		return where, nil
 	}
 	if err != nil {
