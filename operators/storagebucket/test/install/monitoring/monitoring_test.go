@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus/client_golang/prometheus"
@@ -311,6 +312,54 @@ func TestEveryAlertSaysWhatItMeansAndWhatToDo(t *testing.T) {
 			if text := rule.Annotations[name]; !strings.HasSuffix(text, ".") {
 				t.Errorf("%s: its %s %q is no sentence", rule.Alert, name, text)
 			}
+		}
+	}
+}
+
+// handbook is where the pages of docs/guide/storagebucket are published.
+const handbook = "https://github.com/koboshi-dev/koboshi/blob/main/docs/guide/storagebucket/"
+
+var (
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+)
+
+// anchors returns the IDs that GitHub gives the headings of a page of the handbook.
+func anchors(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(config + "../../../docs/guide/storagebucket/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, h := range heading.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsNumber(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, string(h[1])))
+	}
+	return all
+}
+
+func TestTheHandbookHasASectionForEachAlert(t *testing.T) {
+	for _, rule := range rules(t) {
+		url := rule.Annotations["runbook_url"]
+		at, ok := strings.CutPrefix(url, handbook)
+		page, anchor, hasAnchor := strings.Cut(at, "#")
+		if !ok || !hasAnchor {
+			t.Errorf("%s: runbook_url %q names no section of %s", rule.Alert, url, handbook)
+			continue
+		}
+		if want := strings.ToLower(rule.Alert); anchor != want {
+			t.Errorf("%s: the section is %q, want %q", rule.Alert, anchor, want)
+		}
+		if found := anchors(t, page); !slices.Contains(found, anchor) {
+			t.Errorf("%s: %s has no heading #%s, but %v", rule.Alert, page, anchor, found)
 		}
 	}
 }
