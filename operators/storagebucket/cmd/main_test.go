@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"regexp"
 	"strconv"
@@ -35,6 +36,20 @@ func TestMetricsAreServedToNobodyWhoIsNotKnown(t *testing.T) {
 		if (got.FilterProvider != nil) != tc.filter || got.SecureServing != tc.filter {
 			t.Errorf("%+v: authentication %v, TLS %v", tc, got.FilterProvider != nil, got.SecureServing)
 		}
+	}
+}
+
+func TestTheMetricsCertificateIsTheOneThatTheFlagNames(t *testing.T) {
+	var o options
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	o.bind(f)
+	if err := f.Parse([]string{"--metrics-bind-address=:8443", "--metrics-cert-dir=/certs"}); err != nil {
+		t.Fatal(err)
+	}
+	// controller-runtime's names of the files are those of a TLS Secret.
+	got, err := o.metricsOptions()
+	if err != nil || got.CertDir != "/certs" || got.CertName != "" || got.KeyName != "" {
+		t.Errorf("%+v %v", got, err)
 	}
 }
 

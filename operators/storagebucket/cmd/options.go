@@ -19,6 +19,7 @@ import (
 type options struct {
 	metricsAddr     string
 	metricsSecure   bool
+	metricsCertDir  string
 	healthProbeAddr string
 	pprofAddr       string
 	leaderElect     bool
@@ -46,6 +47,9 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"Serve metrics over HTTPS, to clients the API server authenticates and authorizes. "+
 			"Without it only a loopback address is accepted.")
+	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
+		"The directory of tls.crt and tls.key for the metrics endpoint, so that scrapers can verify it. "+
+			"Empty means a self-signed certificate, made at each start.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
 		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")
 	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
@@ -123,7 +127,7 @@ func (o options) metricsOptions() (metricsserver.Options, error) {
 	case off(o.metricsAddr):
 		m.BindAddress = "0"
 	case o.metricsSecure:
-		m.SecureServing = true
+		m.SecureServing, m.CertDir = true, o.metricsCertDir
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
 		m.TLSOpts = []func(*tls.Config){withoutHTTP2}
 	case !isLoopback(o.metricsAddr):

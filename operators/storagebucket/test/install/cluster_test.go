@@ -244,7 +244,7 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 func certificates(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, what := range []string{"webhook", "usage", "notify"} {
+	for _, what := range []string{"webhook", "metrics", "usage", "notify"} {
 		var secret corev1.Secret
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release + "-" + what + "-self-signed"}, &secret); err != nil {
 			t.Fatal(err)
