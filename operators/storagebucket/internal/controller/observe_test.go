@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -281,6 +283,25 @@ var _ = Describe("A store", func() {
 		w.run()
 		Eventually(func() string { return message(current(ctx, store).Status.Conditions, ready) }).
 			Should(ContainSubstring("--environment-credentials-namespaces"))
+	})
+
+	It("uses the operator's own identity once that can be loaded", func(ctx SpecContext) {
+		dir := GinkgoT().TempDir()
+		GinkgoT().Setenv("AWS_CONFIG_FILE", filepath.Join(dir, "config"))
+		GinkgoT().Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "none"))
+		GinkgoT().Setenv("AWS_PROFILE", "operator")
+		w := newWorld(ctx)
+		store := w.newStore(func(s *storagev1.ObjectStore) {
+			s.Name = "ambient"
+			s.Spec.Credentials = storagev1.Credentials{Source: storagev1.CredentialsFromEnvironment}
+		})
+		create(ctx, store)
+		w.run(func(o *Options) { o.Stores.EnvironmentNamespaces = []string{w.namespace} })
+		is := func() string { return condition(current(ctx, store).Status.Conditions, ready) }
+		Eventually(is).Should(Equal("False CredentialsNotFound"))
+		profile := fmt.Sprintf("[profile operator]\naws_access_key_id = %s\naws_secret_access_key = %s\n", keyID, secretKey)
+		Expect(os.WriteFile(filepath.Join(dir, "config"), []byte(profile), 0o600)).To(Succeed())
+		Eventually(is).WithTimeout(patience).Should(Equal("True Available"))
 	})
 
 	It("is trusted through its CA bundle, from the moment that is right", func(ctx SpecContext) {
