@@ -120,7 +120,7 @@ func TestAnAPIServerTakesWhatIsInstalled(t *testing.T) {
 		objects func() objects
 	}{
 		{"kustomize", func() objects { return kustomization(t, []string{"default", "usage"}, components...) }},
-		{"kustomize for one namespace", func() objects { return kustomization(t, []string{"default"}, "namespaced") }},
+		{"kustomize for one namespace", func() objects { return kustomization(t, []string{"default", "usage"}, "namespaced") }},
 		{"chart with everything", func() objects { return rendered(t, everything()) }},
 		{"chart with all flags", func() objects { return rendered(t, allFlags()) }},
 	} {

@@ -40,6 +40,11 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 			kustomization(t, []string{"default"}, "namespaced"),
 			rendered(t, set("certManager.enabled", true, "namespaces", []any{"team-a"})),
 		},
+		{
+			"one namespace, with the usage server",
+			kustomization(t, []string{"default", "usage"}, "namespaced"),
+			rendered(t, set("certManager.enabled", true, "usage.enabled", true, "namespaces", []any{"team-a"})),
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			// Helm makes the namespace on the command line. The usage server has
@@ -150,12 +155,15 @@ func TestWithNamespacesThereAreNoRightsInOthers(t *testing.T) {
 		objects objects
 	}{
 		{"kustomize", kustomization(t, []string{"default"}, "namespaced")},
+		{"kustomize with the usage server", kustomization(t, []string{"default", "usage"}, "namespaced")},
 		{"chart", rendered(t, set("namespaces", []any{"team-a", "team-b"}))},
 		{"chart with a cluster ID", rendered(t, set("namespaces", []any{"team-a"}, "clusterID", "blue"))},
 	} {
-		// What the manager may do everywhere: who is it that reads the metrics,
-		// and which cluster is this.
-		may := map[string]bool{"storagebucket-metrics-auth-role": true, "storagebucket-cluster-id-reader": true}
+		// What the operator may do everywhere: who is it that reads the metrics or
+		// the usage, and which cluster is this.
+		may := map[string]bool{
+			"storagebucket-metrics-auth-role": true, "storagebucket-cluster-id-reader": true, "storagebucket-usage-auth": true,
+		}
 		bound := 0
 		for key, object := range tc.objects {
 			switch b := object.(type) {

@@ -11,7 +11,22 @@ import (
 )
 
 func TestTheUsageServerReadsSecretsOfTheNamespacesOnly(t *testing.T) {
-	in := rendered(t, set("usage.enabled", true, "namespaces", []any{"team-a", "team-b"}))
+	for _, tc := range []struct {
+		name       string
+		in         objects
+		namespaces []string
+	}{
+		{"kustomize", kustomization(t, []string{"default", "usage"}, "namespaced"), []string{"team-a"}},
+		{"chart", rendered(t, set("usage.enabled", true, "namespaces", []any{"team-a", "team-b"})), []string{"team-a", "team-b"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { checkUsageRights(t, tc.in, tc.namespaces) })
+	}
+}
+
+// checkUsageRights checks that the usage server may read Secrets of some namespaces
+// only, and looks at no others.
+func checkUsageRights(t *testing.T, in objects, namespaces []string) {
+	t.Helper()
 	reads := map[string]bool{}
 	for _, o := range in {
 		if role, ok := o.(*rbacv1.ClusterRole); ok {
@@ -32,11 +47,11 @@ func TestTheUsageServerReadsSecretsOfTheNamespacesOnly(t *testing.T) {
 		}
 	}
 	slices.Sort(bound)
-	if !slices.Equal(bound, []string{"team-a", "team-b"}) {
+	if !slices.Equal(bound, namespaces) {
 		t.Errorf("the usage server has rights in %q", bound)
 	}
 	args := get[*appsv1.Deployment](t, in, "storagebucket-usage").Spec.Template.Spec.Containers[0].Args
-	if !slices.Contains(args, "--namespaces=team-a,team-b") {
+	if !slices.Contains(args, "--namespaces="+strings.Join(namespaces, ",")) {
 		t.Errorf("it is started with %q", args)
 	}
 }
