@@ -88,6 +88,8 @@ func TestABadValueIsNamed(t *testing.T) {
 		{set("replica", 2), "replica"},
 		{set("replicas", "two"), "/replicas"},
 		{set("image.pullPolicy", "Sometimes"), "/image/pullPolicy"},
+		{set("image.digest", "sha256:abc"), "/image/digest"},
+		{set("image.digest", strings.Repeat("a", 64)), "/image/digest"},
 		{set("namespaces", "team-a"), "/namespaces"},
 		{set("namespaces", []any{"Team_A"}), "/namespaces/0"},
 		{set("namespaces", []any{"*"}), "/namespaces/0"},
@@ -108,6 +110,30 @@ func TestABadValueIsNamed(t *testing.T) {
 		_, err := render(t, tc.values)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v: error %v does not name %s", tc.values, err, tc.want)
+		}
+	}
+}
+
+func TestAnImageIsNamedByItsTagOrItsDigest(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a1", 32)
+	for _, tc := range []struct {
+		values map[string]any
+		want   string
+	}{
+		{set("image.repository", "ghcr.io/acme/stb"), "ghcr.io/acme/stb:" + loadChart(t).AppVersion()},
+		{set("image.tag", "2.0"), "storagebucket:2.0"},
+		{set("image.digest", digest), "storagebucket@" + digest},
+		{set("image.tag", "2.0", "image.digest", digest), "storagebucket@" + digest},
+	} {
+		tc.values["usage"] = map[string]any{"enabled": true}
+		all := containers(rendered(t, tc.values))
+		if len(all) != 2 {
+			t.Fatalf("%v: %d containers, want those of the manager and the usage server", tc.values, len(all))
+		}
+		for _, c := range all {
+			if c.Image != tc.want {
+				t.Errorf("%v: image %s of %s, want %s", tc.values, c.Image, c.Name, tc.want)
+			}
 		}
 	}
 }
