@@ -31,6 +31,9 @@ const shutdownTimeout = 8 * time.Second
 
 // run builds the manager and runs it until the context ends.
 func run(ctx context.Context, o options) error {
+	if o.await != "" {
+		return runAwait(ctx, o)
+	}
 	mgr, err := newManager(o)
 	if err != nil {
 		return err

@@ -39,6 +39,9 @@ type options struct {
 	notifyCertDir   string
 	webhookPort     int
 	webhookCertDir  string
+
+	await      string
+	awaitLimit time.Duration
 }
 
 func (o *options) bind(f *flag.FlagSet) {
@@ -88,6 +91,10 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The port of the conversion webhook, for example 9443. 0 turns it off.")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
 		"The directory of tls.crt and tls.key for the conversion webhook.")
+
+	f.StringVar(&o.await, "await", "",
+		"Run no controllers, but wait until another manager has worked on this StorageBucket, NAMESPACE/NAME.")
+	f.DurationVar(&o.awaitLimit, "await-limit", 2*time.Minute, "How long to wait for that.")
 }
 
 // storeOptions checks the flags for stores.

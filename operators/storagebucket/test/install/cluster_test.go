@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
 // Kinds that a cluster has only with cert-manager or Prometheus Operator. The
@@ -127,6 +130,7 @@ func TestAnAPIServerTakesWhatIsInstalled(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			in := tc.objects()
 			makeNamespaces(t, c)
+			in = installed(in)
 			delete(in, "Namespace/"+namespace)
 			t.Cleanup(func() { remove(t, c, in) })
 			applied := 0
@@ -213,6 +217,8 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 		t.Error("the upgrade replaced certificates")
 	}
 
+	testRelease(t, c, cfg)
+
 	uninstall := action.NewUninstall(cfg)
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
 	if _, err := uninstall.Run(release); err != nil {
@@ -236,6 +242,42 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 	last.WaitStrategy = kube.HookOnlyStrategy
 	if _, err := last.Run(release); err != nil {
 		t.Errorf("uninstalling again: %v", err)
+	}
+}
+
+// testRelease runs `helm test`. Nothing here runs Pods: the one that awaits the manager
+// is reported to have succeeded.
+func testRelease(t *testing.T, c client.Client, cfg *action.Configuration) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		test := action.NewReleaseTesting(cfg)
+		test.Namespace, test.Timeout = namespace, time.Minute
+		_, shutdown, err := test.Run(release)
+		ended <- errors.Join(err, shutdown())
+	}()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: release + "-test", Namespace: namespace}}
+	bucket := &storagev1.StorageBucket{ObjectMeta: metav1.ObjectMeta{Name: release + "-test", Namespace: namespace}}
+	if err := poll(func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return err == nil, client.IgnoreNotFound(err)
+	}); err != nil {
+		t.Fatalf("waiting for the Pod of the test: %v", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(bucket), bucket); err != nil {
+		t.Errorf("the Pod is created before the StorageBucket that it awaits: %v", err)
+	}
+	pod.Status.Phase = corev1.PodSucceeded
+	if err := c.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("testing: %v", err)
+	}
+	for _, o := range []client.Object{pod, bucket} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			t.Errorf("after the test %T still exists: %v", o, err)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/us
 
 // Flags the chart has no value for.
 var notInTheChart = map[string]string{
+	"await":                     "the Pod of helm test has it",
+	"await-limit":               "the Pod of helm test has it",
 	"kubeconfig":                "in a cluster there is none",
 	"leader-election-namespace": "in a cluster it is the Pod's own",
 	"metrics-secure":            "without it metrics are for loopback only",

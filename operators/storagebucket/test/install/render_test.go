@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
 const (
@@ -45,7 +48,7 @@ var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
-		certmanagerv1.AddToScheme, monitoringv1.AddToScheme,
+		certmanagerv1.AddToScheme, monitoringv1.AddToScheme, storagev1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}
@@ -124,6 +127,16 @@ func loadChart(t *testing.T) *chart.Chart {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// isHook reports whether Helm creates an object at certain events only.
+func isHook(o client.Object) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
+
+// installed returns what an installation creates.
+func installed(in objects) objects {
+	in = maps.Clone(in)
+	maps.DeleteFunc(in, func(_ string, o client.Object) bool { return isHook(o) })
+	return in
 }
 
 // parse reads a manifest and accepts no field that its kind does not have.

@@ -47,6 +47,7 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			tc.chart = installed(tc.chart)
 			// Helm makes the namespace on the command line. The usage server has
 			// an issuer of its own only where it comes alone.
 			delete(tc.kustomize, "Namespace/"+namespace)
