@@ -5,14 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"golang.org/x/perf/benchfmt"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/koboshi-dev/koboshi/bench/internal/gobench"
 )
 
 // ResetBenchmark names the benchmark in Koboshi's own tests.
@@ -68,18 +68,36 @@ func (b Bout) benchmarkReset(ctx context.Context) (Values, error) {
 	if err != nil {
 		return nil, fmt.Errorf("running %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
 	}
-	ops, err := gobench.Parse(bytes.NewReader(out))
+	v, err := resetTimes(bytes.NewReader(out))
 	if err != nil {
 		return nil, err
-	}
-	v := Values{}
-	for _, op := range ops {
-		if objects, ok := strings.CutPrefix(op.Name, ResetBenchmark+"/objects="); ok {
-			v["reset-"+objects] = milliseconds(op.Time)
-		}
 	}
 	if len(v) == 0 {
 		return nil, fmt.Errorf("running %s: no figure in what it printed:\n%s", ResetBenchmark, out)
 	}
 	return v, nil
+}
+
+// resetTimes reads the output of the benchmark: the time of a reset, in milliseconds,
+// for each number of objects.
+func resetTimes(output io.Reader) (Values, error) {
+	v := Values{}
+	results := benchfmt.NewReader(output, ResetBenchmark)
+	for results.Scan() {
+		switch r := results.Result().(type) {
+		case *benchfmt.SyntaxError:
+			return nil, r
+		case *benchfmt.Result:
+			// The name without "Benchmark": Reset, /objects=10, and -2 on two cores.
+			_, parts := r.Name.Parts()
+			seconds, timed := r.Value("sec/op")
+			if len(parts) == 0 || !timed {
+				continue
+			}
+			if objects, ok := strings.CutPrefix(string(parts[0]), "/objects="); ok {
+				v["reset-"+objects] = seconds * 1000
+			}
+		}
+	}
+	return v, results.Err()
 }
