@@ -1,20 +1,21 @@
-# Koboshi: every target that a person or CI calls. `make help` lists them.
+# Every target of Koboshi that a person or CI calls. `make help` lists them.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS   += --no-builtin-rules --no-print-directory
 
 # Without cgo the binary is static and runs anywhere. It is also a third smaller:
-# kubectl's kustomize imports "plugin", and with cgo that makes the linker keep
-# every function and name every symbol. -s -w leaves debug symbols out.
+# kubectl includes kustomize, which imports "plugin", and with cgo that import makes the
+# linker keep every function and every symbol name. -s -w omits debug symbols.
 STATIC    := CGO_ENABLED=0
 LDFLAGS   := -s -w
 OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
-# Modules of their own that are linted as the root is.
+# These are separate modules, linted in the same way as the root module.
 MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
-# The packages whose tests do (1) or do not (0) link Kubernetes, which is not compiled
-# a second time for the race detector; see docs/design/2026-11-20-tests.md.
+# linking lists the packages whose tests link Kubernetes (1) or do not link it (0).
+# Kubernetes is not compiled a second time for the race detector; see
+# docs/design/2026-11-20-tests.md.
 linking    = go list -test -f '{{.ForTest}} {{.Deps}}' ./... | awk -v want=$(1) '\
   /^github/ { tested[$$1]; if (/ k8s\.io\/kubernetes\//) heavy[$$1] } \
   END { for (p in tested) if ((p in heavy) == want) print p }'
@@ -28,7 +29,7 @@ help: ## List the targets
 ##@ Use
 
 .PHONY: demo
-demo: build operator sites ## Build everything and tell the story with the real parts
+demo: build operator sites ## Build everything and run the demo with the real programs
 	@$(STATIC) go build -o bin/demo ./demo
 	@exec bin/demo
 
@@ -40,7 +41,7 @@ build: $(COMPILE) ## Build bin/koboshi
 	@$(STATIC) $(COMPILE) koboshi . -ldflags="$(LDFLAGS)" -o bin/koboshi ./cmd/koboshi
 
 .PHONY: operator
-operator: $(COMPILE) ## Build the StorageBucket operator and the S3 server it is shown with
+operator: $(COMPILE) ## Build the StorageBucket operator, and the S3 server used in its demo
 	@$(STATIC) $(COMPILE) operator $(OPERATOR) -o bin/manager ./cmd
 	@$(STATIC) $(COMPILE) s3client $(OPERATOR) -o bin/s3client ./test/s3client
 	@$(STATIC) $(COMPILE) s3server $(OPERATOR)/test/s3server -o ../../bin/s3server .
@@ -49,7 +50,7 @@ operator: $(COMPILE) ## Build the StorageBucket operator and the S3 server it is
 sites: $(COMPILE) ## Build the MarkdownView operator and its viewer
 	@$(MAKE) -C $(SITES) build
 
-# Stock programs of the versions in go.mod, to compare with.
+# Stock programs for comparison, in the versions of go.mod.
 .PHONY: stock
 stock: $(COMPILE) ## Build upstream's etcd, kube-apiserver and kubectl into bin/stock
 	@$(STATIC) $(COMPILE) stock-etcd . -ldflags="$(LDFLAGS)" -o bin/stock/etcd go.etcd.io/etcd/server/v3
@@ -66,24 +67,24 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 
 ##@ Prove
 
-# The parts of the suite, the longest first; each is a target and runs alone by
-# its name. They run JOBS at a time, since many wait more than they compute.
+# The parts of the suite, the longest first. Each is a target, so it can also run alone.
+# JOBS of them run at a time, because many wait more than they compute.
 PARTS     := test-conformance test-sites test-operator test-dropin test-heavy test-unit test-check test-bugs test-guide test-bench
 JOBS      := 2
-# More targets to run beside the parts.
+# More targets to run with the parts.
 EXTRA     :=
 # go test would vet all 2,900 dependencies before it runs anything, once for each
-# set of build flags. The linters vet our own code. A time limit is for a test that
-# hangs, not for a busy machine.
+# set of build flags. The linters vet our own code. The time limit is meant for tests that
+# hang, not for a busy machine.
 TESTFLAGS := -vet=off -timeout 30m
 
 .PHONY: test
-test: compiler build stock bugs-ready ## Run the whole test suite, and report on each part
+test: compiler build stock bugs-ready ## Run the complete test suite, and report on each part
 	@$(STATIC) go build -o bin/suite ./hack/suite
 	@bin/suite -jobs $(JOBS) -flags "$(TESTFLAGS)" -built "build stock bugs-ready" $(PARTS) $(EXTRA)
 
 .PHONY: test-quick
-test-quick: compiler ## What to run before each commit: packages, small modules, no control plane
+test-quick: compiler ## Run quick tests before each commit: packages and small modules, no control plane
 	@$(STATIC) go build -o bin/suite ./hack/suite
 	@bin/suite -jobs $(JOBS) -flags "$(TESTFLAGS)" test-operators-unit test-unit test-bench
 
@@ -95,18 +96,18 @@ compiler:
 test-unit: ## Test the packages
 	go test $(TESTFLAGS) -race $$($(call linking,0) | grep -v -e /conformance$$ -e /docs/guide$$)
 
-# Without debug symbols linking Kubernetes takes half the time.
+# Without debug symbols, linking Kubernetes takes half the time.
 .PHONY: test-heavy
-test-heavy: ## Test the packages that compile all of Kubernetes into their tests
+test-heavy: ## Test the packages whose tests link all of Kubernetes
 	$(STATIC) go test $(TESTFLAGS) -ldflags="$(LDFLAGS)" $$($(call linking,1))
 
 .PHONY: test-operators-unit
-test-operators-unit: ## Test those packages of the operators that need no API server
+test-operators-unit: ## Test the packages of the operators that need no API server
 	$(MAKE) -C $(OPERATOR) test-unit TESTFLAGS="$(TESTFLAGS)"
 	$(MAKE) -C $(SITES) test-unit TESTFLAGS="$(TESTFLAGS)"
 
 .PHONY: test-race
-test-race: ## Test the heavy packages under the race detector too: compiles Kubernetes again
+test-race: ## Test the heavy packages with the race detector as well (compiles Kubernetes again)
 	go test -race $$($(call linking,1))
 
 .PHONY: test-conformance
@@ -114,17 +115,17 @@ test-conformance: build ## Test the built binary as a black box
 	go test $(TESTFLAGS) -race ./conformance
 
 .PHONY: test-guide
-test-guide: build ## Test that the handbook is whole, and that what it says to type works
+test-guide: build ## Test that the handbook is complete, and that its commands work
 	$(STATIC) go test $(TESTFLAGS) ./docs/guide
 
 .PHONY: test-dropin
-test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest, in CI's size
+test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest (shortened for CI)
 	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short ./...
 	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short ./contract
 	cd conformance/envtest && $(STATIC) go run . -short -stock ../../bin/stock
 
 .PHONY: suites
-suites: build stock ## Run all of controller-runtime's suites with stock and with Koboshi
+suites: build stock ## Run all of controller-runtime's test suites, with stock and with Koboshi
 	cd conformance/envtest && $(STATIC) go run . -stock ../../bin/stock
 
 .PHONY: test-operator
@@ -143,11 +144,11 @@ check-operators: build ## Knock both operators over at every write (ten to twent
 	$(MAKE) -C $(SITES) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 
 .PHONY: test-check
-test-check: ## The same with a budget, in CI's size
+test-check: ## Run check-operators with a time budget, for CI
 	$(MAKE) check-operators BUDGET=60s
 
 .PHONY: bugs
-bugs: build bugs-ready ## Check all small controllers with a known bug, and their repaired twins (twenty minutes)
+bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (twenty minutes)
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
 
 .PHONY: bugs-ready
@@ -155,7 +156,7 @@ bugs-ready:
 	cd bugs/g2-no-owner && npm ci --silent --no-audit --no-fund
 
 .PHONY: test-bugs
-test-bugs: build bugs-ready ## Test some of them, in CI's size
+test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
 	cd bugs && go test $(TESTFLAGS) -race ./...
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 20s
 
@@ -164,7 +165,7 @@ test-bench: ## Test the benchmark itself
 	cd bench && go test $(TESTFLAGS) -race ./...
 
 .PHONY: takeout
-takeout: build ## Show that each conformance test fails when its part is taken out
+takeout: build ## Show that each conformance test fails without the part that it tests
 	KOBOSHI_TAKEOUT=1 $(STATIC) go test -timeout 60m -v -run TestEachClaimFailsWhenItsPartIsTakenOut ./conformance
 
 .PHONY: lint
@@ -179,23 +180,23 @@ $(LINT): hack/tools/go.mod hack/tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint hack/tools -o ../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bench
-bench: build stock ## Measure Koboshi against stock, behind envtest, and draw the chart
+bench: build stock ## Compare Koboshi with stock behind envtest, and draw the chart
 	@mkdir -p docs/bench
 	cd bench && $(STATIC) go run . -stock ../bin/stock -o ../docs/bench/bench.json
 	cd bench && $(STATIC) go run . -chart ../docs/bench/bench.json
 
 .PHONY: bench-storagebucket
-bench-storagebucket: build ## Measure the StorageBucket operator at scale, beside the tutorial's design
+bench-storagebucket: build ## Measure the StorageBucket operator at scale, compared with the tutorial's design
 	@mkdir -p docs/bench
 	$(MAKE) -C $(OPERATOR) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHFLAGS="-o $(CURDIR)/docs/bench/storagebucket.json $(BENCHFLAGS)"
 
 .PHONY: bench-markdownview
-bench-markdownview: build sites ## Measure the MarkdownView operator: apply to served, at scale, and its viewer beside nginx
+bench-markdownview: build sites ## Measure the MarkdownView operator: from apply to served, at scale, and its viewer compared with nginx
 	@mkdir -p docs/bench
 	$(MAKE) -C $(SITES) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHDIR="$(CURDIR)/docs/bench"
 
 .PHONY: bench-check
-bench-check: build stock ## Measure koboshi check: faults a minute beside fresh stock envtests, and the cost of recording
+bench-check: build stock ## Measure koboshi check: faults per minute compared with fresh stock envtests, and the cost of recording
 	@mkdir -p docs/bench
 	cd bench && $(STATIC) go run ./check -stock ../bin/stock -o ../docs/bench/check.json $(BENCHFLAGS)
 

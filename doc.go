@@ -1,3 +1,3 @@
-// Package koboshi is empty: the program is in cmd/koboshi. This folder holds the
-// tests that enforce the architecture of the repository.
+// Package koboshi has no code, because the program is in cmd/koboshi. This folder holds
+// the tests that enforce the architecture of the repository.
 package koboshi

@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// A versionRule lets one of our modules link another version of a module than
-// the rest do.
+// A versionRule lets one of our modules link a different version of a module than our
+// other modules do.
 type versionRule struct {
 	module string // "*" stands for every module
 	in     string // one of our modules, or the end of the folders of several
 	why    string
 }
 
-// Each exemption costs the compilation of everything that imports the module, so
-// only leaves are exempt: nothing of Kubernetes that is large imports them.
+// Each exemption means that everything that imports the module is compiled again.
+// Therefore only leaves are exempt: no large part of Kubernetes imports them.
 var versionRules = []versionRule{
 	{"github.com/Masterminds/semver/v3", "/test/install", "Helm requires it"},
 	{"github.com/fsnotify/fsnotify", "/test/install", "Prometheus requires it"},
@@ -37,8 +37,9 @@ func (r versionRule) covers(module, in string) bool {
 	return strings.HasSuffix(in, r.in) && (r.module == "*" || r.module == module)
 }
 
-// Two versions of a module mean that everything above it is compiled twice: a
-// month between two versions of kube-openapi cost all of client-go.
+// If a module is linked in two versions, everything that imports it is compiled twice.
+// When two versions of kube-openapi differed by a month, all of client-go was compiled
+// twice.
 func TestModulesLinkTheSameVersions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it asks the go command for the packages of each module")
@@ -84,7 +85,7 @@ func TestModulesLinkTheSameVersions(t *testing.T) {
 }
 
 // ourModules lists the folders with a go.mod whose packages are part of a build
-// or a test. Linters and generators are programs that are built once.
+// or a test. It skips linters and generators, because they are built only once.
 func ourModules(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
@@ -123,7 +124,7 @@ func linkedBy(t *testing.T, dir string) []string {
 	})
 }
 
-// tracked returns the files that git knows, with slashes.
+// tracked returns the files that git tracks, as paths with slashes.
 func tracked(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached").Output()
@@ -133,8 +134,8 @@ func tracked(t *testing.T) []string {
 	return strings.Split(strings.Trim(string(out), "\x00"), "\x00")
 }
 
-// There are two sets of build flags: without cgo, and with the race detector.
-// A third compiles the standard library and Kubernetes once more.
+// There are two sets of build flags: one without cgo, and one with the race detector. A
+// third set would compile the standard library and Kubernetes once more.
 func TestNothingIsBuiltWithAThirdSetOfFlags(t *testing.T) {
 	command := regexp.MustCompile(`\bgo (build|test|vet|run) `)
 	flags := regexp.MustCompile(` -(gcflags|asmflags|tags|trimpath|msan|asan|cover|covermode|buildmode)\b`)
@@ -153,8 +154,8 @@ func TestNothingIsBuiltWithAThirdSetOfFlags(t *testing.T) {
 				continue
 			}
 			found++
-			// In an operator's folder a person's own environment decides, but for
-			// what `make test` and `make verify` run.
+			// In an operator's folder the user's environment decides about cgo, except
+			// for the commands of `make test` and `make verify`.
 			static := strings.Contains(line, "$(STATIC)") || strings.Contains(line, "CGO_ENABLED=0")
 			if own := strings.HasPrefix(name, "operators/"); !static && !strings.Contains(line, " -race") && !own {
 				t.Errorf("%s:%d: %s\nneither $(STATIC) nor -race", name, number+1, strings.TrimSpace(line))
@@ -169,7 +170,7 @@ func TestNothingIsBuiltWithAThirdSetOfFlags(t *testing.T) {
 	}
 }
 
-// The map of the house names each room, and no room that was torn down.
+// The map in ARCHITECTURE.md must name every package, and none that was removed.
 func TestTheMapNamesEveryPackage(t *testing.T) {
 	data, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {

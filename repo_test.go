@@ -25,7 +25,7 @@ import (
 
 const module = "github.com/koboshi-dev/koboshi"
 
-// A goFile describes one Go file of any module here.
+// A goFile describes a Go file in any module of the repository.
 type goFile struct {
 	path    string // from the root, with slashes
 	pkg     string // the name in its package clause
@@ -40,12 +40,12 @@ func (f goFile) dir() string { return path.Dir(f.path) }
 
 func (f goFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// under reports whether the file lies in one of the folders or below it.
+// under reports whether the file is in one of the folders or their subfolders.
 func (f goFile) under(dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(f.path, dir+"/") })
 }
 
-// uses reports whether the file imports the package or one below it.
+// uses reports whether the file imports the package or one of its subpackages.
 func (f goFile) uses(pkg string) bool {
 	return slices.ContainsFunc(f.imports, func(i string) bool { return i == pkg || strings.HasPrefix(i, pkg+"/") })
 }
@@ -53,13 +53,13 @@ func (f goFile) uses(pkg string) bool {
 func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 	byDir := map[string][]goFile{}
 	for _, f := range goFiles(t) {
-		// The comment of an external test package is shown nowhere.
+		// No tool shows the comment of an external test package.
 		if !strings.HasSuffix(f.pkg, "_test") {
 			byDir[f.dir()] = append(byDir[f.dir()], f)
 		}
 	}
 	for dir, files := range byDir {
-		// Only a package of tests may be described in a test.
+		// Only a package that consists of tests may have its comment in a test file.
 		if code := slices.DeleteFunc(slices.Clone(files), goFile.test); len(code) > 0 {
 			files = code
 		}
@@ -85,7 +85,7 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 	}
 }
 
-// opening returns the first words of f's package comment, by Go's convention.
+// opening returns the words with which f's package comment must begin by Go's convention.
 func opening(f goFile) string {
 	if f.pkg == "main" {
 		return "Command "
@@ -96,17 +96,18 @@ func opening(f goFile) string {
 // An importRule keeps a dependency where it belongs.
 type importRule struct {
 	name string
-	// pkg and everything below it is what the rule is about.
+	// pkg is the package to which the rule applies, with all its subpackages.
 	pkg string
-	// in names the folders that the rule binds. None means all.
+	// in names the folders that must follow the rule; empty means all folders.
 	in []string
-	// except names the folders that may import it all the same. Each must do
-	// so, or the exemption is stale.
+	// except names the folders that may import pkg nevertheless. Each must do so, or its
+	// exemption is stale.
 	except []string
 	why    string
 }
 
-// decisions are the packages that decide what is tried and what it means.
+// decisions lists the packages that decide which faults are tried and what their results
+// mean.
 var decisions = []string{
 	"internal/check/evidence", "internal/check/fault", "internal/check/judge", "internal/check/plan",
 	"internal/check/report", "internal/check/scenario", "internal/check/state",
@@ -187,7 +188,7 @@ func TestDependenciesStayWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// goMod is the part of `go mod edit -json` that is looked at.
+// goMod is the part of the output of `go mod edit -json` that is checked.
 type goMod struct {
 	Require []struct{ Path, Version string }
 	Replace []json.RawMessage
@@ -228,7 +229,7 @@ func TestAllOfKubernetesIsOfOneRelease(t *testing.T) {
 	minor := regexp.MustCompile(`^v0\.\d+\.\d+$`)
 	found, other := 0, map[string][]string{}
 	for name, version := range versions {
-		// klog, utils and kube-openapi have releases of their own.
+		// klog, utils and kube-openapi have their own release versions.
 		if !strings.HasPrefix(name, "k8s.io/") || name == kubernetes || !minor.MatchString(version) {
 			continue
 		}
@@ -274,7 +275,7 @@ func TestNoFileNamesAMachine(t *testing.T) {
 	if err != nil {
 		t.Skipf("not a checkout: %v", err)
 	}
-	// Folders that exist on the machine of whoever wrote it and on no other.
+	// These folders exist only on the machine of the author.
 	machine := regexp.MustCompile(`(^|[^\w.-])/(root|work)/`)
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
 		data, err := os.ReadFile(name)
@@ -334,7 +335,8 @@ var parsed = sync.OnceValues(func() ([]goFile, error) {
 	return slices.SortedFunc(maps.Values(files), func(a, b goFile) int { return strings.Compare(a.path, b.path) }), err
 })
 
-// ignored is true for folders that the go command skips, and for what is built.
+// ignored reports whether the go command skips the folder, or whether it holds build
+// results.
 func ignored(dir string) bool {
 	return strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_") ||
 		slices.Contains([]string{"testdata", "vendor", "bin", "dist"}, dir)

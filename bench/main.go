@@ -1,11 +1,11 @@
-// Command bench measures Koboshi against stock etcd and kube-apiserver, both
+// Command bench compares Koboshi with stock etcd and kube-apiserver. Both run
 // behind controller-runtime's envtest, in alternation on the same machine.
 //
 //	cd bench && go run . -rounds 7 -o ../docs/bench/bench.json
 //	cd bench && go run . -chart ../docs/bench/bench.json
 //
 // A figure of one run means little on a shared machine. Quote the ratios, which are
-// computed round by round. It needs Linux.
+// computed round by round. The program needs Linux.
 package main
 
 import (
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 type options struct {
 	rounds              int
 	only                []string
-	koboshi, stock      string // folders of assets; if empty, they are found or built
+	koboshi, stock      string // folders of assets; if empty, the program finds or builds them
 	standby, verbose    bool
 	binary, root        string
 	output, date, chart string
@@ -77,16 +77,16 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	only := ""
-	f.IntVar(&o.rounds, "rounds", 7, "how often each measure is taken, after one warm-up that does not count")
-	f.StringVar(&only, "only", "", "measures to take, with commas: start (and stop), roundtrip, memory,\ncreates, watch, ten, reset, up (default: all)")
+	f.IntVar(&o.rounds, "rounds", 7, "number of times that each measure is taken, after one warm-up that does not count")
+	f.StringVar(&only, "only", "", "measures to take, separated by commas: start (and stop), roundtrip, memory,\ncreates, watch, ten, reset, up (default: all)")
 	f.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's etcd, kube-apiserver and kubectl\n(default: what koboshi envtest path prints)")
 	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: build them into bin/stock of the root module)")
-	f.BoolVar(&o.standby, "standby", false, "measure Koboshi with a plane standing by, too")
+	f.BoolVar(&o.standby, "standby", false, "also measure Koboshi with a plane on standby")
 	f.StringVar(&o.binary, "binary", "", "the koboshi program (default: bin/koboshi of the root module)")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.output, "o", "", "file to write all samples to, as JSON")
 	f.StringVar(&o.date, "date", time.Now().UTC().Format(time.DateOnly), "date to write into the JSON")
-	f.StringVar(&o.chart, "chart", "", "draw the chart of this JSON beside it, as SVG, and measure nothing")
+	f.StringVar(&o.chart, "chart", "", "draw the chart of this JSON as an SVG next to it, and measure nothing")
 	f.BoolVar(&o.verbose, "v", false, "show the components' logs")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -117,7 +117,7 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// draw writes the chart next to its figures.
+// draw writes the chart next to the file with its figures.
 func draw(path string) error {
 	report, err := result.Read(path)
 	if err != nil {
@@ -131,7 +131,7 @@ func draw(path string) error {
 }
 
 // missing returns an error if a run lacks a figure, so that scripts notice. It ignores
-// a reset that this build of Koboshi does not support.
+// reset if this build of Koboshi does not support it.
 func missing(r result.Report) error {
 	var names []string
 	for _, f := range r.Figures {

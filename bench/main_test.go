@@ -38,7 +38,7 @@ func TestTheChartIsWrittenBesideItsFigures(t *testing.T) {
 }
 
 // A published chart must match the figures next to it. Figures without a
-// chart, such as those of an operator, do not come from this program.
+// chart, such as those for an operator, do not come from this program.
 func TestThePublishedChartIsThatOfThePublishedFigures(t *testing.T) {
 	published, err := filepath.Glob("../docs/bench/*.svg")
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/worker"
 )
 
-// tournament runs every measure with every contestant, round after round.
+// tournament runs each measure with each contestant, round after round.
 func tournament(ctx context.Context, o options) (report result.Report, err error) {
 	measures, err := chosen(o.only)
 	if err != nil {
 		return report, err
 	}
-	// Before anything is built, because building adds load.
+	// The machine is described before anything is built, because building adds load.
 	where := machine.Describe()
 	if warning := machine.Warning(where); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
@@ -60,7 +60,7 @@ func tournament(ctx context.Context, o options) (report result.Report, err error
 			if err != nil {
 				return report, err
 			}
-			if round > 0 { // the first fills caches
+			if round > 0 { // the first round only fills the caches
 				add(&report, m, values)
 			}
 		}
@@ -83,7 +83,7 @@ func chosen(only []string) ([]measure.Measure, error) {
 	return measures, nil
 }
 
-// line returns the contestants. A new contestant needs only an entry here.
+// line returns the contestants. To add a contestant, only an entry here is needed.
 func line(ctx context.Context, o options) (contestants []contestant.Contestant, err error) {
 	if o.koboshi == "" {
 		if o.koboshi, err = contestant.FromBinary(ctx, o.binary); err != nil {
@@ -124,7 +124,7 @@ func prepareReset(ctx context.Context, o options, work string, measures []measur
 		return nil, ctx.Err()
 	}
 	if err != nil || test == "" {
-		fmt.Fprintf(os.Stderr, "reset is not measured: internal/controlplane has no %s that can be built\n", measure.ResetBenchmark)
+		fmt.Fprintf(os.Stderr, "reset is not measured, because internal/controlplane has no %s that can be built\n", measure.ResetBenchmark)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -140,8 +140,8 @@ type outcome struct {
 	err    error
 }
 
-// once lets every contestant run the measure. They take turns at starting, because
-// caches and a machine that becomes warm favour one side.
+// once lets each contestant run the measure once. The contestants take turns at going
+// first, because caches and a machine that warms up favour one side.
 func once(ctx context.Context, round int, m measure.Measure, corners []*worker.Corner, b measure.Bout) (map[string]outcome, error) {
 	order := slices.Clone(corners)
 	if round%2 == 1 {
@@ -202,11 +202,11 @@ func add(r *result.Report, m measure.Measure, outcomes map[string]outcome) {
 	}
 }
 
-// describe fills in everything but the figures.
+// describe fills in everything except the figures.
 func describe(ctx context.Context, o options, where result.Machine, contestants []contestant.Contestant) (r result.Report, err error) {
 	r = result.Report{Date: o.date, Rounds: o.rounds, Machine: where, Versions: map[string]string{}}
 	if machine.Warning(where) != "" {
-		r.Comment = "Others were using the machine meanwhile, so the figures are worth little."
+		r.Comment = "Other programs were using the machine during the run, so the figures are worth little."
 	}
 	for _, c := range contestants {
 		r.Contestants = append(r.Contestants, c.Name)

@@ -51,7 +51,8 @@ import (
 type controller func(ctx context.Context, cfg *rest.Config, o options) error
 
 // catalogue holds all controllers of this program, by the ID of their class in lower
-// case. Those that are not written in Go are started by the command in their bug.yaml.
+// case. Controllers that are not written in Go are started by the command in their
+// bug.yaml.
 var catalogue = map[string]controller{
 	"a1": managed(a1.Setup),
 	"a2": managed(a2.Setup),
@@ -92,7 +93,7 @@ var catalogue = map[string]controller{
 	"n2": managed(n2.Setup),
 }
 
-// commands holds the servers that controllers talk to.
+// commands holds the servers with which controllers communicate.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"cloud": cloud.Run,
 }

@@ -41,8 +41,8 @@ type story struct {
 	} `json:"steps"`
 }
 
-// KOBOSHI names the program that runs the planes, and BUGS the one to test, which is
-// built if BUGS is not set.
+// KOBOSHI names the program that runs the planes. BUGS names the program to test; if it
+// is not set, the program is built.
 func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	koboshi := os.Getenv("KOBOSHI")
 	if koboshi == "" {

@@ -1,5 +1,5 @@
-// Command bugs runs one controller of the track record: a small controller with one bug
-// or, with --repaired, its twin without the bug.
+// Command bugs runs one controller of the track record. This is a small controller with
+// one bug or, with --repaired, its twin without the bug.
 //
 //	bugs NAME [--repaired] [--leader-elect]
 package main
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// run is the program, apart from signals, logging and the exit code.
+// run runs the program, except for signals, logging and the exit code.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return fmt.Errorf("name the controller to run: %s", strings.Join(names(), " "))
@@ -67,18 +67,18 @@ func run(ctx context.Context, args []string) error {
 	}
 	controller, ok := catalogue[o.name]
 	if !ok {
-		return fmt.Errorf("no controller %q; choose one of: %s", o.name, strings.Join(names(), " "))
+		return fmt.Errorf("no controller %q; choose from: %s", o.name, strings.Join(names(), " "))
 	}
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig named by KUBECONFIG: %w", err)
 	}
-	cfg.QPS = -1 // the checker waits for every request; a limit would only cost time
+	cfg.QPS = -1 // the checker waits for every request, so a rate limit would only cost time
 	return controller(ctx, cfg, o)
 }
 
-// newManager returns a manager that only talks to the API server, and sends no requests
-// of its own: no discovery, no metrics.
+// newManager returns a manager that communicates only with the API server. It sends no
+// additional requests, such as discovery, and serves no metrics.
 func newManager(cfg *rest.Config, o options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:           object.Scheme,

@@ -25,7 +25,7 @@ import (
 // nobody is the URL of a webhook where no process listens.
 const nobody = "https://127.0.0.1:1/"
 
-// review returns a webhook's handler that uses the given decision.
+// review returns a webhook handler that answers with the result of decide.
 func review(decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in admissionv1.AdmissionReview
@@ -71,7 +71,7 @@ func hook(name, namespace, url string, caBundle []byte) registrationv1.Validatin
 	}
 }
 
-// validate registers webhooks for as long as the test runs.
+// validate registers webhooks until the test ends.
 func (p *plane) validate(t *testing.T, hooks ...registrationv1.ValidatingWebhook) {
 	t.Helper()
 	configurations := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -96,7 +96,7 @@ func tryConfigMapBy(ctx context.Context, client kubernetes.Interface, namespace,
 }
 
 // refusedSoon waits until a ConfigMap of that name is refused with the message.
-// Informers configure every kind of admission, and they lag.
+// All kinds of admission get their configuration from informers, which lag.
 func (p *plane) refusedSoon(t *testing.T, namespace, name, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is refused with %q", name, message), func(ctx context.Context) error {
@@ -292,8 +292,8 @@ func TestMatchConditionsDecideWhetherWebhookIsAsked(t *testing.T) {
 	}
 }
 
-// policy applies a file of testdata whose objects have the name of the
-// namespace, for as long as the test runs.
+// policy applies a file of testdata, whose objects are named after the namespace, until
+// the test ends.
 func (p *plane) policy(t *testing.T, file, namespace string) {
 	t.Helper()
 	text := manifest(t, file, values{"NAMESPACE": namespace})

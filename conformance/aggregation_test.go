@@ -31,8 +31,8 @@ var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", V
 const mirrorsGroup = "mirrors.example.com"
 
 // aggregate starts a plane and an extension API server that answers for one of
-// its groups. The plane is the test's own: while one group does not answer, a
-// plane deletes no namespace, and other tests would wait for theirs.
+// its groups. The test has its own plane, because a plane deletes no namespaces while one
+// group does not answer, and other tests would wait for that.
 func aggregate(t *testing.T) (*plane, *endpoint) {
 	t.Helper()
 	p := startPlane(t, "--ephemeral", "--profile=api")
@@ -46,7 +46,8 @@ func aggregate(t *testing.T) (*plane, *endpoint) {
 	return p, server
 }
 
-// newExtension reads from the plane which callers to trust.
+// newExtension returns an extension that trusts the callers that the plane publishes as
+// trusted.
 func newExtension(t *testing.T, p *plane) *extension {
 	t.Helper()
 	x := &extension{group: mirrorsGroup, callers: x509.NewCertPool()}
@@ -82,8 +83,8 @@ func (p *plane) wantAvailable(t *testing.T, status, reason string) {
 	})
 }
 
-// checkNow makes the plane check the extension API server again. By itself it checks
-// every 30 seconds, and on every change of the APIService.
+// checkNow makes the plane check the extension API server again. Without this call it
+// checks every 30 seconds, and after every change to the APIService.
 func (p *plane) checkNow(t *testing.T) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/checked":"%s"}}}`, rand.String(8))

@@ -53,7 +53,8 @@ func TestReleasedLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	p := sharedPlane(t)
 	ns := p.namespace(t)
 	o := newOffice()
-	// The lease outlives the test: only a release admits the other manager.
+	// The lease lasts longer than the test, so only a release can admit the other
+	// manager.
 	resign := map[string]func(){
 		"one": p.runForOffice(t, ns, "one", o, time.Hour),
 		"two": p.runForOffice(t, ns, "two", o, time.Hour),
@@ -70,7 +71,7 @@ func TestExpiredLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
 	ns := p.namespace(t)
-	// A manager that ends without a release leaves such a record.
+	// This is the record that a manager leaves if it ends without releasing its lease.
 	now := metav1.Now()
 	err := p.lease(ns, "killed").Create(t.Context(), resourcelock.LeaderElectionRecord{
 		HolderIdentity: "killed", LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
@@ -150,7 +151,7 @@ func TestRoleBindingGrantsItsRoleInItsNamespaceOnly(t *testing.T) {
 	ns, other := p.namespace(t), p.namespace(t)
 	robot := clientFor(t, p.serviceAccount(t, ns, "robot"))
 	p.mayListConfigMaps(t, ns, "robot")
-	// RBAC learns of a binding through a watch.
+	// The RBAC authorizer learns about a binding through a watch.
 	eventually(t, "the permission to list", func(ctx context.Context) error {
 		_, err := robot.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{})
 		return err
@@ -218,7 +219,7 @@ func TestClientCertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// office is the leadership that the managers of a test compete for.
+// office is the leadership for which the managers of a test compete.
 type office struct {
 	elected chan string // the leaders, in order
 
@@ -229,8 +230,8 @@ type office struct {
 
 func newOffice() *office { return &office{elected: make(chan string, 10)} }
 
-// enter does a manager's work as the leader. It may begin only when the term of
-// the previous leader has ended.
+// enter records that a manager has become the leader. This may happen only after the term
+// of the previous leader has ended.
 func (o *office) enter(term context.Context, who string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -269,8 +270,8 @@ func (p *plane) lease(ns, identity string) *resourcelock.LeaseLock {
 	}
 }
 
-// runForOffice runs a manager's election. The returned function stops it, and returns
-// when it has released its lease.
+// runForOffice makes a manager take part in the election. The function that it returns
+// stops the manager, and waits until it has released its lease.
 func (p *plane) runForOffice(t *testing.T, ns, identity string, o *office, lease time.Duration) (resign func()) {
 	t.Helper()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

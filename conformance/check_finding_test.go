@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The fields that programs read from a report.
+// These are the fields that programs read from a report.
 type checkReport struct {
 	Findings      []checkFinding
 	Tried         []struct{ Planned, Runs, Clean, Found, NotApplied, Inconclusive int }
@@ -54,8 +54,8 @@ func onlyFinding(t *testing.T, path string) checkFinding {
 	return r.Findings[0]
 }
 
-// planned returns the number of planned runs of all kinds. Every run must have an
-// outcome.
+// planned returns the number of planned runs of all kinds, and checks that every run has
+// an outcome.
 func (r checkReport) planned(t *testing.T) (n int) {
 	t.Helper()
 	for _, k := range r.Tried {
@@ -73,12 +73,12 @@ var (
 	found     *checking
 )
 
-// token is the value that scenario secret puts into a Secret, and that the controller
+// token is the value that the scenario secret puts into a Secret and that the controller
 // copies.
 const token = "given-value-4711"
 
-// foundBug returns a check that has found the bug first-exists, and has written the
-// report in all formats. It runs only once, because it takes long to wait for a
+// foundBug returns a check that has found the bug first-exists and has written its report
+// in all formats. The check runs only once, because it takes long to wait for a
 // controller that never recovers.
 func foundBug(t *testing.T) *checking {
 	t.Helper()
@@ -233,7 +233,7 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 		t.Errorf("there are %d traces, want 1", traces)
 	}
 	for _, name := range []string{"secret.yaml", onlyFinding(t, filepath.Join(c.dir, "report.json")).File, "repaired.json"} {
-		// A finding contains the user's own scenario, for replay.
+		// For replay, a finding contains the user's own scenario.
 		written[name], _, _ = strings.Cut(written[name], `"scenario": {`)
 	}
 	delete(written, "secret.yaml")
@@ -249,7 +249,7 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 	}
 }
 
-// noFaults leaves no fault to run, because there is no Lease to lose. It suits bugs that
+// noFaults leaves no fault to run, because there is no Lease to lose. It is for bugs that
 // show without a fault.
 const noFaults = "--faults=lose-lease"
 
@@ -285,8 +285,8 @@ func TestCheckFindsPanicAtAnError(t *testing.T) {
 	}
 }
 
-// On a busy machine, Node or a Java virtual machine takes this long to load: 14 s is more
-// than koboshi check waits for a controller that has already started.
+// On a busy machine, Node or a Java virtual machine may take this long to load. 14 s is
+// longer than koboshi check waits for a controller that has already started.
 func TestControllerThatLoadsForLongAfterAKillIsNotBlamed(t *testing.T) {
 	t.Parallel()
 	const slow = `case "$KUBECONFIG" in

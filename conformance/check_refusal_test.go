@@ -29,7 +29,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 		{"no controller", []string{"--crds=widgets.yaml", "--scenario=create.yaml", "--", "./missing"}, "cannot start the controller ./missing"},
 		{"no definitions", []string{"--crds=none.yaml", "--scenario=create.yaml", "--", checked(t)}, "none.yaml"},
 		{"no scenario file", ofWidgets(t, "none.yaml"), "none.yaml"},
-		{"typo", ofWidgets(t, typo), typo + `:6: step "create": aply: unknown field, did you mean apply?`},
+		{"typo", ofWidgets(t, typo), typo + `:6: step "create": aply: unknown field; did you mean apply?`},
 		{"unknown field", ofWidgets(t, unknown), unknown + `:12: step "grow": retries: unknown field`},
 		{"same scenario twice", ofWidgets(t, "create.yaml", "--scenario=create.yaml"), "create.yaml also has a scenario create"},
 		{"unknown fault", ofWidgets(t, "create.yaml", "--faults=kil-lost"), `unknown kind "kil-lost"; choose from [kill-before kill-lost`},
@@ -83,7 +83,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 	}
 }
 
-// leavesNothing checks that a checking which has ended leaves no process and no file.
+// leavesNothing checks that a check that has ended leaves no processes or files.
 func (c *checking) leavesNothing(t *testing.T, token string) {
 	t.Helper()
 	eventually(t, "all processes of the check to end", noProcessWith(t, token))
@@ -96,7 +96,7 @@ func (c *checking) leavesNothing(t *testing.T, token string) {
 	}
 }
 
-// startTraceable starts a check. All of its processes have the token in their
+// startTraceable starts a check. All of the check's processes have the token in their
 // environment, and all of its files are in one folder.
 func startTraceable(t *testing.T) (c *checking, token string) {
 	t.Helper()

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// These tests call koboshi check as a user or a CI does. The controller is the program in
-// folder checked, and the scenarios are in testdata/check:
+// These tests call koboshi check as a user or CI does. The controller is the program in
+// the folder checked, and the scenarios are in testdata/check:
 //
 //	create   a Widget is created
-//	life     it is created, grows, and is deleted
-//	secret   as create; the controller copies a Secret that the scenario gives
+//	life     a Widget is created, grows, and is deleted
+//	secret   as create, but the controller copies a Secret from the scenario
 //
 // They check exit codes and output, never durations.
 
-// checkWithin bounds a check that hangs.
+// checkWithin is the time limit for a check, in case it hangs.
 const checkWithin = 4 * time.Minute
 
 var (
@@ -54,7 +54,7 @@ func checked(t *testing.T) string {
 	return path
 }
 
-// A checking is one koboshi check in a folder of its own, which holds the files
+// A checking is one run of koboshi check in a separate folder, which holds the files
 // of testdata/check.
 type checking struct {
 	dir            string
@@ -87,7 +87,7 @@ func (c *checking) start(t *testing.T) {
 	})
 }
 
-// end waits until the checking ends, which must be with the given exit code.
+// end waits until the checking ends, and checks its exit code.
 func (c *checking) end(t *testing.T, code int) {
 	t.Helper()
 	select {
@@ -100,7 +100,7 @@ func (c *checking) end(t *testing.T, code int) {
 	}
 }
 
-// check runs koboshi check in dir to its end, which must be with the given exit code.
+// check runs koboshi check in dir to its end, and checks its exit code.
 func check(t *testing.T, dir string, code int, args ...string) *checking {
 	t.Helper()
 	c := checkIn(t, dir, args...)
@@ -109,8 +109,8 @@ func check(t *testing.T, dir string, code int, args ...string) *checking {
 	return c
 }
 
-// ofWidgets returns the arguments that check the controller, with a scenario and
-// more flags. One plane is enough for tests.
+// ofWidgets returns arguments to check the controller with a scenario and more flags. One
+// plane is enough for the tests.
 func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
 	t.Helper()
 	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7"}
@@ -156,7 +156,7 @@ func isProgress(line string) bool {
 	return slices.ContainsFunc([]string{"starting ", "learning ", "knocking "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
-// edited writes a copy of a file of testdata/check in which to replaces from.
+// edited writes a copy of a file of testdata/check in which from is replaced with to.
 func edited(t *testing.T, dir, name, from, to string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "check", name))
@@ -170,7 +170,7 @@ func edited(t *testing.T, dir, name, from, to string) string {
 	return "edited-" + name
 }
 
-// started waits until the controller of a checking runs.
+// started waits until the controller of a checking is running.
 func (c *checking) started(t *testing.T) {
 	t.Helper()
 	eventually(t, "the controller to be started", func(context.Context) error {

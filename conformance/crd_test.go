@@ -23,8 +23,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// No flag can take out what these tests claim, because it cannot be disabled. Their own
-// assertions must suffice:
+// No flag can remove the following behaviour, because it cannot be disabled. For these
+// claims the assertions of the tests must suffice:
 //
 //   - kube-apiserver does not start with apiextensions.k8s.io/v1 disabled, and
 //     the features of CRDs are locked on (CustomResourceFieldSelectors,
@@ -60,7 +60,7 @@ type definition struct {
 }
 
 // define creates the CRD in a file of testdata and waits until clients
-// find it. It stays unless a cleanup deletes it.
+// find it. The CRD stays unless a cleanup deletes it.
 func (p *plane) define(t *testing.T, file string, v values) *definition {
 	t.Helper()
 	group := "g" + rand.String(8) + ".example.com"
@@ -91,7 +91,7 @@ func (d *definition) create(t *testing.T) {
 	})
 }
 
-// delete deletes the CRD, which disappears when its objects have gone.
+// delete deletes the CRD, which disappears when its objects are gone.
 func (d *definition) delete(ctx context.Context) error {
 	return d.plane.dynamic.Resource(definitions).Delete(ctx, d.object.GetName(), metav1.DeleteOptions{})
 }
@@ -102,7 +102,7 @@ func (d *definition) temporary(t *testing.T) *definition {
 	return d
 }
 
-// in returns a client for the objects of a namespace, in one version.
+// in returns a client for the objects of a namespace in one version.
 func (d *definition) in(version, namespace string) dynamic.ResourceInterface {
 	gvr := schema.GroupVersionResource{Group: d.group, Version: version, Resource: d.plural}
 	return d.plane.dynamic.Resource(gvr).Namespace(namespace)
@@ -122,7 +122,7 @@ var (
 
 // widgets returns the CRD of testdata/widgets.yaml on the shared plane, for
 // tests that only create objects of it. The server delays the first object of a
-// CRD by two seconds; in this way only one test waits for that.
+// CRD by two seconds, and sharing the CRD makes only one test wait for that.
 func widgets(t *testing.T) (*definition, string) {
 	t.Helper()
 	p := sharedPlane(t)
@@ -133,7 +133,7 @@ func widgets(t *testing.T) (*definition, string) {
 	return sharedWidgets, p.namespace(t)
 }
 
-// mustCreate creates a widget from its spec in YAML, which must be accepted.
+// mustCreate creates a widget from its spec in YAML, and fails the test if it is refused.
 func (d *definition) mustCreate(t *testing.T, namespace, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	o, err := d.in("v1", namespace).Create(t.Context(), d.make(t, "v1", name, spec), metav1.CreateOptions{})
@@ -192,8 +192,8 @@ func wantCause(t *testing.T, err error, field, message string) {
 	t.Errorf("no cause with field %q and message %q in: %v", field, message, err)
 }
 
-// The finalizer of CRDs races with the event of its own write, and mostly wins in
-// upstream's servers (internal/controlplane/apiserver/ownwrites.go).
+// The finalizer of CRDs races with the event of its own write. In upstream's servers it
+// usually wins (internal/controlplane/apiserver/ownwrites.go).
 func TestDefinitionThatIsDeletedAsSoonAsItIsEstablishedIsGone(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=api", "--ephemeral")
@@ -248,7 +248,7 @@ func TestDefaultIsStoredWithCustomResource(t *testing.T) {
 	d, ns := p.define(t, "things.yaml", nil).temporary(t), p.namespace(t)
 	d.mustCreate(t, ns, "old", `{}`)
 
-	// Only a stored default survives a change of the default.
+	// A default survives a change of the default only if it was stored.
 	patch := `[{"op": "replace", "value": "blue", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/color/default"}]`
 	if _, err := p.dynamic.Resource(definitions).Patch(t.Context(), d.object.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -432,7 +432,7 @@ func TestKubectlScalesCustomResource(t *testing.T) {
 func TestKubectlExplainsCustomResource(t *testing.T) {
 	t.Parallel()
 	d, _ := widgets(t)
-	// The document that kubectl reads is published some time after the API.
+	// The document that kubectl reads is published some time after the API itself.
 	eventually(t, "kubectl explain knows the definition", func(context.Context) error {
 		whole, err := d.plane.tryKubectl("", "explain", d.plural, "--api-version="+d.group+"/v1")
 		if err != nil || !strings.Contains(whole, "A Widget is what the conformance tests make.") {
@@ -505,7 +505,7 @@ func wantFound(t *testing.T, name string) {
 	d, ns := widgets(t)
 	d.mustCreate(t, ns, "w", `{size: 1}`)
 	want := "widget." + d.group + "/w"
-	// Every attempt repeats discovery: kubectl's cache may be older than the
+	// Every attempt repeats discovery, because kubectl's cache may be older than the
 	// CRD, or come from another plane that had the same port.
 	eventually(t, "kubectl get "+name, func(context.Context) error {
 		got, err := d.plane.tryKubectl("", "get", name, "-n", ns, "-o", "name", "--cache-dir", t.TempDir())
@@ -542,7 +542,7 @@ func TestDeletionOfDefinitionDeletesItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wantGone(t)
-	// An object that was left behind would reappear.
+	// If an object had been left behind, it would reappear.
 	d.create(t)
 	list, err := d.in("v1", ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 0 {
@@ -602,7 +602,7 @@ func setField(t *testing.T, o *unstructured.Unstructured, value any, path ...str
 	}
 }
 
-// fieldIs returns an error unless the object has that value there.
+// fieldIs returns an error unless the field of the object has that value.
 func fieldIs(o *unstructured.Unstructured, want any, path ...string) error {
 	if o == nil {
 		return nil // the call that should have returned it reports the reason

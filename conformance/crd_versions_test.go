@@ -137,8 +137,7 @@ func TestWatchSeesObjectsOfOtherVersionConverted(t *testing.T) {
 	wantEvent(t, events, watch.Deleted, map[string]any{"hostPort": "here:81"})
 }
 
-// wantEvent waits for the next event, which must have that type and concern an
-// object with that spec.
+// wantEvent waits for the next event, and checks its type and the spec of its object.
 func wantEvent(t *testing.T, events watch.Interface, eventType watch.EventType, spec any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Owners and dependents are ConfigMaps, because no other controller touches them. And
-// because one kind has one informer, the garbage collector sees the dependents
+// Owners and dependents are ConfigMaps, because no other controller touches those. One
+// kind also has only one informer, so the garbage collector sees the dependents
 // before the deletion of the owner.
 
 const (
 	holdFinalizer = "conformance.example.com/hold"
 
-	// A mistake of the garbage collector shows within milliseconds.
+	// A mistake by the garbage collector shows within milliseconds.
 	mistakeShows = 500 * time.Millisecond
 )
 
@@ -34,7 +34,8 @@ func TestBackgroundDeletionRemovesTheOwnerAndThenItsDependents(t *testing.T) {
 	p := sharedPlane(t)
 	ns := p.namespace(t)
 	owner := p.create(t, ns, "owner")
-	// The finalizer keeps the dependent for inspection after the owner is gone.
+	// The finalizer keeps the dependent, so that it can be inspected after the owner is
+	// gone.
 	p.create(t, ns, "dependent", ownedBy(owner, true), held)
 	p.deleteBy(t, owner, metav1.DeletePropagationBackground)
 	if err := p.isGone(t.Context(), ns, "owner"); err != nil {
@@ -117,8 +118,8 @@ func TestOrphanDeletionKeepsTheDependentsWithoutTheirReference(t *testing.T) {
 	}
 }
 
-// See pkg/controller/garbagecollector of v1.37: it looks up a namespaced owner in the
-// namespace of the dependent, where this owner does not exist.
+// The garbage collector looks up a namespaced owner in the namespace of the dependent,
+// where this owner does not exist; see pkg/controller/garbagecollector of v1.37.
 func TestDependentOfAnOwnerInAnotherNamespaceIsCollectedWithAnEvent(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -279,7 +280,8 @@ func ownedBy(owner *corev1.ConfigMap, blocking bool) func(*corev1.ConfigMap) {
 
 func held(cm *corev1.ConfigMap) { cm.Finalizers = []string{holdFinalizer} }
 
-// changed returns a ConfigMap named kept, and its previous version.
+// changed returns a ConfigMap named kept after a change, and the same ConfigMap before
+// the change.
 func (p *plane) changed(t *testing.T, ns string) (cm, old *corev1.ConfigMap) {
 	t.Helper()
 	old = p.create(t, ns, "kept")
@@ -325,7 +327,7 @@ func (p *plane) release(t *testing.T, ns, name string) {
 	}
 }
 
-// waitForDeletion waits until a ConfigMap that a finalizer holds is being deleted.
+// waitForDeletion waits until a ConfigMap that has a finalizer is marked for deletion.
 func (p *plane) waitForDeletion(t *testing.T, ns, name string) {
 	t.Helper()
 	eventually(t, "the deletion of "+name, func(ctx context.Context) error {

@@ -1,6 +1,6 @@
-// Package conformance holds black-box tests of the built binary: what a client
-// of the plane can observe equals upstream. Each test is named after its claim,
-// and fails when the part that it names is taken out (see takeout_test.go).
+// Package conformance holds black-box tests of the built binary. They show that clients
+// of the plane observe the same behaviour as with upstream. Each test is named after its
+// claim, and fails when the part that it names is removed (see takeout_test.go).
 //
-// The tests use only the binary, its flags and the Kubernetes API.
+// The tests use nothing but the binary, its flags and the Kubernetes API.
 package conformance

@@ -34,7 +34,7 @@ const (
 	killWriters = 1000 // one write each, all at once
 )
 
-// KOBOSHI_SEED repeats the kills of an earlier run.
+// The variable KOBOSHI_SEED repeats the kills of an earlier run.
 func TestEveryAcknowledgedWriteOutlivesKill(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("KOBOSHI_SEED"); s != "" {
@@ -97,7 +97,8 @@ func TestPlaneDiesWithItsParentWhenAsked(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Wait returns when no process holds the pipe, that is, when both are gone.
+	// Wait returns when no process holds the pipe, which means that both processes are
+	// gone.
 	gone := make(chan struct{})
 	go func() { _ = parent.Wait(); close(gone) }()
 	select {
@@ -132,8 +133,8 @@ func TestRestartedPlaneKeepsItsPort(t *testing.T) {
 	}
 }
 
-// The characters of a path must not matter. Some of these have a meaning in a
-// pattern, in a URL or for etcd, and the long path is too long for a socket.
+// The characters of a path must not matter. Some of these have a special meaning in a
+// pattern, in a URL or for etcd, and the long path exceeds the limit for a socket.
 func TestDataDirectoryMayHaveAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "p[1]", "a,b", "100%", "q?#", strings.Repeat("long", 30)} {
@@ -155,14 +156,15 @@ func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "stale")
 	writeFile(t, ready, "{}")
-	// The start fails after it has begun, and the file was there before.
+	// The file exists before the start, which gets far enough to remove it and then
+	// fails.
 	mustRefuse(t, dir, "--kube-apiserver-arg", "--ephemeral", "--ready-file="+ready, "--kube-apiserver-arg=no-such-flag=1")
 	if _, err := os.Stat(ready); err == nil {
 		t.Error("a script would take the stale file for readiness")
 	}
 }
 
-// The nodes outlive the process, but the port of their kubelet does not.
+// The nodes outlive the process, but the port of their kubelet changes.
 func TestLogsAreAnsweredAfterARestart(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=workloads")
@@ -221,7 +223,7 @@ func TestUnusableDataDirectoryIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ path, says string }{
 		"a file":                  {"file", "is not a directory; choose another --data-dir"},
 		"below a file":            {"file/below", "is not a directory; choose another --data-dir"},
-		"not ours":                {"full", "is not ours; choose an empty or new --data-dir"},
+		"not ours":                {"full", "so Koboshi did not create it; choose an empty or new --data-dir"},
 		"where no user may write": {"/proc/koboshi", "--data-dir"},
 		"existing, unwritable":    {"/proc/self", "--data-dir"},
 	} {
@@ -245,7 +247,7 @@ func TestForbiddenDataDirectoryIsRefused(t *testing.T) {
 	mustRefuse(t, dir, "change its permissions, or choose another --data-dir", "--data-dir=locked")
 }
 
-// damages lists kinds of damage to a data directory. The exit code is 1 where etcd
+// damages lists kinds of damage to a data directory. The exit code is 1 if etcd
 // itself finds the damage and ends the process.
 var damages = []struct {
 	name   string
@@ -268,7 +270,7 @@ var damages = []struct {
 	{"log is garbage in the middle", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal"))+24)
 	}, "etcd"},
-	// etcd takes this for a write that a power failure has cut off.
+	// etcd would take this for a write that was cut off by a power failure.
 	{"log is garbage from the length of a record on", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal")))
 	}, "etcd/member/wal can be read up to entry"},
@@ -389,8 +391,8 @@ func TestUnreadableKubeconfigIsLeftAlone(t *testing.T) {
 	}
 }
 
-// ledger records the writes that the API server acknowledged, and those that it may
-// also have stored: writes whose answer never arrived.
+// ledger records the writes that the API server acknowledged. It also records writes that
+// may have been stored although no response arrived.
 type ledger struct {
 	mu           sync.Mutex
 	acknowledged map[string]string // content by name
@@ -402,8 +404,8 @@ func newLedger() *ledger {
 	return &ledger{acknowledged: map[string]string{}, attempted: map[string]string{}}
 }
 
-// writeAndKill sends all writes at once and kills the plane when killAfter of them
-// are acknowledged.
+// writeAndKill sends all writes concurrently and kills the plane as soon as killAfter of
+// them are acknowledged.
 func (l *ledger) writeAndKill(t *testing.T, p *plane, round, killAfter int) {
 	t.Helper()
 	var (
@@ -494,7 +496,7 @@ func (l *ledger) compare(t *testing.T, p *plane) {
 
 func extraArgs() []string { return strings.Fields(os.Getenv("KOBOSHI_UP_ARGS")) }
 
-// up runs a koboshi up that is expected to end by itself.
+// up runs koboshi up, which must end by itself with these arguments.
 func up(t *testing.T, dir string, args ...string) (code int, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -513,7 +515,7 @@ func up(t *testing.T, dir string, args ...string) (code int, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// mustRefuse checks that koboshi up ends with a usage error: exit code 2, and
+// mustRefuse checks that koboshi up ends with a usage error, which is exit code 2 and
 // one line with the next action.
 func mustRefuse(t *testing.T, dir, says string, args ...string) {
 	t.Helper()
@@ -538,8 +540,8 @@ func (p *plane) mustExit(t *testing.T, code int) {
 	}
 }
 
-// contents maps the files below dir to hashes of their content. A refused start
-// may write logs, take the lock and reissue certificates; nothing else may change.
+// contents maps the files in dir to hashes of their content. It skips logs, the lock and
+// issued certificates, which a refused start may write; nothing else may change.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -562,8 +564,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// isIssued reports whether every start issues the file, as opposed to the keys that are
-// created once: those of the two authorities and of the service accounts.
+// isIssued reports whether every start issues the file again. The keys of the two
+// authorities and of the service accounts, in contrast, are created once.
 func isIssued(path string) bool {
 	name, ok := strings.CutPrefix(path, "pki/")
 	return ok && !slices.ContainsFunc([]string{"ca.", "front-proxy-ca.", "sa."}, func(once string) bool {
@@ -585,7 +587,7 @@ func mustBeUnchanged(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// copyTree copies the regular files, without sockets.
+// copyTree copies the regular files, but no sockets.
 func copyTree(t *testing.T, to string, from fs.FS) {
 	t.Helper()
 	err := fs.WalkDir(from, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -647,7 +649,7 @@ func remove(t *testing.T, dir, path string) {
 	}
 }
 
-// only returns the one file that matches.
+// only returns the single file that matches.
 func only(t *testing.T, dir, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -657,8 +659,8 @@ func only(t *testing.T, dir, pattern string) string {
 	return found[0]
 }
 
-// record returns the offset of a record in a file of etcd's log. It chooses neither one
-// of the first nor one of the smallest; eight bytes hold its length and padding.
+// record returns the offset of a record in a file of etcd's log. It skips the first and
+// the smallest records. The first eight bytes of a record hold its length and padding.
 func record(t *testing.T, path string) int64 {
 	t.Helper()
 	const least, beyond = 64, 4096
@@ -684,7 +686,7 @@ func record(t *testing.T, path string) int64 {
 	return 0
 }
 
-// overwrite puts garbage into a file, from offset on.
+// overwrite puts garbage into a file, starting at offset.
 func overwrite(t *testing.T, dir, pattern string, offset int64) {
 	t.Helper()
 	f, err := os.OpenFile(only(t, dir, pattern), os.O_WRONLY, 0)

@@ -25,7 +25,7 @@ func TestStateIsKeptInTheEtcdThatIsGiven(t *testing.T) {
 	}
 	first.kill()
 
-	// A data directory of its own: the two planes share only the etcd.
+	// The second plane has its own data directory, so the two planes share only the etcd.
 	second := startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
 	got, err := second.client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if err != nil {
@@ -43,7 +43,8 @@ func TestSecondPlaneOnTheSameEtcdIsRefused(t *testing.T) {
 	t.Parallel()
 	endpoint := startEtcd(t)
 	startPlane(t, "--profile=api", "--etcd-servers="+endpoint)
-	// It first waits for a while and reports that, because the other plane may have been killed.
+	// The second plane first waits for a while and reports this, because the other plane
+	// may have been killed.
 	code, stderr := up(t, t.TempDir(), "--profile=api", "--etcd-servers="+endpoint)
 	if code != 2 || !strings.Contains(stderr, "another plane uses it") {
 		t.Errorf("exit code %d and %q, want 2 and that another plane uses the etcd", code, stderr)
@@ -57,8 +58,8 @@ func TestDataDirectoryKeepsToItsStore(t *testing.T) {
 	mustRefuse(t, p.dir, "leave out --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
 }
 
-// startEtcd runs stock etcd until the test ends. It is built from the module that the
-// product uses too.
+// startEtcd runs stock etcd until the test ends. It is built from the same module that
+// the product uses.
 func startEtcd(t *testing.T) (endpoint string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// A shell runs koboshi completion at each start, so these answers must not wait for the
-// initialisation of Kubernetes: about 280 packages, and a tenth of a second.
+// A shell runs koboshi completion each time it starts, so these answers must not wait
+// until Kubernetes is initialised, which involves about 280 packages and takes a tenth of
+// a second.
 func TestHelpCompletionAndVersionDoNotInitialiseKubernetes(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the texts are generated for Linux")
@@ -30,7 +31,7 @@ func TestHelpCompletionAndVersionDoNotInitialiseKubernetes(t *testing.T) {
 	}
 }
 
-// initialised returns the packages in a trace of initialisations, whose lines begin
+// initialised returns the packages in a trace of initialisations, whose lines start with
 // "init PACKAGE @".
 func initialised(trace string) []string {
 	var packages []string

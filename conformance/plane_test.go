@@ -27,7 +27,7 @@ import (
 // The environment of a run:
 //
 //	KOBOSHI                  the binary (default: ../bin/koboshi, which make builds)
-//	KOBOSHI_UP_ARGS          flags added to every koboshi up, to take a part out
+//	KOBOSHI_UP_ARGS          flags added to every koboshi up, to remove a part
 //	KOBOSHI_WITHIN           how long a condition may take (default 1m)
 const (
 	startWithin  = 2 * time.Minute
@@ -77,7 +77,7 @@ func setup() (err error) {
 	return nil
 }
 
-// plane is one koboshi up in a process of its own.
+// plane is one koboshi up in a separate process.
 type plane struct {
 	dir        string // working folder; the data directory is dir/.koboshi unless args say otherwise
 	kubeconfig string
@@ -90,8 +90,8 @@ type plane struct {
 	exited chan struct{}
 }
 
-// sharedPlane returns the plane for tests that keep to their own namespace: profile
-// full, three nodes, in memory.
+// sharedPlane returns the plane for tests that use only their own namespace. It has
+// profile full and three nodes, and keeps its state in memory.
 func sharedPlane(t *testing.T) *plane {
 	t.Helper()
 	sharedOnce.Do(func() {
@@ -109,7 +109,7 @@ func sharedPlane(t *testing.T) *plane {
 	return shared
 }
 
-// startPlane runs koboshi up in a folder of its own until the test ends.
+// startPlane runs koboshi up in a separate folder until the test ends.
 func startPlane(t *testing.T, args ...string) *plane {
 	t.Helper()
 	return startPlaneIn(t, t.TempDir(), args...)
@@ -143,7 +143,7 @@ func launch(dir string, args ...string) (*plane, error) {
 	return p, p.connect()
 }
 
-// transcript holds the output of a process, which tests read while it grows.
+// transcript holds the output of a process. Tests can read it while the process runs.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -193,13 +193,15 @@ func (p *plane) connect() (err error) {
 	return err
 }
 
-// kill ends the process as a power failure would, and returns when it is gone.
+// kill ends the process as abruptly as a power failure would, and returns when it is
+// gone.
 func (p *plane) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// stop ends the process with a signal, as a user would, and returns when it is gone.
+// stop ends the process with a signal, as a user would do it, and returns when it is
+// gone.
 func (p *plane) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -209,7 +211,7 @@ func (p *plane) stop() {
 	}
 }
 
-// kubectl runs the binary's own kubectl, which must succeed.
+// kubectl runs the binary's own kubectl, and fails the test if it fails.
 func (p *plane) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := p.tryKubectl("", args...)
@@ -219,20 +221,21 @@ func (p *plane) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// tryKubectl runs kubectl with stdin as its input, and returns its output and its
-// errors.
+// tryKubectl runs kubectl with stdin as its input, and returns its standard output and
+// standard error together.
 func (p *plane) tryKubectl(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, koboshi, append([]string{"kubectl"}, args...)...)
-	// A cache of its own: another plane may have had the same port before.
+	// The plane has its own cache, because another plane may have used the same port
+	// before.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "KUBECACHEDIR="+filepath.Join(p.dir, "cache"))
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// apply applies manifests, which must be accepted.
+// apply applies manifests, and fails the test if they are refused.
 func (p *plane) apply(t *testing.T, manifests string) {
 	t.Helper()
 	if out, err := p.tryKubectl(manifests, "apply", "-f", "-"); err != nil {
@@ -240,8 +243,8 @@ func (p *plane) apply(t *testing.T, manifests string) {
 	}
 }
 
-// namespace creates a namespace that is deleted when the test ends, without
-// waiting for its end.
+// namespace creates a namespace, and deletes it when the test ends without waiting until
+// it is gone.
 func (p *plane) namespace(t *testing.T) string {
 	t.Helper()
 	ns, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -264,7 +267,7 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
 		err := ask(ctx)
-		// A timeout explains less than the error before it.
+		// A timeout explains less than the error that came before it.
 		if err == nil || ctx.Err() == nil || last == nil {
 			last = err
 		}
@@ -275,7 +278,7 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	}
 }
 
-// never checks that ask keeps returning nil for the time in which a mistake would
+// never checks that ask keeps returning nil for as long as it would take a mistake to
 // show, and fails the test with the first error.
 func never(t *testing.T, what string, duration time.Duration, ask func(context.Context) error) {
 	t.Helper()

@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// spawning returns a script whose processes are hard to end: they ignore signals,
+// spawning returns a script whose processes are hard to end, because they ignore signals
 // and one has left the session. Each has token among its arguments.
 func spawning(token string) string {
 	return "trap '' TERM HUP INT; setsid sh -c 'sleep 1000; : " + token + "' & echo up" + forever + "; : " + token
 }
 
-// descendants returns the processes that pid has started, directly or not.
+// descendants returns the processes that pid has started, directly or indirectly.
 func descendants(t *testing.T, pid int) (pids []int) {
 	t.Helper()
 	parents := map[int]int{}
@@ -34,13 +34,14 @@ func descendants(t *testing.T, pid int) (pids []int) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended in the meantime
 		}
 		child, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The name in parentheses may contain anything; state and parent follow.
+		// The name in parentheses may contain any characters. The state and the parent
+		// follow it.
 		fields := strings.Fields(string(data[strings.LastIndex(string(data), ")")+1:]))
 		if parents[child], err = strconv.Atoi(fields[1]); err != nil {
 			t.Fatal(err)
@@ -57,14 +58,15 @@ func descendants(t *testing.T, pid int) (pids []int) {
 	return family[1:]
 }
 
-// alive reports whether a process runs. A zombie does not count; process 1 of this
-// machine may reap it late.
+// alive reports whether a process is running. A zombie does not count, because process 1
+// of this machine may reap it late.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err == nil && !strings.HasPrefix(string(stat[strings.LastIndex(string(stat), ")")+1:]), " Z")
 }
 
-// startProgramPlane starts a plane for one test, with a folder that stays.
+// startProgramPlane starts a plane for one test. again starts another one in the same
+// folder.
 func startProgramPlane(t *testing.T, args ...string) (p *plane, again func() *plane) {
 	t.Helper()
 	needNamespaces(t)
@@ -141,7 +143,8 @@ func TestProgramsRunAgainAfterARestart(t *testing.T) {
 		p = again()
 		p.waitForPrograms(t, "default", 3)
 		p.waitForSite(t, "default")
-		// Until the kubelet looks, the status is from before the restart.
+		// Until the kubelet checks the Pod, its status is still the one from before the
+		// restart.
 		p.waitForAnswer(t, "default", "web", "default from web\n")
 		var line string
 		eventually(t, "the address to be printed", func(context.Context) error {

@@ -31,7 +31,7 @@ func waitingFor(reason string) func(*corev1.Pod) error {
 	}
 }
 
-// probed returns a Pod with a server, and a probe of the given kind.
+// probed returns a Pod with a server and a probe of the given kind.
 func probed(name, kind, probe string, args ...string) string {
 	return fmt.Sprintf(`
 ---
@@ -240,7 +240,8 @@ func TestProgramIsAskedToEndAndThenEnded(t *testing.T) {
 		logs := p.start(t, "logs", "-f", "-n", ns, name)
 		written := func(want string) func(context.Context) error {
 			return func(context.Context) error {
-				// As with any runtime, a message that the container is gone may follow.
+				// As with any runtime, a message that the container is gone may come
+				// next.
 				if got := logs.String(); !strings.HasPrefix(got, want) {
 					return fmt.Errorf("logs %q, want %q", got, want)
 				}

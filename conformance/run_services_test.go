@@ -17,8 +17,8 @@ import (
 )
 
 // site is a Deployment of servers that keep answering for a moment after SIGTERM.
-// In any cluster they must, because proxies learn of the end at the same time as the
-// servers.
+// Servers must do so in any cluster, because proxies learn that a Pod is ending at the
+// same time as the Pod itself.
 const site = `
 apiVersion: apps/v1
 kind: Deployment
@@ -45,7 +45,7 @@ spec: {selector: {app: site}, ports: [{name: http, port: 80, targetPort: http}, 
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// address waits until a Service is reachable, and returns its URL.
+// address waits until a Service is reachable and returns its URL.
 func (p *plane) address(t *testing.T, ns, name string) (url string) {
 	t.Helper()
 	eventually(t, "an address of service "+name, func(ctx context.Context) error {
@@ -176,7 +176,7 @@ type visitors struct {
 	failed   []error
 }
 
-// visit runs n visitors until stop is called. stop waits for the last answers.
+// visit runs n visitors until stop is called. stop waits for the last responses.
 func visit(ctx context.Context, url string, n int) (v *visitors, stop func()) {
 	v = &visitors{answered: map[string]int{}}
 	ctx, cancel := context.WithCancel(ctx)

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// twoDaemonSets has one DaemonSet of programs, and one that tolerates everything.
+// twoDaemonSets has a DaemonSet of programs, and another DaemonSet that tolerates
+// everything.
 const twoDaemonSets = `
 ---
 apiVersion: apps/v1
@@ -70,8 +71,8 @@ spec:
       containers: [{name: sh, image: conformance/sh, args: ["-c", "exec sleep 1000"]}]
 `
 
-// Upstream's kubelet pulls at most five images a second from a registry, and delays the
-// others.
+// Upstream's kubelet pulls at most five images per second from a registry, and delays
+// further ones.
 func TestProgramsOfManyPodsStartAtOnce(t *testing.T) {
 	t.Parallel()
 	p := programPlane(t)

@@ -23,10 +23,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// These tests run Pods as processes of this machine. Their images stand for the program
-// in folder program, and for a shell:
+// These tests run Pods as processes on this machine. Their images are mapped to the
+// program in the folder program, and to a shell:
 //
-//	conformance/web:1, :2   answer on port 8080 with $SAYS: "one" and "two"
+//	conformance/web:1, :2   answer "one" and "two" ($SAYS) on port 8080
 //	conformance/sh          takes the arguments of a shell, such as ["-c", "script"]
 const programs = `
 run:
@@ -40,14 +40,14 @@ var (
 	sharedProgramPlane *plane
 )
 
-// runTakeouts shows that the tests of programs notice when all Pods
+// runTakeouts shows that the tests of programs fail if all Pods
 // are simulated. It does not include the tests of refused flags.
 var runTakeouts = []takeout{
 	{"TestProgram.*|TestNoProgram.*|TestLogsOf.*|TestExecRuns.*|TestExecGives.*|TestAttach.*|TestFilesAreCopied.*|TestPortForwardLeads.*|TestServiceOfPrograms.*|TestNotOneRequest.*", "--config="},
 }
 
-// programPlane returns the plane for tests of programs that keep to their own
-// namespace: profile full, two simulated nodes, in memory.
+// programPlane returns the plane for tests of programs that use only their own namespace.
+// It has profile full and two simulated nodes, and keeps its state in memory.
 func programPlane(t *testing.T) *plane {
 	t.Helper()
 	needNamespaces(t)
@@ -66,7 +66,7 @@ func programPlane(t *testing.T) *plane {
 	return sharedProgramPlane
 }
 
-// needNamespaces skips a test if processes may not create namespaces.
+// needNamespaces skips a test if processes are not allowed to create namespaces.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -106,7 +106,7 @@ func (p *plane) waitForPod(t *testing.T, ns, name, what string, is func(*corev1.
 	return pod
 }
 
-// story returns what a user would look at: the states of a Pod and its Events.
+// story returns the states of a Pod and its Events, which a user would check first.
 func (p *plane) story(ctx context.Context, pod *corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "phase %s on %q with %q\n", pod.Status.Phase, pod.Spec.NodeName, pod.Status.PodIP)
@@ -172,7 +172,7 @@ func (p *plane) waitForPrograms(t *testing.T, ns string, n int) {
 	})
 }
 
-// waitForLogs waits until a container has logged want, among other lines.
+// waitForLogs waits until the log of a container contains want.
 func (p *plane) waitForLogs(t *testing.T, want string, args ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("logs %v with %q", args, want), func(context.Context) error {
@@ -184,7 +184,7 @@ func (p *plane) waitForLogs(t *testing.T, want string, args ...string) {
 	})
 }
 
-// exec runs a shell's script in a container, which must succeed.
+// exec runs a shell script in a container, and fails the test if the script fails.
 func (p *plane) exec(t *testing.T, ns, pod, script string) string {
 	t.Helper()
 	return p.kubectl(t, "exec", "-n", ns, pod, "--", "/bin/sh", "-c", script)
@@ -218,7 +218,7 @@ func mustAnswer(t *testing.T, url, want string) {
 	}
 }
 
-// waitForAnswer waits until the server in a Pod answers want.
+// waitForAnswer waits until the server in a Pod answers with want.
 func (p *plane) waitForAnswer(t *testing.T, ns, name, want string) {
 	t.Helper()
 	p.waitForPod(t, ns, name, "to answer", func(pod *corev1.Pod) error {
@@ -230,7 +230,7 @@ func (p *plane) waitForAnswer(t *testing.T, ns, name, want string) {
 	})
 }
 
-// post changes the state of a program; see its handler.
+// post changes the state of a program; see the program's handler.
 func post(t *testing.T, url string) {
 	t.Helper()
 	if _, err := answers(t.Context(), http.MethodPost, url); err != nil {
@@ -240,8 +240,8 @@ func post(t *testing.T, url string) {
 
 func web(pod *corev1.Pod) string { return "http://" + pod.Status.PodIP + ":8080" }
 
-// processesWith returns the processes of this machine with token among their
-// arguments or in their environment, including those in namespaces.
+// processesWith returns the processes of this machine that have token in their arguments
+// or their environment, including processes in namespaces.
 func processesWith(t *testing.T, token string) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -253,7 +253,7 @@ func processesWith(t *testing.T, token string) (pids []int) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// A process may end meanwhile; those of other users are of no interest.
+		// A process may end in the meantime, and processes of other users do not matter.
 		args, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
 		env, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if bytes.Contains(args, []byte(token)) || bytes.Contains(env, []byte(token)) {
@@ -280,7 +280,8 @@ spec:
   containers: [{name: web, image: "conformance/web:1", args: ["-says=$NS"]}]
 `
 
-// shell returns a Pod whose only container runs a script. more is added to its spec.
+// shell returns a Pod whose only container runs a script. more is added to the spec of
+// the Pod.
 func shell(name, script string, more ...string) string {
 	return fmt.Sprintf(`
 ---
@@ -297,7 +298,7 @@ spec:
 `, name, strings.Join(more, "\n  "), strconv.Quote(script))
 }
 
-// forever keeps a shell alive that still handles signals.
+// forever keeps a shell alive while it still handles signals.
 const forever = "; while :; do sleep 0.1; done"
 
 func TestProgramRunsOnNodeLocalAndOtherPodsStaySimulated(t *testing.T) {
@@ -397,7 +398,7 @@ spec:
 `
 	p.applyIn(t, ns, fmt.Sprintf(pinned, "web", "node-1", "conformance/web:1")+fmt.Sprintf(pinned, "other", "local", "nginx"))
 	for name, says := range map[string]string{
-		"web":   "node(s) only simulate Pods and this one has an image given with --run",
+		"web":   "node(s) only simulate Pods, but this Pod has an image given with --run",
 		"other": "node(s) only run Pods with an image given with --run",
 	} {
 		p.waitForPod(t, ns, name, "an event that says "+says, func(pod *corev1.Pod) error {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sources holds the objects from which the tests take volumes and variables.
+// sources holds the objects that the tests use for volumes and variables.
 const sources = `
 ---
 apiVersion: v1

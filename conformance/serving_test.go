@@ -31,7 +31,7 @@ import (
 )
 
 // endpoint is an HTTPS server on loopback that the API server calls: a webhook
-// or an extension API server. It has a certificate authority of its own, which clients
+// or an extension API server. It has its own certificate authority, which clients
 // trust only if they are given its certificate.
 type endpoint struct {
 	*httptest.Server
@@ -61,14 +61,14 @@ func serve(t *testing.T, handler http.Handler, dnsNames ...string) *endpoint {
 // port returns the port on which the server listens.
 func (e *endpoint) port() int { return e.outage.Addr().(*net.TCPAddr).Port }
 
-// goDown breaks all connections, and every new one until comeBack.
+// goDown breaks all connections, and also every new one until comeBack is called.
 func (e *endpoint) goDown() { e.outage.set(true) }
 
 func (e *endpoint) comeBack() { e.outage.set(false) }
 
-// outage is a listener whose server can be down. While it is down, it keeps its port,
-// which a closed listener might lose to another process, and closes each
-// connection without an answer.
+// outage is a listener that can make its server appear to be down. While down, it closes
+// each connection without an answer. It stays open, because otherwise another process
+// might take its port.
 type outage struct {
 	net.Listener
 	mu    sync.Mutex
@@ -156,7 +156,7 @@ type extension struct {
 	names   []string       // allowed common names of these callers
 }
 
-// mirror is the object, of the group's v1.
+// mirror is the served object, in version v1 of the group.
 type mirror struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -204,7 +204,7 @@ func (x *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authenticate trusts the headers of a caller whose certificate is that of the
+// authenticate trusts the headers of a caller only if its certificate belongs to the
 // API server's front proxy, as a real extension API server does.
 func (x *extension) authenticate(r *http.Request) error {
 	if len(r.TLS.PeerCertificates) == 0 {

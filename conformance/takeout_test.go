@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A takeout selects the tests that must fail when koboshi up runs with args, which
+// A takeout selects the tests that must fail when koboshi up runs with args, because args
 // remove the part of Kubernetes that the tests name.
 type takeout struct {
 	test string // regular expression that matches whole names
@@ -20,8 +20,8 @@ type takeout struct {
 
 var takeouts = slices.Concat(coreTakeouts, apiTakeouts, runTakeouts)
 
-// No flag can take out what these tests claim, because it cannot be disabled. Their own
-// assertions must suffice:
+// No flag can remove the following behaviour, because it cannot be disabled. For these
+// claims the assertions of the tests must suffice:
 //
 //   - preconditions, finalizers, conflicts and the resumption of a watch are
 //     part of the API server's storage;
@@ -60,8 +60,8 @@ var coreTakeouts = []takeout{
 	{"TestPlaneDiesWithItsParentWhenAsked", "--die-with-parent=false"},
 }
 
-// takeoutWithin is enough for each of these tests when nothing is taken
-// out, as the first run shows.
+// takeoutWithin is enough time for each of these tests when nothing is removed, as the
+// first run shows.
 const takeoutWithin = "20s"
 
 func TestEachClaimFailsWhenItsPartIsTakenOut(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEachClaimFailsWhenItsPartIsTakenOut(t *testing.T) {
 	}
 }
 
-// rerun runs tests of this binary again, against planes with args added.
+// rerun runs tests of this binary again, with args added to the planes.
 func rerun(t *testing.T, test, args string) (output string, err error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -110,7 +110,7 @@ func rerun(t *testing.T, test, args string) (output string, err error) {
 
 var testResult = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\w+)`)
 
-// allFailedByThemselves checks that no test passed, and that none failed only
+// allFailedByThemselves checks that no test passed, and that no test failed merely
 // because the plane did not start.
 func allFailedByThemselves(output string) error {
 	for _, excuse := range []string{"koboshi up --die-with-parent", "the shared plane did not start", "the plane with programs did not start", "panic:"} {

@@ -49,9 +49,9 @@ func TestResumedWatchMissesNothingAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// Upstream sends a bookmark every minute, and one two seconds before the
-// watch's own timeout, which this test waits for. It sends one only if
-// something that the watch does not select has changed since the watch began.
+// Upstream sends a bookmark every minute, and also two seconds before the timeout of the
+// watch. This test waits for the latter. Upstream sends it only if an object that the
+// watch does not select has changed since the watch started.
 func TestBookmarkArrivesBeforeAWatchTimesOut(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -112,8 +112,8 @@ func TestInitialEventsEndWithABookmark(t *testing.T) {
 	}
 }
 
-// The watch cache has nothing from before its own start. A client that
-// asks for such a version must list again.
+// The watch cache has no events from before its own start. A client that asks for an
+// older version must list again.
 func TestWatchFromBeforeARestartAnswersGone(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=api")
@@ -173,7 +173,8 @@ func TestContinuationOfACompactedListAnswersExpiredWithANewContinuation(t *testi
 }
 
 // compactingPlane starts a plane whose etcd drops revisions older than two seconds.
-// Without the watch cache, which keeps its own history, clients see that at once.
+// The watch cache is off, because it keeps its own history; without it clients notice the
+// compaction immediately.
 func compactingPlane(t *testing.T) *plane {
 	t.Helper()
 	return startPlane(t, "--profile=api", "--ephemeral", "--kube-apiserver-arg=watch-cache=false", "--kube-apiserver-arg=etcd-compaction-interval=1s")
@@ -189,8 +190,8 @@ func (p *plane) waitForCompaction(t *testing.T, ns, rv string) {
 	})
 }
 
-// watchError returns the error with which a watch from rv begins, or nil if it
-// begins with something else.
+// watchError returns the error that is the first event of a watch from rv, or nil if the
+// first event is not an error.
 func (p *plane) watchError(ctx context.Context, ns, rv string) error {
 	w, err := p.client.CoreV1().ConfigMaps(ns).Watch(ctx, metav1.ListOptions{ResourceVersion: rv})
 	if err != nil {
@@ -282,8 +283,8 @@ func versionOf(t *testing.T, event watch.Event) string {
 	return object.GetResourceVersion()
 }
 
-// number turns a resource version of one resource into a number to compare,
-// as upstream's clients may since v1.35.
+// number turns a resource version into a number, so that versions of the same resource
+// can be compared, as upstream's clients may do since v1.35.
 func number(t *testing.T, rv string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(rv, 10, 64)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The manifests name their namespace $NS; see applyIn.
+// In the manifests, $NS stands for the namespace; see applyIn.
 const (
 	nginxDeployment = `
 apiVersion: apps/v1
@@ -249,8 +249,8 @@ func TestJobCompletes(t *testing.T) {
 	})
 }
 
-// The status of the CronJob says that its last run was two minutes ago, so that the
-// next one is due at once.
+// According to its status, the last run of the CronJob was two minutes ago, so the next
+// run is due immediately.
 func TestCronJobMakesTheJobThatIsDue(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -330,7 +330,8 @@ func TestRolloutUndoRestoresTheEarlierTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The earlier ReplicaSet is scaled up again instead of creating another.
+	// The controller scales the earlier ReplicaSet up again instead of creating another
+	// one.
 	if err := wantCount("ReplicaSets", len(sets), 2); err != nil {
 		t.Error(err)
 	}
@@ -490,8 +491,8 @@ func (p *plane) waitForReadyPods(t *testing.T, ns string, n int) {
 	})
 }
 
-// waitForRollout waits until the Deployment's status and its Pods agree that
-// exactly three Pods run, all with the image.
+// waitForRollout waits until both the Deployment's status and its Pods show that exactly
+// three Pods are running, all with the image.
 func (p *plane) waitForRollout(t *testing.T, ns, image string) {
 	t.Helper()
 	eventually(t, "three pods of "+image, func(ctx context.Context) error {
@@ -533,8 +534,8 @@ func (p *plane) waitForPodsOn(t *testing.T, ns string, nodes ...string) {
 	})
 }
 
-// addNode adds a simulated node, as KWOK's users do, that takes only the Pods
-// of one test.
+// addNode adds a simulated node in the way that users of KWOK do. The node takes only the
+// Pods of one test.
 func (p *plane) addNode(t *testing.T, forNamespace string) (name string) {
 	t.Helper()
 	name = "late-" + forNamespace

@@ -22,12 +22,12 @@ const (
 )
 
 func (d *demo) installOperator(ctx context.Context) error {
-	say("A real S3 server on loopback, with a bucket in it. It knows one user:")
+	say("A real S3 server on loopback, with one bucket and one user:")
 	d.rootKey = "demo-" + rand.Text()
 	if err := d.startStore(ctx, "127.0.0.1:0"); err != nil {
 		return err
 	}
-	say("The CRDs, and their operator as a separate process. Loopback has to be\nallowed: tenants choose endpoints, and must not reach the network behind\nthe operator.")
+	say("The CRDs, and their operator as a separate process. Loopback must be allowed\nexplicitly: tenants choose the endpoints, and must not reach the operator's\nown network.")
 	if err := d.kubectl(ctx, "apply", "--server-side", "-f", operatorDir+"/config/crd/bases"); err != nil {
 		return err
 	}
@@ -37,11 +37,11 @@ func (d *demo) installOperator(ctx context.Context) error {
 	if err := d.startOperator(ctx); err != nil {
 		return err
 	}
-	say("The address of the store, and the key to use it:")
+	say("The store's address, and the key for it:")
 	return d.declareStore(ctx, "local", d.rootKey)
 }
 
-// startOperator runs the manager, which receives notifications on a port of its own
+// startOperator runs the manager. It receives notifications on a separate port,
 // from clients that present the token.
 func (d *demo) startOperator(ctx context.Context) error {
 	address, err := freeAddress(ctx)
@@ -68,8 +68,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// declareStore declares an ObjectStore with a key of its own. The key is passed in a
-// file, so that it appears neither here nor in the process list.
+// declareStore declares an ObjectStore and a Secret with its key. The key is passed in a
+// file, so that it does not appear in the demo's output or in the process list.
 func (d *demo) declareStore(ctx context.Context, name, key string) error {
 	file := filepath.Join(stateDir, name+".env")
 	content := "AWS_ACCESS_KEY_ID=" + rootUser + "\nAWS_SECRET_ACCESS_KEY=" + key + "\n"
@@ -111,7 +111,7 @@ spec:
 }
 
 func (d *demo) manageBucket(ctx context.Context) error {
-	err := d.timed("from the declaration to a bucket that is made, tagged and versioned", func() error {
+	err := d.timed("from the declaration to a bucket that is created, tagged and versioned", func() error {
 		return d.declareAndAwait(ctx, managedBucket, `apiVersion: storage.koboshi.dev/v1
 kind: StorageBucket
 metadata: {name: photos}
@@ -140,14 +140,14 @@ func (d *demo) declareAndAwait(ctx context.Context, name, manifest string) error
 	return d.kubectl(ctx, "wait", "--for=condition=Ready", "stb/"+name, "--timeout=60s")
 }
 
-// externalEvent shows that a notification from the store reaches the operator at
-// once, although its next look is an hour away.
+// externalEvent shows that a notification from the store makes the operator act
+// immediately, although its next check is an hour away.
 func (d *demo) externalEvent(ctx context.Context) error {
-	say("Versioning is suspended in the store, without Kubernetes:")
+	say("Versioning is suspended directly in the store:")
 	if err := d.atStore(ctx, "suspend-versioning", managedBucket); err != nil {
 		return err
 	}
-	say("The next look is an hour away, but the store sends a notification (here by\nhand, as S3 would):")
+	say("The operator's next check is an hour away, but the store sends a notification\n(sent by hand here, as S3 would send it):")
 	show(`curl -H "Authorization: Bearer $TOKEN" -d @s3-event.json ` + d.notifyURL + "/v1/stores/default/local/events")
 	err := d.timed("from the notification to versioning enabled again", func() error {
 		if err := d.notify(ctx); err != nil {
@@ -158,7 +158,7 @@ func (d *demo) externalEvent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	say("When the bucket is no longer wanted, it is deleted, and no other:")
+	say("When the bucket is no longer wanted, only this bucket is deleted:")
 	if err := d.kubectl(ctx, "delete", "stb", managedBucket); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (d *demo) externalEvent(ctx context.Context) error {
 	return d.expectAtStore(ctx, "exists", observedBucket, "true")
 }
 
-// notify sends the event that S3 sends when an object was put.
+// notify sends the event that S3 sends after an object is put.
 func (d *demo) notify(ctx context.Context) error {
 	body := `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"` + managedBucket + `"},"object":{"key":"a.jpg"}}}]}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.notifyURL+"/v1/stores/default/local/events", strings.NewReader(body))
@@ -185,7 +185,7 @@ func (d *demo) notify(ctx context.Context) error {
 	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	fmt.Print(indent(strings.TrimSpace(string(answer))))
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("the notification was answered with %s", resp.Status)
+		return fmt.Errorf("the response to the notification was %s", resp.Status)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (d *demo) storeOutage(ctx context.Context) error {
 	if err := d.expectHealth(ctx, observedBucket, "true"); err != nil {
 		return err
 	}
-	say("The Events for the owner:")
+	say("The Events that the owner of the buckets sees:")
 	return d.kubectl(ctx, "get", "events", "--field-selector=involvedObject.apiVersion=storage.koboshi.dev/v1",
 		"--sort-by=.metadata.resourceVersion", "-o", "custom-columns=TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,NAME:.involvedObject.name")
 }
@@ -227,7 +227,7 @@ func (d *demo) expectHealth(ctx context.Context, name, want string) error {
 	return d.kubectl(ctx, "get", "stb", name)
 }
 
-// timed runs do and prints how long it took.
+// timed runs do and prints the time that it took.
 func (d *demo) timed(what string, do func() error) error {
 	began := time.Now()
 	if err := do(); err != nil {
@@ -255,7 +255,7 @@ func (d *demo) askStore(ctx context.Context, verb, bucket string) (string, error
 	return strings.TrimSpace(string(out)), nil
 }
 
-// expectAtStore waits until the store itself gives the wanted answer.
+// expectAtStore waits until the store itself gives the expected answer.
 func (d *demo) expectAtStore(ctx context.Context, verb, bucket, want string) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

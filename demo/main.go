@@ -1,11 +1,11 @@
-// Command demo tells the story of Koboshi with the real parts: a Kubernetes in
-// one process, a Deployment that is rolled out and stays so, a custom resource
-// that monitors, creates and repairs buckets in a real S3 server on loopback, and
+// Command demo shows Koboshi with the real programs: Kubernetes in one process, a
+// Deployment that is rolled out and kept running, a custom resource that monitors,
+// creates and repairs buckets in a real S3 server on loopback, and another
 // one that serves a documentation site.
 //
 // It uses only the built programs, and stops at the first step that does not
 // succeed in time. On a terminal everything keeps running at the end, for further
-// experiments; in a pipe, or with CI=true, it ends there.
+// experiments; in a pipe, or with CI=true, it stops everything.
 package main
 
 import (
@@ -18,23 +18,23 @@ import (
 	"time"
 )
 
-// stepTimeout bounds each step of the story.
+// stepTimeout limits each step of the demo.
 const stepTimeout = time.Minute
 
-// A chapter is one part of the story.
+// A chapter is one part of the demo.
 type chapter struct {
 	title string
 	tell  func(*demo, context.Context) error
 }
 
 var story = []chapter{
-	{"A whole Kubernetes in one process", (*demo).startPlane},
-	{"You declare, Kubernetes makes it so", (*demo).declare},
-	{"More, fewer, and never one less", (*demo).scaleAndReplace},
+	{"A complete Kubernetes in one process", (*demo).startPlane},
+	{"You declare a state, and Kubernetes makes it so", (*demo).declare},
+	{"Scaling up and down, and replacing a lost Pod", (*demo).scaleAndReplace},
 	{"A resource of our own: StorageBucket", (*demo).installOperator},
-	{"Observe: a bucket is monitored, and left alone", (*demo).observeBucket},
+	{"Observe: a bucket is monitored, but not changed", (*demo).observeBucket},
 	{"Manage: a bucket is created, and kept as declared", (*demo).manageBucket},
-	{"It is changed outside Kubernetes, and the store sends a notification", (*demo).externalEvent},
+	{"The bucket is changed outside Kubernetes, and the store sends a notification", (*demo).externalEvent},
 	{"The store goes down, and comes back", (*demo).storeOutage},
 	{"Wrong keys are distinguished from a missing store", (*demo).wrongKeys},
 	{"A site from one resource, served by Pods that are processes", (*demo).publishHandbook},
@@ -74,7 +74,7 @@ func run(ctx context.Context) (err error) {
 }
 
 func (d *demo) tellHowToGoOn() {
-	fmt.Printf("\n%s\n", bold("To go on"))
+	fmt.Printf("\n%s\n", bold("Next steps"))
 	if interactive() {
 		fmt.Println("Everything keeps running until you press Ctrl-C. In another terminal:")
 	} else {

@@ -23,11 +23,11 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-// demo holds the processes that the story has started, and their addresses.
+// demo holds the processes that the demo has started, and their addresses.
 type demo struct {
-	dir      string // the state, absolute
-	binary   string // koboshi
-	rootKey  string // the store's one key
+	dir      string // absolute path of the state
+	binary   string // path of the koboshi program
+	rootKey  string // the store's only key
 	endpoint string // the store's URL
 	store    *process
 
@@ -64,13 +64,13 @@ func newDemo() (*demo, error) {
 	return &demo{dir: dir, binary: binary}, os.MkdirAll(dir, 0o700)
 }
 
-// clearState removes the state of the previous demo, unless that still runs.
+// clearState removes the state of the previous demo, unless that demo is still running.
 func clearState(dir string) error {
 	lock, err := os.OpenFile(filepath.Join(dir, "plane", "lock"), os.O_RDWR, 0)
 	if err == nil {
 		defer func() { _ = lock.Close() }()
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-			return fmt.Errorf("another demo runs in %s; stop it first", dir)
+			return fmt.Errorf("another demo is running in %s; stop it first", dir)
 		}
 	}
 	return os.RemoveAll(dir)
@@ -80,8 +80,8 @@ func (d *demo) path(elem ...string) string {
 	return filepath.Join(append([]string{d.dir}, elem...)...)
 }
 
-// start runs a program until stop. Its output goes to a log file, or to out if that is
-// not nil.
+// start runs a program until stop is called. Standard output goes to out, or to the log
+// file if out is nil.
 func (d *demo) start(name string, env []string, out io.Writer, path string, args ...string) (*process, error) {
 	p := &process{name: name, cmd: exec.Command(path, args...), log: d.path(name + ".log"), exited: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -94,7 +94,8 @@ func (d *demo) start(name string, env []string, out io.Writer, path string, args
 	if out != nil {
 		p.cmd.Stdout = out
 	}
-	// A group of its own: Ctrl-C is for the demo, which stops them in order.
+	// The program gets a separate process group, because Ctrl-C should reach only the
+	// demo, which stops its programs in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
@@ -138,7 +139,7 @@ func (d *demo) stop(p *process) error {
 	case <-time.After(stopTimeout):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
-		return fmt.Errorf("%s did not stop when told to", p.name)
+		return fmt.Errorf("%s did not stop after SIGTERM", p.name)
 	}
 }
 
@@ -154,7 +155,7 @@ func (d *demo) ended() (err error) {
 	return err
 }
 
-// stopAll ends the running programs, the last started first.
+// stopAll ends the running programs, in reverse order of their start.
 func (d *demo) stopAll() (err error) {
 	for len(d.processes) > 0 {
 		err = errors.Join(err, d.stop(d.processes[len(d.processes)-1]))
@@ -169,7 +170,7 @@ func (p *process) tail() string {
 	return fmt.Sprintf("%s (log: %s)", strings.Join(lines[max(0, len(lines)-3):], "\n"), p.log)
 }
 
-// startStore runs the S3 server and waits until it answers. Its keys are passed in the
+// startStore runs the S3 server and waits until it is ready. The keys are passed in its
 // environment, which other users cannot read.
 func (d *demo) startStore(ctx context.Context, listen string) (err error) {
 	show("s3server --listen " + listen + " --bucket " + observedBucket)
@@ -219,7 +220,8 @@ func (d *demo) ask(ctx context.Context, input string, args ...string) (string, e
 	return out.String(), err
 }
 
-// pods names the Deployment's Pods that are not being deleted, in order.
+// pods returns the names of the Deployment's running Pods that are not being deleted, in
+// order.
 func (d *demo) pods(ctx context.Context) ([]string, error) {
 	out, err := d.ask(ctx, "", "get", "pods", "--selector=app=nginx", "--field-selector=status.phase=Running",
 		"-o", `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`)
@@ -229,7 +231,7 @@ func (d *demo) pods(ctx context.Context) ([]string, error) {
 	return strings.Fields(out), nil
 }
 
-// expectRunning waits until exactly that many of the Deployment's Pods run.
+// expectRunning waits until exactly want Pods of the Deployment are running.
 func (d *demo) expectRunning(ctx context.Context, want int) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -241,7 +243,7 @@ func (d *demo) expectRunning(ctx context.Context, want int) error {
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return fmt.Errorf("%d pods run after %v, not %d", len(pods), stepTimeout, want)
+			return fmt.Errorf("%d pods are running after %v, not %d", len(pods), stepTimeout, want)
 		}
 	}
 }

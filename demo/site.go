@@ -24,7 +24,7 @@ const (
 )
 
 func (d *demo) installSites(ctx context.Context) error {
-	say("Another CRD, and its operator:")
+	say("Another CRD and its operator:")
 	if err := d.kubectl(ctx, "apply", "--server-side", "-f", siteDir+"/config/crd/bases"); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (d *demo) installSites(ctx context.Context) error {
 	return err
 }
 
-// publishHandbook makes a site of this project's own handbook.
+// publishHandbook makes a site from this project's own handbook.
 func (d *demo) publishHandbook(ctx context.Context) error {
 	if err := d.installSites(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (d *demo) publishHandbook(ctx context.Context) error {
 	if err := os.WriteFile(file, manifest, 0o600); err != nil {
 		return err
 	}
-	say(fmt.Sprintf("The %d files of %s in one resource, for two viewers:", files, book))
+	say(fmt.Sprintf("The %d files of %s in one resource, served by two viewers:", files, book))
 	err = d.timed("from apply to the first page served", func() error {
 		if err := d.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(stateDir, "handbook.json")); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (d *demo) publishHandbook(ctx context.Context) error {
 	if err := d.kubectl(ctx, "get", "mdv"); err != nil {
 		return err
 	}
-	say("Its viewers are processes, each with an address of its own; nginx beside\nthem is simulated:")
+	say("Its viewers are real processes, each with its own address; the nginx Pods\nare simulated:")
 	if err := d.kubectl(ctx, "get", "pods", "-o", "wide"); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *demo) publishHandbook(ctx context.Context) error {
 }
 
 func (d *demo) editHandbook(ctx context.Context) error {
-	say("One page is edited. New viewers start beside the old ones, and when all\nare ready, the Service switches to them at once:")
+	say("One page is edited. New viewers start next to the old ones, and when all of\nthem are ready, the Service switches over in one step:")
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"markdowns": map[string]string{
 		editedPage: "# Edited\n\nThis page was changed while it was being read.\n",
 	}}})
@@ -93,7 +93,7 @@ func (d *demo) editHandbook(ctx context.Context) error {
 	})
 }
 
-// handbook returns a MarkdownView with all files of the book.
+// handbook returns a MarkdownView that contains all files of the handbook.
 func handbook() (manifest []byte, files int, err error) {
 	markdowns := map[string]string{}
 	root := os.DirFS(book)
@@ -117,7 +117,7 @@ func handbook() (manifest []byte, files int, err error) {
 	return manifest, len(markdowns), err
 }
 
-// reachable waits for the address at which the plane forwards to a Service.
+// reachable waits for the address that the plane forwards to a Service, and returns it.
 func (d *demo) reachable(ctx context.Context, service string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

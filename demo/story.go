@@ -9,7 +9,7 @@ import (
 )
 
 func (d *demo) startPlane(ctx context.Context) error {
-	say("etcd, the API server, the controllers, the scheduler, two simulated nodes\nand a real one, for Pods whose image stands for a program on this machine:")
+	say("etcd, the API server, the controllers, the scheduler, two simulated nodes\nand a real one for Pods whose image is mapped to a program on this machine:")
 	show("koboshi up --nodes 2 --data-dir " + filepath.Join(stateDir, "plane") + " \\\n      --run " + viewerProgram)
 	ready := d.path("plane-ready")
 	args := []string{"up", "--nodes=2", "--die-with-parent", "--data-dir=" + d.path("plane"), "--ready-file=" + ready, "--run=" + viewerProgram}
@@ -24,14 +24,14 @@ func (d *demo) startPlane(ctx context.Context) error {
 }
 
 func (d *demo) declare(ctx context.Context) error {
-	say("A real nginx Deployment, asking for three replicas:")
+	say("An ordinary nginx Deployment that asks for three replicas:")
 	if err := d.kubectl(ctx, "apply", "-f", "demo/nginx-deployment.yaml"); err != nil {
 		return err
 	}
 	if err := d.kubectl(ctx, "rollout", "status", "deployment/nginx"); err != nil {
 		return err
 	}
-	say("The Deployment made a ReplicaSet, the ReplicaSet made Pods, the scheduler\ngave each Pod a node, and each now runs:")
+	say("The Deployment created a ReplicaSet, the ReplicaSet created Pods, and the\nscheduler gave each Pod a node. All of them are running now:")
 	if err := d.kubectl(ctx, "get", "deployments,replicasets"); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (d *demo) declare(ctx context.Context) error {
 	if err := d.expectRunning(ctx, 3); err != nil {
 		return err
 	}
-	say("The Events of the controllers:")
+	say("The Events from the controllers:")
 	return d.kubectl(ctx, "get", "events", "--sort-by=.metadata.resourceVersion",
 		"-o", "custom-columns=WHO:.reportingComponent,REASON:.reason,OBJECT:.involvedObject.kind")
 }

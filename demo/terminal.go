@@ -14,7 +14,7 @@ func interactive() bool {
 
 func say(text string) { fmt.Println("\n" + text) }
 
-// show prints a command as it would be typed.
+// show prints a command as a user would type it.
 func show(command string) { fmt.Println("  $ " + command) }
 
 func bold(s string) string {
@@ -31,7 +31,7 @@ func indent(s string) string {
 	return "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
 }
 
-// progress rewrites one line of a terminal. Elsewhere it prints nothing, because each
+// progress rewrites one line on a terminal. Otherwise it prints nothing, because each
 // wait takes only seconds.
 func progress(line string) {
 	if interactive() {

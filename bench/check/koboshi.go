@@ -26,10 +26,10 @@ type checked struct {
 	Scenarios     []struct{ Seconds float64 }
 }
 
-// knocking begins the line that koboshi check prints before the first fault.
+// knocking is the start of the line that koboshi check prints before the first fault.
 const knocking = "injecting faults"
 
-// check lets koboshi check run faults for the budget. It measures the time from
+// check runs koboshi check with the budget, and measures the time from
 // the first fault to the end of the program.
 func (o *options) check(ctx context.Context, work string, seed uint64) (s series, err error) {
 	dir, err := os.MkdirTemp(work, "check-")
@@ -58,7 +58,7 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 		return s, fmt.Errorf("running koboshi check: %w\n%s", err, said)
 	}
 	if began.IsZero() {
-		return s, fmt.Errorf("koboshi check did not say %q, so it is not known when it began:\n%s", knocking, said)
+		return s, fmt.Errorf("koboshi check did not print %q, so the time of its first fault is unknown:\n%s", knocking, said)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -67,8 +67,8 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 	return read(data, took)
 }
 
-// began reads all of koboshi check's standard error, and returns it with the time at
-// which the first fault began.
+// began reads the standard error of koboshi check to its end, and returns it with the
+// time at which the first fault started.
 func began(stderr io.Reader) (at time.Time, said string) {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -80,8 +80,8 @@ func began(stderr io.Reader) (at time.Time, said string) {
 	return at, all.String()
 }
 
-// read counts the completed runs. It leaves out reference runs, confirmations, and
-// runs that were pruned because their state was known.
+// read counts the completed runs. It excludes reference runs, confirmations, and runs
+// that were pruned because they reached a known state.
 func read(data []byte, took time.Duration) (s series, err error) {
 	var c checked
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -93,7 +93,7 @@ func read(data []byte, took time.Duration) (s series, err error) {
 		s.Pruned += kind.Pruned
 	}
 	if s.Runs < 1 {
-		return s, errors.New("koboshi check has run no fault to its end; give it a longer -budget")
+		return s, errors.New("koboshi check completed no run with a fault; use a longer -budget")
 	}
 	for _, sc := range c.Scenarios {
 		s.ReferenceMS = 1000 * sc.Seconds

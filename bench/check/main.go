@@ -1,12 +1,12 @@
-// Command check measures koboshi check: how many faults it runs in a minute, compared
-// with the obvious way, and what recording costs the controller. Both sides run within
-// the same round.
+// Command check measures koboshi check: how many faults it runs per minute, compared with
+// the obvious way, and how much the recording slows the controller down. Each round
+// measures both sides.
 //
 //	cd bench && go run ./check -o ../docs/bench/check.json
 //
 // The obvious way is a fresh stock envtest and a fresh process of the controller
-// for each fault. Figures of one run mean little on a shared machine; the ratios
-// are worth quoting. It needs Linux.
+// for each fault. The figures of one run mean little on a shared machine; quote the
+// ratios instead. The program needs Linux.
 package main
 
 import (
@@ -53,15 +53,15 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("check", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 3, "how often each side has its turn")
-	f.IntVar(&o.sample, "sample", 4, "runs of the obvious way in a round")
+	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; each side runs once in a round")
+	f.IntVar(&o.sample, "sample", 4, "number of runs of the obvious way in a round")
 	f.DurationVar(&o.budget, "budget", time.Minute, "how long koboshi check may run faults in a round")
-	f.IntVar(&o.reconciles, "reconciles", 4000, "reconciles on each way, for the cost of recording; 0 leaves it out")
-	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at once of the obvious way; koboshi check chooses itself")
+	f.IntVar(&o.reconciles, "reconciles", 4000, "reconciles with and without recording, to measure its cost; 0 skips this")
+	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of parallel runs of the obvious way; koboshi check chooses its own number")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.koboshi, "koboshi", "", "the koboshi program (default: bin/koboshi of the root module)")
-	f.StringVar(&o.bugs, "bugs", "", "the program with the controllers (default: built into bin/bugs)")
-	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: built into bin/stock)")
+	f.StringVar(&o.bugs, "bugs", "", "the program with the controllers (default: build it as bin/bugs)")
+	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: build them into bin/stock)")
 	f.StringVar(&o.output, "o", "", "file to write all samples to, as JSON")
 	f.StringVar(&o.date, "date", time.Now().UTC().Format(time.DateOnly), "date to write into the JSON")
 	if err := f.Parse(args); err != nil {
@@ -92,16 +92,16 @@ func parse(args []string) (o options, err error) {
 }
 
 func run(ctx context.Context, args []string) error {
-	log.SetLogger(logr.Discard()) // otherwise controller-runtime complains after 30 s
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime prints a warning after 30 s
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	// Before anything is built, because building adds load.
+	// The machine is described before anything is built, because building adds load.
 	r := report{Date: o.date, Machine: machine.Describe(), Workers: o.workers}
 	if warning := machine.Warning(r.Machine); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
-		r.Comment = "Others were using the machine meanwhile, so the figures are worth little."
+		r.Comment = "Other programs were using the machine during the run, so the figures are worth little."
 	}
 	work, err := os.MkdirTemp("", "koboshi-bench-check-")
 	if err != nil {
@@ -125,10 +125,10 @@ func run(ctx context.Context, args []string) error {
 	return r.table(os.Stdout)
 }
 
-// build builds the programs that no flag names.
+// build builds the programs that the flags do not name.
 func (o *options) build(ctx context.Context) (err error) {
 	if _, err := exec.LookPath(o.koboshi); err != nil {
-		return fmt.Errorf("there is no koboshi to measure: %w; run make build, or name one with -koboshi", err)
+		return fmt.Errorf("there is no koboshi to measure: %w; run make build, or name a program with -koboshi", err)
 	}
 	if o.stock == "" {
 		if o.stock, err = contestant.BuildStock(ctx, o.root, os.Stderr); err != nil {
@@ -152,9 +152,9 @@ func (o *options) build(ctx context.Context) (err error) {
 }
 
 // speed lets each side run faults, round after round. The sides take turns at
-// starting a round.
+// going first.
 func (o *options) speed(ctx context.Context, work string, r *report) error {
-	// The first run fills caches, and is not counted.
+	// The first run fills the caches and is not counted.
 	converged, err := o.fresh(ctx, work, false)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (o *options) speed(ctx context.Context, work string, r *report) error {
 			}
 		}
 		r.Rounds = append(r.Rounds, s)
-		fmt.Fprintf(os.Stderr, "round %d: koboshi check %.0f faults a minute, the obvious way %.1f, %d at once %.1f\n",
+		fmt.Fprintf(os.Stderr, "round %d: koboshi check %.0f faults per minute, the obvious way %.1f, %d in parallel %.1f\n",
 			n+1, s.Koboshi.perMinute(), s.Stock.perMinute(), o.workers, s.StockAtOnce.perMinute())
 	}
 	return nil

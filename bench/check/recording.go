@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// benchmark names a benchmark in the root module, whose tests can start a plane and a
-// proxy in one process.
+// benchmark names a benchmark in the root module, because the tests of that module can
+// start a plane and a proxy in one process.
 const benchmark = "BenchmarkReconciles"
 
 // recording builds and runs the benchmark of the proxy in front of a real API server.
@@ -31,7 +31,7 @@ func (o *options) recording(ctx context.Context, work string, r *report) error {
 	}
 	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.bench=^"+benchmark+"$",
 		fmt.Sprintf("-test.benchtime=%dx", o.reconciles), "-test.timeout=30m")
-	// Its server belongs to the same process group, and ends with it.
+	// The benchmark's server belongs to the same process group, and ends with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "check", "lab"), os.Environ()
@@ -43,7 +43,7 @@ func (o *options) recording(ctx context.Context, work string, r *report) error {
 		return err
 	}
 	if len(r.Recording) == 0 {
-		return fmt.Errorf("running %s: no figure in what it printed:\n%s", benchmark, out)
+		return fmt.Errorf("running %s: its output has no figures:\n%s", benchmark, out)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func metrics(out []byte) (all []recording, err error) {
 			continue
 		}
 		c := recording{Name: strings.TrimPrefix(fields[0], benchmark+"/")}
-		if name, _, ok := strings.Cut(c.Name, "-"); ok { // what the testing package adds
+		if name, _, ok := strings.Cut(c.Name, "-"); ok { // metrics that the testing package adds
 			c.Name = name
 		}
 		into := map[string]*float64{
@@ -74,7 +74,7 @@ func metrics(out []byte) (all []recording, err error) {
 			delete(into, fields[i+1])
 		}
 		if len(into) > 0 {
-			return nil, fmt.Errorf("reading %q: %d figures are missing", lines.Text(), len(into))
+			return nil, fmt.Errorf("reading %q: %d of the figures are missing", lines.Text(), len(into))
 		}
 		all = append(all, c)
 	}

@@ -10,47 +10,47 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
-// Promised figures.
+// These are the promised figures.
 const (
-	leastRatio     = 8  // runs, as a multiple of those of the obvious way
+	leastRatio     = 8  // ratio of runs to those of the obvious way
 	leastPerMinute = 60 // on two cores
-	mostFewer      = 15 // percent of the reconciles
-	mostMore       = 25 // percent of the p99 of requests
+	mostFewer      = 15 // in percent of the reconciles
+	mostMore       = 25 // in percent of the p99 of requests
 )
 
-// report is one run of the benchmark. It names neither the machine nor a person.
+// report is one run of the benchmark. It identifies neither the machine nor a person.
 type report struct {
 	Comment string         `json:"comment,omitempty"`
 	Date    string         `json:"date"`
 	Machine result.Machine `json:"machine"`
-	// Workers counts the runs of the obvious way at once; koboshi check chooses its
-	// own number.
+	// Workers is the number of parallel runs of the obvious way; koboshi check chooses
+	// its own number.
 	Workers int `json:"workers"`
-	// ConvergeMS is the time from a change of the resource to the controller's last
-	// write, without a fault, in milliseconds.
+	// ConvergeMS is the time in milliseconds from a change of the resource to the
+	// controller's last write, without a fault.
 	ConvergeMS float64     `json:"convergeMs"`
 	Rounds     []round     `json:"rounds"`
 	Recording  []recording `json:"recording,omitempty"`
 }
 
-// round holds the results of both sides within the same minutes.
+// round holds the results of both sides, measured within the same minutes.
 type round struct {
 	Koboshi     series `json:"koboshi"`
 	Stock       series `json:"stock"`
 	StockAtOnce series `json:"stockAtOnce"`
 }
 
-// series holds runs of faults, one after the other or a few at once.
+// series holds runs with faults, made one after the other or a few in parallel.
 type series struct {
 	Runs    int     `json:"runs"`
 	Seconds float64 `json:"seconds"`
-	// ReferenceMS is the duration of the whole scenario without a fault, including
-	// rests, in milliseconds.
+	// ReferenceMS is the duration in milliseconds of the complete scenario without a
+	// fault, including the waits for idle.
 	ReferenceMS float64 `json:"referenceMs,omitempty"`
-	// AllSeconds includes the start of the planes, learning and the report.
+	// AllSeconds also includes the start of the planes, the learning and the report.
 	AllSeconds float64 `json:"allSeconds,omitempty"`
-	// Pruned counts further runs, which ended early. Findings counts false findings,
-	// since the controller is correct; it should be zero.
+	// Pruned counts additional runs that ended early. Findings counts false findings,
+	// because the controller is correct; it should be zero.
 	Pruned   int `json:"pruned,omitempty"`
 	Findings int `json:"findings,omitempty"`
 }
@@ -71,8 +71,8 @@ type recording struct {
 	MoreP99       float64 `json:"moreP99Percent"`
 }
 
-// write replaces the report's file by renaming, so that an interrupted run keeps
-// the old one intact.
+// write replaces the report's file by renaming, so that an interruption leaves the old
+// file intact.
 func (r *report) write(path string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -121,20 +121,20 @@ func met(ok bool, format string, args ...any) string {
 // table writes the report as text for a terminal.
 func (r *report) table(w io.Writer) error {
 	p := &printer{w: w}
-	p.line("faults a minute, median (min-max) of %d rounds", len(r.Rounds))
+	p.line("faults per minute, median (min-max) of %d rounds", len(r.Rounds))
 	rate := r.of(func(s round) float64 { return s.Koboshi.perMinute() })
 	ratio := r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.Stock.perMinute() })
 	p.spread("koboshi check", rate, met(rate.Median >= leastPerMinute, "at least %d on 2 cores", leastPerMinute))
 	p.spread("  start and learning included", r.of(func(s round) float64 { return s.Koboshi.allPerMinute() }), "")
 	p.spread("fresh stock envtest and process, one by one", r.of(func(s round) float64 { return s.Stock.perMinute() }), "")
-	p.spread(fmt.Sprintf("  %d at once", r.Workers), r.of(func(s round) float64 { return s.StockAtOnce.perMinute() }), "")
+	p.spread(fmt.Sprintf("  %d in parallel", r.Workers), r.of(func(s round) float64 { return s.StockAtOnce.perMinute() }), "")
 	p.spread("ratio", ratio, met(ratio.Median >= leastRatio, "at least %d", leastRatio))
-	p.spread(fmt.Sprintf("  to %d at once", r.Workers), r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.StockAtOnce.perMinute() }), "")
-	p.spread("whole scenario without a fault, ms", r.of(func(s round) float64 { return s.Koboshi.ReferenceMS }), "")
+	p.spread(fmt.Sprintf("  to %d in parallel", r.Workers), r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.StockAtOnce.perMinute() }), "")
+	p.spread("complete scenario without a fault, ms", r.of(func(s round) float64 { return s.Koboshi.ReferenceMS }), "")
 	p.line("%-45s %7s", "from a change to the last write, ms", result.Short(r.ConvergeMS))
 	for _, s := range r.Rounds {
 		if s.Koboshi.Findings > 0 {
-			p.line("koboshi check blamed a controller that is right: the figures of that round are of no use")
+			p.line("koboshi check reported a finding for a correct controller, so the figures of that round are useless")
 		}
 	}
 	for _, c := range r.Recording {

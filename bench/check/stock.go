@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// startTimeout bounds each start and stop; envtest's own 20 s would turn a
-	// slow machine's figures into failures.
+	// startTimeout limits each start and stop. With envtest's own 20 s, a slow machine
+	// would yield failures instead of figures.
 	startTimeout = time.Minute
-	// restTimeout bounds a step of the scenario.
+	// restTimeout limits a step of the scenario.
 	restTimeout = 30 * time.Second
-	// window is the time without a write after which the cluster counts as idle: the
-	// shortest that koboshi check uses.
+	// window is the time without a write after which the cluster counts as idle. It is
+	// the shortest window that koboshi check uses.
 	window = 100 * time.Millisecond
 )
 
@@ -38,9 +38,9 @@ var (
 	secrets   = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// obvious runs the sample with a few environments at once. Each run is as short as
-// a run with a fault can be: only the scenario's first step, with the one fault that
-// a test without a proxy can inject, a kill when the first Secret appears.
+// obvious runs the sample with a few environments in parallel. Each run is as short as a
+// run with a fault can be: it has only the first step of the scenario, and the one fault
+// that a test without a proxy can inject, which is a kill when the first Secret appears.
 func (o *options) obvious(ctx context.Context, work string, atOnce int) (s series, err error) {
 	var (
 		all  sync.WaitGroup
@@ -60,9 +60,9 @@ func (o *options) obvious(ctx context.Context, work string, atOnce int) (s serie
 	return s, errors.Join(append(errs, ctx.Err())...)
 }
 
-// fresh starts an environment and a controller, and waits until they are idle. With
-// knock it injects the fault. Without, it does the second step too, and returns the
-// time that this took, up to the last write.
+// fresh starts an environment and a controller, and waits until they are idle. If knock
+// is true, it injects the fault. Otherwise it also performs the second step, and returns
+// the time from its start to the last write.
 func (o *options) fresh(ctx context.Context, work string, knock bool) (converged time.Duration, err error) {
 	dir, err := os.MkdirTemp(work, "stock-")
 	if err != nil {
@@ -91,8 +91,8 @@ func (o *options) fresh(ctx context.Context, work string, knock bool) (converged
 	return o.live(ctx, config, c, knock)
 }
 
-// live does the first step of the scenario with the fault, or the first two steps
-// without.
+// live performs the first step of the scenario with the fault, or the first two steps
+// without it.
 func (o *options) live(ctx context.Context, config *rest.Config, c *controller, knock bool) (time.Duration, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -120,7 +120,7 @@ func (o *options) live(ctx context.Context, config *rest.Config, c *controller, 
 	return c.wrote.Sub(began), err
 }
 
-// step does one step and waits until everything exists and the cluster is idle.
+// step performs one step and waits until everything exists and the cluster is idle.
 func (o *options) step(ctx context.Context, client dynamic.Interface, c *controller, events <-chan watch.Event, n int) error {
 	object, err := o.object(n)
 	if err != nil {
@@ -128,7 +128,7 @@ func (o *options) step(ctx context.Context, client dynamic.Interface, c *control
 	}
 	_, err = client.Resource(databases).Namespace("default").Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "bench", Force: true})
 	if err != nil {
-		return fmt.Errorf("doing step %d of the scenario: %w", n+1, err)
+		return fmt.Errorf("performing step %d of the scenario: %w", n+1, err)
 	}
 	return c.follow(ctx, events)
 }
@@ -143,7 +143,8 @@ func pass(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event) {
 	}
 }
 
-// follow watches the writes, injects the fault, and returns when the cluster is idle.
+// follow watches the writes, injects the fault, and returns as soon as the cluster is
+// idle.
 func (c *controller) follow(ctx context.Context, events <-chan watch.Event) error {
 	seen, ready := map[string]bool{}, false
 	still := time.NewTimer(window)
@@ -175,8 +176,8 @@ func (c *controller) follow(ctx context.Context, events <-chan watch.Event) erro
 			}
 			still.Reset(window)
 		case <-ctx.Done():
-			c.kill() // so that all of its output has been read
-			return fmt.Errorf("the controller did not get up within %s; it said:\n%s", restTimeout, c.said.String())
+			c.kill() // so that its complete output has been read
+			return fmt.Errorf("the controller did not recover within %s; its output:\n%s", restTimeout, c.said.String())
 		}
 	}
 }
@@ -197,7 +198,7 @@ func (o *options) object(n int) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(scenario.Steps) <= n || len(scenario.Steps[n].Apply) == 0 {
-		return nil, fmt.Errorf("%s: its step %d applies nothing", path, n+1)
+		return nil, fmt.Errorf("%s: step %d applies nothing", path, n+1)
 	}
 	return &scenario.Steps[n].Apply[0], nil
 }
@@ -207,8 +208,8 @@ type controller struct {
 	program, kubeconfig string
 	cmd                 *exec.Cmd
 	said                strings.Builder
-	stands              bool      // it has been killed already, or is not to be killed
-	wrote               time.Time // when the last write was observed
+	stands              bool      // it was already killed, or must not be killed
+	wrote               time.Time // time at which the last write was observed
 }
 
 func (c *controller) start() error {

@@ -8,11 +8,11 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// anyName creates a run if the cache has none, and lets the server choose its name.
+// anyName creates a run if the cache has none, and lets the server choose the name.
 //
-// WRONG: the cache may lack the run that was created a moment ago, and nothing stops
-// the server from creating a second one under another name. Taken from
-// argoproj/argo-rollouts#243: one rollout with four AnalysisRuns.
+// WRONG: the cache may lack a run that was created a moment ago, and nothing prevents the
+// server from creating a second run under another name. Taken from
+// argoproj/argo-rollouts#243, where one rollout had four AnalysisRuns.
 func anyName(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error) {
 	for _, run := range runs {
 		if strings.HasPrefix(run.Name, runName(rollout)) && run.DeletionTimestamp.IsZero() {

@@ -1,4 +1,4 @@
-// Package a1 reconciles rollouts: for each version of a rollout it creates one
+// Package a1 reconciles rollouts. For each version of a rollout it creates one
 // AnalysisRun. Class A1: an object that was just created is not in the cache yet, so
 // it is created again.
 package a1
@@ -19,7 +19,7 @@ import (
 )
 
 // again is the time after which a rollout without a run is reconciled again. It
-// stands for the events of everything else that a rollout consists of.
+// stands for the events of all other parts of a real rollout.
 const again = 50 * time.Millisecond
 
 // Spec is the desired state.
@@ -49,7 +49,8 @@ type (
 	runList = object.List[RunSpec, RunStatus]
 )
 
-// reconciler holds what both twins share. They differ in how they create the run.
+// reconciler holds everything that both twins share. The twins differ in how they create
+// the run.
 type reconciler struct {
 	child.Keeper
 	ensureRun func(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error)
@@ -69,11 +70,13 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile creates a run for the current version, and deletes those of other versions.
+// Reconcile creates a run for the current version, and deletes the runs of other
+// versions.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rollout Rollout
-	// Read from the server: the event of a child may arrive before that of the last
-	// status update, and would then replace the reconcile that was due after a pause.
+	// The object is read from the server, because the event of a child may arrive before
+	// the event of the last status update, and would then replace the reconcile that was
+	// due after a pause.
 	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -91,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, &rollout, there)
 }
 
-// runs returns the rollout's runs that are in the cache.
+// runs returns those runs of the rollout that are in the cache.
 func (r *reconciler) runs(ctx context.Context, rollout *Rollout) ([]Run, error) {
 	var all runList
 	if err := r.List(ctx, &all, client.InNamespace(rollout.Namespace)); err != nil {
@@ -143,7 +146,7 @@ func (r *reconciler) report(ctx context.Context, rollout *Rollout, there bool) (
 
 func runName(rollout *Rollout) string { return rollout.Name + "-" + rollout.Spec.Version }
 
-// describe returns a function that fills in the run as the rollout wants it.
+// describe returns a function that fills in the run as the rollout requires.
 func describe(k child.Keeper, rollout *Rollout, run *Run) func() {
 	return func() {
 		run.Spec.Version = rollout.Spec.Version

@@ -6,10 +6,10 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// fixedName creates a run whose name follows from the rollout and its version.
+// fixedName creates a run whose name is derived from the rollout and its version.
 //
-// RIGHT: the server refuses a second one, whatever is in the cache. This is the fix
-// of argoproj/argo-rollouts#255.
+// RIGHT: the server refuses a second run, no matter what is in the cache. This is the fix
+// in argoproj/argo-rollouts#255.
 func fixedName(ctx context.Context, k child.Keeper, rollout *Rollout, _ []Run) (bool, error) {
 	run := &Run{}
 	run.Namespace, run.Name = rollout.Namespace, runName(rollout)

@@ -13,8 +13,8 @@ import (
 // and creates or deletes the difference.
 //
 // WRONG: the cache may lack workers that were created a moment ago. Then they are
-// created a second time, and once the cache has them all, running workers are
-// deleted. The number is right in the end. Taken from ray-project/kuberay#715; in
+// created a second time, and as soon as the cache has them all, running workers are
+// deleted. The final number is correct. Taken from ray-project/kuberay#715; in
 // kubernetes/kubernetes#129795 the same happens when expectations expire.
 func byDifference(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error) {
 	slices.SortFunc(workers, func(a, b Worker) int { return strings.Compare(a.Name, b.Name) })

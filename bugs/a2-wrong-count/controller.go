@@ -1,6 +1,6 @@
-// Package a2 reconciles groups of workers: each has as many workers as its spec says.
-// Class A2: some workers are not in the cache yet, so too many are created, and the
-// surplus is deleted again.
+// Package a2 reconciles groups of workers. Each group has the number of workers that its
+// spec declares. Class A2: some workers are not in the cache yet, so too many are
+// created, and the surplus is deleted again.
 package a2
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// batch is the time for which events of workers are gathered, and after which a group
-// that does not have the right number of them is reconciled again.
+// batch is the time for which events of workers are gathered. It is also the time after
+// which a group with the wrong number of workers is reconciled again.
 const batch = 50 * time.Millisecond
 
 // Spec is the desired state.
@@ -36,7 +36,7 @@ type Status struct {
 	Phase    string `json:"phase,omitempty"`
 }
 
-// WorkerSpec describes a worker. It stands for a Pod, of which almost nothing could be
+// WorkerSpec describes a worker. A worker stands for a Pod, which can hardly be
 // changed or repaired once it exists.
 type WorkerSpec struct {
 	Image string `json:"image"`
@@ -53,7 +53,8 @@ type (
 	workerList = object.List[WorkerSpec, WorkerStatus]
 )
 
-// reconciler holds what both twins share. They differ in how they reach the number.
+// reconciler holds everything that both twins share. The twins differ in how they reach
+// the number.
 type reconciler struct {
 	child.Keeper
 	scale func(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error)
@@ -112,7 +113,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, &group, steady)
 }
 
-// workers returns the group's workers that are in the cache and not being deleted.
+// workers returns those workers of the group that are in the cache and are not being
+// deleted.
 func (r *reconciler) workers(ctx context.Context, group *Group) ([]Worker, error) {
 	var all workerList
 	if err := r.List(ctx, &all, client.InNamespace(group.Namespace)); err != nil {
@@ -146,7 +148,7 @@ func (r *reconciler) report(ctx context.Context, group *Group, steady bool) (ctr
 	return ctrl.Result{RequeueAfter: batch}, nil
 }
 
-// describe returns a function that fills in the worker as the group wants it.
+// describe returns a function that fills in the worker as the group requires.
 func describe(k child.Keeper, group *Group, worker *Worker) func() {
 	return func() {
 		worker.Spec.Image = "worker:1"

@@ -9,11 +9,11 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byOrdinal gives each worker a number, and with it a name.
+// byOrdinal gives each worker a number, from which its name is derived.
 //
-// RIGHT: it does not count. Their names alone decide which workers are missing and
-// which are surplus, so a cache that lags does no harm. (kuberay waits until its own
-// writes are in the cache; but after a lost answer it cannot know what to wait for.)
+// RIGHT: it does not count. The names alone decide which workers are missing and which
+// are surplus, so a lagging cache does no harm. (kuberay waits until its own writes are
+// in the cache, but after a lost response it cannot know which write to wait for.)
 func byOrdinal(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error) {
 	steady := true
 	for i := range group.Spec.Replicas {

@@ -10,12 +10,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// askCache creates the ReplicaSet if the cache has none. If the server answers that it
-// exists already, it reads it from the cache.
+// askCache creates the ReplicaSet if the cache has none. If the server answers that the
+// ReplicaSet already exists, askCache reads it from the cache.
 //
-// WRONG: the same cache did not have it a moment ago. Its "not found" is then taken
-// for the reason why the ReplicaSet could not be created, and the experiment stays in
-// Error for good. Taken from argoproj/argo-rollouts#4842.
+// WRONG: the same cache did not have it a moment ago. The "not found" from the cache is
+// then taken for the reason why the ReplicaSet could not be created, and the experiment
+// stays in Error permanently. Taken from argoproj/argo-rollouts#4842.
 func askCache(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error) {
 	set := setOf(experiment)
 	key := client.ObjectKeyFromObject(set)

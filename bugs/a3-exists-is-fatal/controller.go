@@ -1,5 +1,5 @@
 // Package a3 reconciles experiments, and creates a ReplicaSet for each. Class A3: the
-// server answers that the ReplicaSet exists already, the cache answers that it does
+// server answers that the ReplicaSet already exists, the cache answers that it does
 // not, and the controller takes this for a permanent error.
 package a3
 
@@ -27,7 +27,7 @@ type Spec struct {
 	Image string `json:"image"`
 }
 
-// Status is the observed state. An experiment in Error is not tried again.
+// Status is the observed state. An experiment in phase Error is not retried.
 type Status struct {
 	Image string `json:"image,omitempty"`
 	Phase string `json:"phase,omitempty"`
@@ -49,10 +49,11 @@ type (
 	setList = object.List[SetSpec, SetStatus]
 )
 
-// errFatal makes an experiment fail for good.
+// errFatal makes an experiment fail permanently.
 var errFatal = errors.New("failed to create the replica set")
 
-// reconciler holds what both twins share. They differ in how they create the ReplicaSet.
+// reconciler holds everything that both twins share. The twins differ in how they create
+// the ReplicaSet.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error)
@@ -75,8 +76,9 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 // Reconcile creates the ReplicaSet, and reports the outcome in the status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var experiment Experiment
-	// Read from the server: the event of a child may arrive before that of the last
-	// status update, and would then replace the reconcile that was due after a pause.
+	// The object is read from the server, because the event of a child may arrive before
+	// the event of the last status update, and would then replace the reconcile that was
+	// due after a pause.
 	if err := r.Live.Get(ctx, req.NamespacedName, &experiment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -134,7 +136,7 @@ func (r *reconciler) report(ctx context.Context, experiment *Experiment, phase s
 	return ctrl.Result{}, nil
 }
 
-// describe returns a function that fills in the ReplicaSet as the experiment wants it.
+// describe returns a function that fills in the ReplicaSet as the experiment requires.
 func describe(k child.Keeper, experiment *Experiment, set *Set) func() {
 	return func() {
 		set.Spec.Image = experiment.Spec.Image

@@ -8,9 +8,9 @@ import (
 
 // askServer creates the ReplicaSet.
 //
-// RIGHT: if the server answers that it exists, it is read from the server, as in the
-// fix 80d21fb1a of argo-rollouts. Nothing here is fatal: after every error it is tried
-// again.
+// RIGHT: if the server answers that the ReplicaSet exists, it is read from the server, as
+// in commit 80d21fb1a of argo-rollouts. No error is fatal here; every one leads to
+// another attempt.
 func askServer(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error) {
 	set := setOf(experiment)
 	return k.Ensure(ctx, experiment, set, describe(k, experiment, set))

@@ -11,9 +11,9 @@ import (
 // cachedImage returns the image of the application according to the cache.
 //
 // WRONG: if the application was changed together with the invocation, the cache may
-// still have the whole application as it was before, with a status that matches. The
-// task then runs the old image for good. Taken from RedHatInsights/clowder#1760, where
-// the commit that fixes it (5463d620) calls such an object stale but consistent.
+// still have the complete earlier application, with a status that matches its spec. The
+// task then runs the old image permanently. Taken from RedHatInsights/clowder#1760. The
+// commit that fixes it (5463d620) calls such an object stale but consistent.
 func cachedImage(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error) {
 	var app App
 	if err := k.Get(ctx, key, &app); err != nil {

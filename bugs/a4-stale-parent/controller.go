@@ -1,5 +1,5 @@
-// Package a4 reconciles applications, and invocations that run an application once,
-// with its current image. Class A4: the application is read from the cache, which
+// Package a4 reconciles applications, and invocations, which run the current image of an
+// application once. Class A4: the application is read from the cache, which
 // still has the previous image.
 package a4
 
@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// settle is the time that an application has to become ready if it was changed
+// settle is the time that an application gets to become ready if it was changed
 // together with an invocation.
 const settle = 50 * time.Millisecond
 
@@ -39,7 +39,7 @@ type Spec struct {
 	App string `json:"app"`
 }
 
-// Status names the image, which is chosen once.
+// Status names the image, which is chosen only once.
 type Status struct {
 	Image string `json:"image,omitempty"`
 }
@@ -104,12 +104,12 @@ func (r *appReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &app))
 }
 
-// reconciler holds what both twins do with an invocation. They differ in how they
-// learn the image, which is empty as long as it is not known.
+// reconciler does everything that both twins do with an invocation. The twins differ in
+// how they determine the image, which is empty as long as it is unknown.
 type reconciler struct {
 	child.Keeper
 	image func(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error)
-	// seen has the time at which this process first saw each invocation. There is only
+	// seen holds the time at which this process first saw each invocation. There is only
 	// one worker, so it needs no lock.
 	seen map[types.UID]time.Time
 }
@@ -146,7 +146,7 @@ func (r *reconciler) choose(ctx context.Context, invocation *Invocation) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, invocation))
 }
 
-// left returns how much longer to wait for the application.
+// left returns the remaining time to wait for the application.
 func (r *reconciler) left(invocation *Invocation) time.Duration {
 	seen, known := r.seen[invocation.UID]
 	if !known {
@@ -160,7 +160,7 @@ func (r *reconciler) left(invocation *Invocation) time.Duration {
 func (r *reconciler) invocationsOf(ctx context.Context, app client.Object) []reconcile.Request {
 	var all invocationList
 	if err := r.List(ctx, &all, client.InNamespace(app.GetNamespace())); err != nil {
-		return nil // the cache does not fail once it has started
+		return nil // the cache cannot fail once it has started
 	}
 	var waiting []reconcile.Request
 	for _, i := range all.Items {

@@ -12,9 +12,9 @@ import (
 
 // bothOrNone creates both secrets if the first one is missing.
 //
-// WRONG: if the process dies between the two, or the second one cannot be created just
-// then, the first one stands for both from then on. Taken from
-// percona/percona-xtradb-cluster-operator#1043 (K8SPXC-896) and
+// WRONG: if the process dies after creating the first secret, or the second one cannot be
+// created at that moment, the controller never creates the second one, because the first
+// exists. Taken from percona/percona-xtradb-cluster-operator#1043 (K8SPXC-896) and
 // percona/percona-server-mongodb-operator#797.
 func bothOrNone(ctx context.Context, k child.Keeper, db *Database) (bool, error) {
 	var first corev1.Secret

@@ -29,7 +29,8 @@ type Status struct {
 // Database is the kind that is reconciled.
 type Database = object.Object[Spec, Status]
 
-// reconciler holds what both twins share. They differ in when they create the secrets.
+// reconciler holds everything that both twins share. The twins differ in when they create
+// the secrets.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, db *Database) (bool, error)
@@ -48,7 +49,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile creates the secrets and reports.
+// Reconcile creates the secrets and reports the result.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var db Database
 	if err := r.Get(ctx, req.NamespacedName, &db); err != nil {
@@ -62,7 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &db))
 }
 
-// secret creates one of the two. Its certificate is only a text.
+// secret creates one of the two secrets. Its certificate is only a string.
 func secret(ctx context.Context, k child.Keeper, db *Database, suffix string) (bool, error) {
 	s := &corev1.Secret{}
 	s.Namespace, s.Name = db.Namespace, db.Name+suffix

@@ -12,9 +12,9 @@ import (
 
 // once creates the secret and the set if there is no set.
 //
-// WRONG: if it gets no further than the secret, the next attempt begins with the secret
-// again and fails because it exists already; so does every later one. Taken from
-// infinispan/infinispan-operator#203 and #217.
+// WRONG: if it gets no further than the secret, the next attempt starts with the secret
+// again and fails because the secret already exists. Every later attempt fails in the
+// same way. Taken from infinispan/infinispan-operator#203 and #217.
 func once(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	set := setOf(grid)
 	err := k.Get(ctx, client.ObjectKeyFromObject(set), set)

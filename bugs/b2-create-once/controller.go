@@ -1,6 +1,6 @@
-// Package b2 reconciles data grids, each with a secret and, after it, the cluster
-// itself. Class B2: a step that can be done only once is repeated after a failure, and
-// fails from then on.
+// Package b2 reconciles data grids. For each it creates a secret and then the set of
+// servers. Class B2: a step that can be done only once is repeated after a failure, and
+// from then on fails every time.
 package b2
 
 import (
@@ -42,7 +42,8 @@ type (
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler holds what both twins share. They differ in how they create the children.
+// reconciler holds everything that both twins share. The twins differ in how they create
+// the children.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, grid *Grid) (bool, error)
@@ -63,7 +64,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile creates the children and reports.
+// Reconcile creates the children and reports the result.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var grid Grid
 	if err := r.Get(ctx, req.NamespacedName, &grid); err != nil {
@@ -89,8 +90,8 @@ func setOf(grid *Grid) *Set {
 	return s
 }
 
-// describeSecret returns a function that fills in the secret as the grid wants it. Its
-// content is not secret here.
+// describeSecret returns a function that fills in the secret as the grid requires. Here
+// its content is not confidential.
 func describeSecret(k child.Keeper, grid *Grid, s *corev1.Secret) func() {
 	return func() {
 		s.Data = map[string][]byte{"username": []byte(grid.Name)}
@@ -98,7 +99,7 @@ func describeSecret(k child.Keeper, grid *Grid, s *corev1.Secret) func() {
 	}
 }
 
-// describeSet returns a function that fills in the set as the grid wants it.
+// describeSet returns a function that fills in the set as the grid requires.
 func describeSet(k child.Keeper, grid *Grid, s *Set) func() {
 	return func() {
 		s.Spec = SetSpec{Image: grid.Spec.Image, Secret: secretOf(grid).Name}

@@ -6,9 +6,10 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// always creates each of the two if it is missing, and repairs it if it exists.
+// always creates the secret and the set if they are missing, and repairs them if they
+// exist.
 //
-// RIGHT: each step can be repeated. An object that exists already is the goal, and not
+// RIGHT: each step can be repeated. If an object already exists, that is the goal and not
 // a failure.
 func always(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	return ensureBoth(ctx, k, grid)

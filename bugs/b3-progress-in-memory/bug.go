@@ -10,13 +10,14 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byPhase removes a member in phases: in Ongoing the member must exist and is deleted;
-// in Finalizing it must be gone and its claim is deleted; then the phase is cleared.
+// byPhase removes a member in phases. In phase Ongoing, the member must exist and is
+// deleted. In phase Finalizing, the member must be gone and its claim is deleted. Then
+// the phase is cleared.
 //
 // WRONG: the phase Finalizing is stored only after the member was deleted. If the
-// process dies in between, or the write fails, the member that must exist in Ongoing
-// is gone, every attempt ends with that error, and the claim is never deleted. Taken
-// from Orange-OpenSource/casskop#370.
+// process dies in between, or the write fails, the phase is still Ongoing but the member
+// is gone. Every attempt then fails with that error, and the claim is never deleted.
+// Taken from Orange-OpenSource/casskop#370.
 func byPhase(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Client, ring)
 	if err != nil || (last < 0 && ring.Status.Operation == "") {

@@ -1,6 +1,6 @@
-// Package b3 reconciles rings of members, each with a claim of storage. When the ring
-// shrinks, a member is deleted first and then its claim. Class B3: progress is kept in
-// memory and stored last.
+// Package b3 reconciles rings of members, each of which has a claim for storage. When a
+// ring shrinks, a member is deleted first and then its claim. Class B3: progress is kept
+// in memory and stored last.
 package b3
 
 import (
@@ -44,7 +44,8 @@ type (
 	Member = object.Object[MemberSpec, MemberStatus]
 )
 
-// reconciler holds what both twins share. They differ in how they remove members.
+// reconciler holds everything that both twins share. The twins differ in how they remove
+// members.
 type reconciler struct {
 	child.Keeper
 	shrink func(ctx context.Context, k child.Keeper, ring *Ring) (bool, error)
@@ -66,7 +67,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile creates the members that are missing and removes those that are surplus.
+// Reconcile creates missing members and removes surplus ones.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var ring Ring
 	if err := r.Get(ctx, req.NamespacedName, &ring); err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byWhatIsThere removes the member of each surplus claim and, once that is gone, the
-// claim.
+// byWhatIsThere removes the member of each surplus claim and, once the member is gone,
+// the claim.
 //
-// RIGHT: progress is read from the objects that exist. The claim is deleted last, so
+// RIGHT: progress follows from the objects that exist. The claim is deleted last, so
 // it exists as long as there is work left.
 func byWhatIsThere(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Live, ring)

@@ -1,7 +1,7 @@
-// Package b4 reconciles brokers: a set, whose storage size cannot be changed, and two
-// claims. To get more storage, the set is deleted, the claims are enlarged, and the set
-// is created again. Class B4: the part that is changed first decides whether all of
-// this is still necessary.
+// Package b4 reconciles brokers. Each has a set, whose storage size cannot be changed,
+// and two claims. To get more storage, the set is deleted, the claims are enlarged, and
+// the set is created again. Class B4: the part that is changed first is used to decide
+// whether all of these steps are still necessary.
 package b4
 
 import (
@@ -48,7 +48,7 @@ type (
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler holds what both twins share. They differ in how they resize.
+// reconciler holds everything that both twins share. The twins differ in how they resize.
 type reconciler struct {
 	child.Keeper
 	resize func(ctx context.Context, k child.Keeper, broker *Broker) (bool, error)
@@ -106,7 +106,7 @@ func claim(ctx context.Context, k child.Keeper, broker *Broker, i int, resize bo
 	})
 }
 
-// claims calls claim for all of them.
+// claims calls claim for all claims of a broker.
 func claims(ctx context.Context, k child.Keeper, broker *Broker, resize bool) (bool, error) {
 	all := true
 	for i := range replicas {

@@ -8,11 +8,11 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// byClaims brings each claim to the desired size, and then deletes the set if it has a
-// different one.
+// byClaims brings each claim to the desired size, and then deletes the set if its size is
+// different.
 //
-// RIGHT: each part is compared with its own desired state, so it does not matter where
-// the process died. This is the fix of rabbitmq/cluster-operator#838.
+// RIGHT: each part is compared with its own desired state, so it does not matter when the
+// process died. This is the fix in rabbitmq/cluster-operator#838.
 func byClaims(ctx context.Context, k child.Keeper, broker *Broker) (bool, error) {
 	if all, err := claims(ctx, k, broker, true); err != nil || !all {
 		return false, err
@@ -28,5 +28,5 @@ func byClaims(ctx context.Context, k child.Keeper, broker *Broker) (bool, error)
 		return false, err
 	}
 	_, err := k.Remove(ctx, set, child.OwnedBy(broker))
-	return false, err // the deletion is an event
+	return false, err // the deletion will cause an event
 }

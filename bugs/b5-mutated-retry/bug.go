@@ -14,10 +14,10 @@ import (
 // tries is the number of attempts at an update.
 const tries = 3
 
-// sameObject changes the object and updates it, and tries again if that fails.
+// sameObject changes the object and updates it. It tries again if the update fails.
 //
-// WRONG: the second attempt finds the object already changed in memory, so there is
-// nothing to update, and that counts as success. Taken from
+// WRONG: the second attempt finds the object already changed in memory, so there seems to
+// be nothing to update, which counts as success. Taken from
 // operator-framework/helm-operator-plugins#378.
 func sameObject(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error {
 	var err error
@@ -32,7 +32,8 @@ func sameObject(ctx context.Context, k child.Keeper, release *Release, change fu
 	return err
 }
 
-// waitUntilGone waits until the release is gone, now that no finalizer holds it.
+// waitUntilGone waits until the release is gone, assuming that no finalizer holds it any
+// more.
 //
 // WRONG, as in the real case: if the finalizer is still there, it waits forever, and
 // blocks the worker.

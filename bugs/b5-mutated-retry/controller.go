@@ -32,8 +32,8 @@ type Status struct {
 // Release is the kind that is reconciled.
 type Release = object.Object[Spec, Status]
 
-// reconciler holds what both twins share. They differ in how they update a release,
-// and in what they do once its finalizer is removed.
+// reconciler holds everything that both twins share. The twins differ in how they update
+// a release, and in what they do once its finalizer is removed.
 type reconciler struct {
 	child.Keeper
 	apply func(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error
@@ -65,7 +65,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.install(ctx, &release)
 }
 
-// install adds the finalizer, creates the manifest of the release, and reports.
+// install adds the finalizer, creates the manifest of the release, and reports the
+// result.
 func (r *reconciler) install(ctx context.Context, release *Release) error {
 	err := r.apply(ctx, r.Keeper, release, func(o *Release) bool {
 		return controllerutil.AddFinalizer(o, finalizer)

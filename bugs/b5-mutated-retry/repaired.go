@@ -8,8 +8,8 @@ import (
 
 // oneTry changes the object and updates it.
 //
-// RIGHT: an update that fails is an error of the reconcile. The next reconcile starts
-// from an object that is read again.
+// RIGHT: if the update fails, the reconcile fails. The next reconcile starts with an
+// object that was read again.
 func oneTry(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error {
 	if !change(release) {
 		return nil
@@ -17,6 +17,6 @@ func oneTry(ctx context.Context, k child.Keeper, release *Release, change func(*
 	return k.Update(ctx, release)
 }
 
-// nothing returns at once: a release without the finalizer needs no more work, whether
-// it is gone or not.
+// nothing returns immediately. A release without the finalizer needs no more work,
+// whether it is gone or not.
 func nothing(context.Context, child.Keeper, *Release) error { return nil }

@@ -8,13 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remember updates the hash of a rollout only after an event that shows a change of the
+// remember updates the hash of a rollout only after an event has shown a change of the
 // ConfigMap.
 //
-// WRONG: a change while the process is down causes no event, and the memory of an event
-// is lost when the process dies. Nothing compares the rollout with the ConfigMap. Taken
-// from stakater/Reloader#814; instaclustr/cassandra-operator#398 is another controller
-// that must itself witness a change.
+// WRONG: a change while the process is down causes no event, and when the process dies,
+// it forgets the events that it has seen. Nothing compares the rollout with the
+// ConfigMap. Taken from stakater/Reloader#814. The controller in
+// instaclustr/cassandra-operator#398 also reacts to a change only if it sees the change
+// happen.
 func (r *reconciler) remember() {
 	var mu sync.Mutex
 	changed := map[client.ObjectKey]bool{}

@@ -1,6 +1,6 @@
-// Package c1 rolls an application out again when its configuration changes: the
-// rollout carries a hash of the ConfigMap. Class C1: the controller acts on a change
-// only if it has seen the event.
+// Package c1 rolls an application out again when its configuration changes. To notice a
+// change, the rollout carries a hash of the ConfigMap. Class C1: the controller acts on a
+// change only if it has seen the event.
 package c1
 
 import (
@@ -48,13 +48,14 @@ type (
 	appList = object.List[Spec, Status]
 )
 
-// reconciler holds what both twins share. They differ in when they update the hash.
+// reconciler holds everything that both twins share. The twins differ in when they update
+// the hash.
 type reconciler struct {
 	child.Keeper
-	// seen is called for each change of a ConfigMap that arrives as an event.
+	// seen is called for each event that shows a change of a ConfigMap.
 	seen func(old, new *corev1.ConfigMap)
 	// due reports whether the hash of an existing rollout should be updated; did is
-	// called once it is up to date.
+	// called once the hash is up to date.
 	due func(config client.ObjectKey) bool
 	did func(config client.ObjectKey)
 }
@@ -107,7 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) appsOf(ctx context.Context, config client.Object) []reconcile.Request {
 	var all appList
 	if err := r.List(ctx, &all, client.InNamespace(config.GetNamespace())); err != nil {
-		return nil // the cache does not fail once it has started
+		return nil // the cache cannot fail once it has started
 	}
 	var use []reconcile.Request
 	for _, app := range all.Items {
@@ -118,7 +119,7 @@ func (r *reconciler) appsOf(ctx context.Context, config client.Object) []reconci
 	return use
 }
 
-// watcher lets all events pass, and calls seen for those of changes.
+// watcher lets all events pass, and calls seen for those that show changes.
 func (r *reconciler) watcher() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, isOld := e.ObjectOld.(*corev1.ConfigMap)
@@ -131,7 +132,7 @@ func (r *reconciler) watcher() predicate.Predicate {
 }
 
 func hash(data map[string]string) string {
-	text, err := json.Marshal(data) // in the order of the keys
+	text, err := json.Marshal(data) // sorted by key
 	if err != nil {
 		panic(fmt.Sprintf("encoding a map of strings: %v", err))
 	}

@@ -5,10 +5,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// compare updates the hash of a rollout whenever it differs.
+// compare updates the hash of a rollout whenever the hash differs.
 //
-// RIGHT: the controller acts on the current state, however it came about. An event only
-// tells it when to look.
+// RIGHT: the controller acts on the current state, no matter how it came about. An event
+// only determines when the controller checks that state.
 func (r *reconciler) compare() {
 	r.seen = func(_, _ *corev1.ConfigMap) {}
 	r.due = func(client.ObjectKey) bool { return true }

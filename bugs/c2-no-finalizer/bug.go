@@ -8,15 +8,15 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// justBegin needs no preparation.
+// justBegin makes no preparations.
 func justBegin(_ context.Context, _ child.Keeper, cluster *Cluster) (bool, error) {
 	return cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// deleteAfter deletes the children of a cluster that does not exist any more.
+// deleteAfter deletes the children of a cluster that no longer exists.
 //
-// WRONG: the deletion of a cluster is one event. If the process is down then, or dies
-// before both children are deleted, nothing ever deletes them. Taken from
+// WRONG: the deletion of a cluster causes only one event. If the process is down at that
+// time, or dies before both children are deleted, nothing ever deletes them. Taken from
 // zalando/postgres-operator#941 and #2678.
 func deleteAfter(ctx context.Context, k child.Keeper, key client.ObjectKey) error {
 	config, secret := childrenOf(key)

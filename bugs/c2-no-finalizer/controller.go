@@ -1,6 +1,6 @@
-// Package c2 reconciles clusters, each with a ConfigMap and a Secret that have no owner
-// reference, so that they would outlive it. Class C2: no finalizer holds the cluster
-// until they are deleted.
+// Package c2 reconciles clusters. Each has a ConfigMap and a Secret without owner
+// references, which would therefore outlive the cluster. Class C2: no finalizer holds the
+// cluster until they are deleted.
 package c2
 
 import (
@@ -38,11 +38,11 @@ type Status struct {
 // Cluster is the kind that is reconciled.
 type Cluster = object.Object[Spec, Status]
 
-// reconciler holds what both twins share. They differ in what they do when a cluster
-// is deleted.
+// reconciler holds everything that both twins share. The twins differ in what they do
+// when a cluster is deleted.
 type reconciler struct {
 	child.Keeper
-	// begin is called before anything is created, and reports whether to go on.
+	// begin is called before anything is created, and reports whether to continue.
 	begin func(ctx context.Context, k child.Keeper, cluster *Cluster) (bool, error)
 	// gone is called for a cluster that does not exist.
 	gone func(ctx context.Context, k child.Keeper, key client.ObjectKey) error
@@ -62,8 +62,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// clusterOf returns the cluster that an object belongs to by its name. If there is no
-// such cluster, the object is not ours.
+// clusterOf returns the cluster to which an object belongs according to its name. If
+// there is no such cluster, the object is not ours.
 func (r *reconciler) clusterOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	for _, suffix := range []string{configSuffix, secretSuffix} {
 		name, ok := strings.CutSuffix(obj.GetName(), suffix)
@@ -75,7 +75,7 @@ func (r *reconciler) clusterOf(ctx context.Context, obj client.Object) []reconci
 	return nil
 }
 
-// Reconcile creates the children and reports.
+// Reconcile creates the children and reports the result.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster Cluster
 	if err := r.Get(ctx, req.NamespacedName, &cluster); err != nil {

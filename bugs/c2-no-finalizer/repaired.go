@@ -12,10 +12,10 @@ import (
 const finalizer = "bugs.koboshi.dev/children"
 
 // holdAndRelease adds a finalizer to a cluster before anything is created for it, and
-// removes it once all of that is gone.
+// removes the finalizer once all of the cluster's children are gone.
 //
-// RIGHT: as long as there is something to delete, the cluster exists, even if the
-// process was down meanwhile.
+// RIGHT: the cluster exists as long as there is something to delete, even if the process
+// was down in the meantime.
 func holdAndRelease(ctx context.Context, k child.Keeper, cluster *Cluster) (bool, error) {
 	if cluster.DeletionTimestamp.IsZero() {
 		if !controllerutil.AddFinalizer(cluster, finalizer) {
@@ -37,8 +37,9 @@ func holdAndRelease(ctx context.Context, k child.Keeper, cluster *Cluster) (bool
 	return false, client.IgnoreNotFound(k.Update(ctx, cluster))
 }
 
-// byName accepts every object: the name alone makes it the cluster's.
+// byName accepts every object, because the name alone decides whether an object belongs
+// to the cluster.
 func byName(client.Object) bool { return true }
 
-// forget does nothing: a cluster that does not exist has no children left.
+// forget does nothing, because a cluster that no longer exists has no children left.
 func forget(context.Context, child.Keeper, client.ObjectKey) error { return nil }

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// castAnyway assumes that the object of a deletion is a peer.
+// castAnyway assumes that the object in the event of a deletion is a peer.
 //
 // WRONG: if the peer was deleted while the watch was broken, the informer passes a
 // cache.DeletedFinalStateUnknown, and the process panics. Taken from

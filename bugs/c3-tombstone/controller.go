@@ -1,5 +1,5 @@
-// Package c3 reconciles peers, each with a ConfigMap, and uses client-go alone. Class
-// C3: the event of a deletion was missed, and the informer reports the deletion with an
+// Package c3 reconciles peers, each with a ConfigMap, and uses only client-go. Class C3:
+// the event of a deletion was missed, so the informer reports the deletion with an
 // object of another type.
 package c3
 
@@ -33,8 +33,8 @@ type Status struct{}
 // Peer is the kind that is reconciled.
 type Peer = object.Object[Spec, Status]
 
-// controller holds what both twins share. They differ in how they handle the event of
-// a deletion.
+// controller holds everything that both twins share. The twins differ in how they handle
+// the event of a deletion.
 type controller struct {
 	child.Keeper
 	queue workqueue.TypedRateLimitingInterface[client.ObjectKey]
@@ -67,8 +67,8 @@ func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	return nil
 }
 
-// newController returns a controller that reads from the server only. Events only tell
-// it when to do so.
+// newController returns a controller that reads only from the server. Events merely
+// determine when it does so.
 func newController(cfg *rest.Config) (*controller, error) {
 	mapper, err := object.Mapper(nil, nil)
 	if err != nil {
@@ -85,7 +85,8 @@ func newController(cfg *rest.Config) (*controller, error) {
 	}, nil
 }
 
-// informers returns informers of peers, and of ConfigMaps, which lead to their peers.
+// informers returns informers for peers and for ConfigMaps. An event of a ConfigMap leads
+// to its peer.
 func (c *controller) informers(cfg *rest.Config, deleted func(any)) (dynamicinformer.DynamicSharedInformerFactory, error) {
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *controller) enqueueOwner(obj any) {
 	}
 }
 
-// next reconciles one peer, and reports whether to go on.
+// next reconciles one peer, and reports whether to continue.
 func (c *controller) next(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -153,8 +154,8 @@ func (c *controller) next(ctx context.Context) bool {
 	return true
 }
 
-// reconcile creates the ConfigMap of a peer. The garbage collector deletes it with the
-// peer, which owns it.
+// reconcile creates the ConfigMap of a peer. The peer owns the ConfigMap, so the garbage
+// collector deletes both together.
 func (c *controller) reconcile(ctx context.Context, key client.ObjectKey) error {
 	var peer Peer
 	if err := c.Get(ctx, key, &peer); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unwrap extracts the peer from the object of a deletion.
+// unwrap extracts the peer from the object in the event of a deletion.
 //
 // RIGHT: that object may be the peer itself, or a cache.DeletedFinalStateUnknown with
 // the last known state of the peer in it.

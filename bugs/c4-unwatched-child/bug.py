@@ -1,6 +1,6 @@
-"""The bug of bitwarden/sm-kubernetes#59: only the VaultSecrets are watched. If
-somebody deletes a Secret, the controller does not notice, and the Secret stays
-missing until another event leads to a reconcile."""
+"""The bug of bitwarden/sm-kubernetes#59: only the VaultSecrets are watched. If a Secret
+is deleted, the controller does not notice, and the Secret stays missing until another
+event leads to a reconcile."""
 
 
 def watched(vault_secrets, secrets):

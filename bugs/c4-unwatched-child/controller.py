@@ -1,6 +1,6 @@
 """Class C4: the controller does not watch an object that it depends on.
 
-For each VaultSecret there is one Secret. It needs only Python and KUBECONFIG:
+For each VaultSecret there is one Secret. The program needs only Python and KUBECONFIG:
 
     python3 controller.py [--repaired]
 """

@@ -1,5 +1,5 @@
 """The Secrets are watched as well. A Secret leads to the VaultSecret of the same name,
-which created it."""
+from which it was created."""
 
 from bug import itself
 

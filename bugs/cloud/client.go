@@ -26,14 +26,14 @@ type Client struct {
 
 var httpClient = &http.Client{Timeout: 10 * time.Second}
 
-// Create creates a new volume at every call.
+// Create creates a new volume in every call.
 func (c *Client) Create(ctx context.Context, name string, size int) (Volume, error) {
 	var v Volume
 	err := c.do(ctx, http.MethodPost, "/volumes", Volume{Name: name, Size: size}, &v)
 	return v, err
 }
 
-// List returns the volumes of a name, or all if the name is empty.
+// List returns the volumes with this name, or all volumes if the name is empty.
 func (c *Client) List(ctx context.Context, name string) ([]Volume, error) {
 	var all []Volume
 	err := c.do(ctx, http.MethodGet, "/volumes?name="+url.QueryEscape(name), nil, &all)
@@ -47,7 +47,7 @@ func (c *Client) Get(ctx context.Context, id string) (Volume, error) {
 	return v, err
 }
 
-// Delete deletes a volume. It is no error if there is none.
+// Delete deletes a volume. It returns no error if the volume does not exist.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	err := c.do(ctx, http.MethodDelete, "/volumes/"+url.PathEscape(id), nil, nil)
 	if errors.Is(err, ErrNotFound) {
@@ -78,7 +78,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	case resp.StatusCode == http.StatusNotFound:
 		return ErrNotFound
 	case resp.StatusCode >= 300:
-		return fmt.Errorf("%s %s: the cloud answers %s", method, path, resp.Status)
+		return fmt.Errorf("%s %s: the cloud answered %s", method, path, resp.Status)
 	case out == nil:
 		return nil
 	}

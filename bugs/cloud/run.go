@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Run runs the command: without arguments it serves on the port in the environment
-// variable PORT; "list" prints the volumes of the cloud at CLOUD_URL.
+// Run runs the command. Without arguments it serves on the port in the environment
+// variable PORT; with "list" it prints the volumes of the cloud at CLOUD_URL.
 func Run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -19,12 +19,12 @@ func Run(ctx context.Context, args []string) error {
 	case slices.Equal(args, []string{"list"}):
 		return list(ctx, os.Getenv(Env))
 	}
-	return fmt.Errorf("cloud: unknown argument %q; give none to serve, or list", args)
+	return fmt.Errorf("cloud: unknown argument %q; use list, or no argument to serve", args)
 }
 
 func serve(ctx context.Context, port string) error {
 	if port == "" {
-		return fmt.Errorf("cloud: set PORT to the port to serve on")
+		return fmt.Errorf("cloud: set PORT to the port on which to serve")
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {

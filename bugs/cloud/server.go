@@ -1,6 +1,6 @@
-// Package cloud is a minimal provider of volumes outside the cluster, as awkward as real
-// ones: a client learns the ID of a new volume only from the answer, and creating twice
-// makes two volumes.
+// Package cloud is a minimal provider of volumes outside the cluster. It is as awkward as
+// real ones: a client learns the ID of a new volume only from the response, and two
+// requests to create a volume create two volumes.
 //
 //	POST   /volumes          {"name": …, "size": …} -> the volume, with its ID
 //	GET    /volumes?name=…   all volumes, or those of a name
@@ -24,7 +24,7 @@ type Volume struct {
 	Size int    `json:"size"`
 }
 
-// Server keeps volumes in memory. Its zero value is ready.
+// Server keeps volumes in memory. Its zero value is ready to use.
 type Server struct {
 	mu      sync.Mutex
 	made    int

@@ -7,9 +7,9 @@ import (
 )
 
 // deleteByName has the bug of rabbitmq/cluster-operator#648 and
-// pravega/zookeeper-operator#312: after a restart, an API server that lags shows a
-// Broker that was deleted earlier, with its deletion timestamp. The servers are deleted
-// by name, and those of that name belong to the Broker that was created since.
+// pravega/zookeeper-operator#312. After a restart, a lagging API server shows a Broker
+// that was deleted earlier, with its deletion timestamp. deleteByName then deletes the
+// servers by name, but by now the servers of that name belong to a newer Broker.
 func (r *reconciler) deleteByName(ctx context.Context, b *Broker) (bool, error) {
 	return true, client.IgnoreNotFound(r.Delete(ctx, servers(b)))
 }

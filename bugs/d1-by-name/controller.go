@@ -1,6 +1,6 @@
-// Package d1 has the bug of class D1: after a restart the controller sees an earlier
-// state, in which a resource was being deleted. It deletes by name what belongs to the
-// new resource of the same name.
+// Package d1 has the bug of class D1: after a restart, the controller sees an earlier
+// state in which a resource was being deleted. It deletes children by name, although they
+// belong to a new resource of the same name.
 package d1
 
 import (
@@ -77,7 +77,7 @@ func (r *reconciler) finish(ctx context.Context, b *Broker) (ctrl.Result, error)
 	}
 	gone, err := r.stop(ctx, b)
 	if err != nil || !gone {
-		return ctrl.Result{}, err // the deletion is an event
+		return ctrl.Result{}, err // the deletion will cause an event
 	}
 	controllerutil.RemoveFinalizer(b, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, b))
@@ -87,7 +87,7 @@ func servers(b *Broker) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name + "-server"}}
 }
 
-// ensureServers sets only the fields that the controller cares about; the others keep
+// ensureServers sets only the fields that matter to the controller; the others keep
 // the defaults of the API server.
 func (r *reconciler) ensureServers(ctx context.Context, b *Broker) (bool, error) {
 	set := servers(b)

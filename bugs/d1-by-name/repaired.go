@@ -7,7 +7,7 @@ import (
 )
 
 // repair makes the controller read a Broker from the API server, which does not lag,
-// and delete only servers that are owned by this very Broker, with their UID as a
+// and delete only servers that this very Broker owns, with their UID as a
 // precondition.
 func (r *reconciler) repair() {
 	r.brokers = r.Live

@@ -1,5 +1,5 @@
-// Package d2 has the bug of class D2: after a restart the controller sees an old spec,
-// and does something destructive that is not wanted any more.
+// Package d2 has the bug of class D2: after a restart, the controller sees an old spec
+// and does something destructive that is no longer wanted.
 package d2
 
 import (

@@ -7,12 +7,12 @@ import (
 )
 
 // repair makes the controller read a Cluster from the API server, which does not lag,
-// so that no decision rests on an old spec. It deletes only a proxy that the Cluster
-// owns, in the state that it has read.
+// so that no decision is based on an old spec. The controller deletes the proxy only if
+// the Cluster owns it and it has not changed since it was read.
 func (r *reconciler) repair() {
 	r.clusters = r.Live
 	r.stopProxy = func(ctx context.Context, c *Cluster) error {
 		_, err := r.Remove(ctx, proxy(c), child.OwnedBy(c))
-		return err // the deletion is an event
+		return err // the deletion will cause an event
 	}
 }

@@ -1,5 +1,5 @@
-// Package d3 has the bug of class D3: the controller deletes by name what its cache
-// shows, and by then a newer object has that name.
+// Package d3 has the bug of class D3: the controller deletes by name an object that it
+// sees in its cache, but by then a newer object has that name.
 package d3
 
 import (
@@ -29,8 +29,8 @@ type Status struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Group is a group of workers with one leader. A leader cannot be changed, so it is
-// replaced for each revision.
+// Group is a group of workers with one leader. A leader cannot be changed, so each
+// revision gets a new one.
 type Group = object.Object[Spec, Status]
 
 // lookAgain is the time after which a new leader is checked.
@@ -56,8 +56,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile replaces the leader if it is of another revision, reports it, and checks a
-// little later whether it still exists.
+// Reconcile replaces the leader if it belongs to another revision, reports the new one,
+// and checks a little later whether it still exists.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var g Group
 	if err := r.Live.Get(ctx, req.NamespacedName, &g); err != nil {
@@ -79,8 +79,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: lookAgain}, nil
 }
 
-// ensureLeader creates or replaces the leader, and reports whether there is one of this
-// revision.
+// ensureLeader creates or replaces the leader, and reports whether there is a leader for
+// this revision.
 func (r *reconciler) ensureLeader(ctx context.Context, g *Group) (bool, error) {
 	leader := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: g.Namespace, Name: g.Name + "-leader"}
@@ -89,7 +89,7 @@ func (r *reconciler) ensureLeader(ctx context.Context, g *Group) (bool, error) {
 		return false, err
 	}
 	if err == nil && !leader.DeletionTimestamp.IsZero() {
-		return false, nil // the deletion is an event
+		return false, nil // the deletion will cause an event
 	}
 	if err == nil && leader.Data["revision"] != g.Spec.Revision {
 		if err := r.drop(ctx, leader); err != nil {

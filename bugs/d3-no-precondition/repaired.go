@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deleteAsSeen deletes the object that the cache shows and no other: UID and
-// resourceVersion are preconditions. If they do not hold, the cache lags, and the
-// deletion is tried again after the conflict, when the cache has caught up.
+// deleteAsSeen deletes only the exact object that the cache shows, because UID and
+// resourceVersion are preconditions. If they do not hold, the cache lags. The conflict
+// leads to another attempt, and by then the cache has caught up.
 func (r *reconciler) deleteAsSeen(ctx context.Context, leader *corev1.ConfigMap) error {
 	uid, version := leader.UID, leader.ResourceVersion
 	err := r.Delete(ctx, leader, client.Preconditions{UID: &uid, ResourceVersion: &version})

@@ -1,5 +1,5 @@
-// Package e1 has the bug of class E1: the API server does not store what the controller
-// writes in the form in which it was written, so the two never become equal.
+// Package e1 has the bug of class E1: the API server stores the object in a different
+// form from the one that the controller writes, so the two never become equal.
 package e1
 
 import (
@@ -24,7 +24,7 @@ type Status struct {
 	Port int64 `json:"port,omitempty"`
 }
 
-// Perimeter opens one port to everybody, by a NetworkPolicy.
+// Perimeter opens one port to everyone by means of a NetworkPolicy.
 type Perimeter = object.Object[Spec, Status]
 
 type reconciler struct {
@@ -44,8 +44,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("e1").For(&Perimeter{}).Owns(&netv1.NetworkPolicy{}).Complete(r)
 }
 
-// Reconcile applies the policy. Applying an unchanged policy is not a change, and causes
-// no event.
+// Reconcile applies the policy. Applying an unchanged policy changes nothing, so it
+// causes no event.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p Perimeter
 	if err := r.live.Get(ctx, req.NamespacedName, &p); err != nil {

@@ -27,7 +27,7 @@ type Status struct {
 	Ready []string `json:"ready,omitempty"`
 }
 
-// Application is a set of services, each of them in some zones.
+// Application is a set of services, each of which runs in some zones.
 type Application = object.Object[Spec, Status]
 
 type reconciler struct {
@@ -46,8 +46,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("e2").For(&Application{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile creates the configuration of the services, and reports where they are ready
-// unless it has reported that already.
+// Reconcile creates the configuration of the services, and reports where they are ready,
+// unless the status already has that report.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var a Application
 	if err := r.Live.Get(ctx, req.NamespacedName, &a); err != nil {

@@ -6,12 +6,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// restless has the bug of konflux-ci/konflux-ci#5874 and posit-dev/team-operator#128:
-// each reconcile reports at its start that it is progressing, and at its end that it is
-// not. For has no predicate, so each of the two reports starts the next reconcile.
+// restless has the bug of konflux-ci/konflux-ci#5874 and posit-dev/team-operator#128.
+// Each reconcile reports at its start that the Site is progressing, and at its end that
+// it is not. The call of For has no predicate, so each of these two reports starts
+// another reconcile.
 type restless struct{ *reconciler }
 
-// Reconcile creates the page between two reports.
+// Reconcile creates the page, with a report before and a report after.
 func (r *restless) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.get(ctx, req)
 	if err != nil || s == nil {

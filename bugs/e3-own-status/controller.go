@@ -1,5 +1,5 @@
-// Package e3 has the bug of class E3: the controller's own report wakes it up, and it
-// reports again.
+// Package e3 has the bug of class E3: the controller's own report wakes the controller,
+// which then reports again.
 package e3
 
 import (
@@ -35,8 +35,8 @@ type reconciler struct {
 	child.Keeper
 }
 
-// Setup adds the controller to a manager. The bug is as much in its watches as in its
-// reconciler.
+// Setup adds the controller to a manager. The bug is partly in the watches and partly in
+// the reconciler.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Site")
 	base := &reconciler{Keeper: child.NewKeeper(mgr)}

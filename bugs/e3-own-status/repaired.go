@@ -6,7 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// calm reports only changes, and is not woken by a report.
+// calm reports only changes, and a report does not wake it.
 type calm struct{ *reconciler }
 
 // Reconcile creates the page and reports it once.

@@ -1,5 +1,6 @@
-// Package e4 has the bug of class E4: the controller runs tasks, as frameworks do. It
-// records in the resource which of them are done, and wakes itself by writing to it.
+// Package e4 has the bug of class E4: a pending task keeps the controller busy forever.
+// The controller runs tasks, as frameworks do. It records in the resource which tasks are
+// done, and wakes itself by writing to the resource.
 package e4
 
 import (
@@ -46,7 +47,8 @@ const (
 type reconciler struct {
 	client.Client
 	live client.Reader
-	// holds reports whether this task keeps a resource that is being deleted.
+	// holds reports whether this task, while pending, keeps a resource that is being
+	// deleted.
 	holds func(task string) bool
 }
 
@@ -97,7 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.report(ctx, &d, deliver, done, address.Data["street"])
 }
 
-// finish takes back what was delivered, and removes the finalizer when no task is left.
+// finish takes the delivery back, and removes the finalizer when no task is left.
 func (r *reconciler) finish(ctx context.Context, d *Delivery) error {
 	if !controllerutil.ContainsFinalizer(d, finalizer) {
 		return nil

@@ -2,8 +2,9 @@ package e5
 
 import admissionv1 "k8s.io/api/admission/v1"
 
-// always has the bug of kubernetes-sigs/jobset#926: the webhook decodes and encodes the
-// object, which adds an empty creationTimestamp to its template. The CRD has no such
-// field. The API server writes it to the store, and leaves it out whenever it reads. So
-// each apply is a change again: a new generation, an event, and the next apply.
+// always has the bug of kubernetes-sigs/jobset#926. The webhook decodes and encodes the
+// object, which adds an empty creationTimestamp to the object's template. The CRD has no
+// such field. The API server writes the field to the store, but omits it whenever it
+// reads. So each apply is a change again, which leads to a new generation, an event, and
+// another apply.
 func always(admissionv1.Operation) bool { return true }

@@ -1,5 +1,5 @@
-// Package e5 has the bug of class E5: a webhook adds something at every apply, which
-// turns the apply of an unchanged configuration into a change.
+// Package e5 has the bug of class E5: a webhook adds a field at every apply, so that even
+// applying an unchanged configuration is a change.
 package e5
 
 import (
@@ -30,7 +30,7 @@ type TrainingStatus struct {
 // Training is work for a Gang.
 type Training = object.Object[TrainingSpec, TrainingStatus]
 
-// GangSpec describes a number of equal workers.
+// GangSpec describes a number of identical workers.
 type GangSpec struct {
 	Workers  int64    `json:"workers,omitempty"`
 	Retries  int64    `json:"retries,omitempty"`
@@ -39,8 +39,8 @@ type GangSpec struct {
 
 // Template describes one worker.
 type Template struct {
-	// Metadata has a field that is encoded even if it is empty, as in every Kubernetes
-	// type before 1.34. The CRD of Gang does not have this field.
+	// Metadata has a field that is encoded even if it is empty, as in all Kubernetes
+	// types before 1.34. The CRD of Gang does not have this field.
 	Metadata struct {
 		CreationTimestamp *metav1.Time `json:"creationTimestamp"`
 	} `json:"metadata"`
@@ -75,7 +75,7 @@ type defaulter struct {
 	needed func(admissionv1.Operation) bool
 }
 
-// Handle fills in the defaults, and responds with the difference.
+// Handle fills in the defaults and responds with the resulting patch.
 func (d *defaulter) Handle(_ context.Context, req admission.Request) admission.Response {
 	if !d.needed(req.Operation) {
 		return admission.Allowed("")
@@ -94,7 +94,7 @@ func (d *defaulter) Handle(_ context.Context, req admission.Request) admission.R
 	return admission.PatchResponseFromRaw(req.Object.Raw, defaulted)
 }
 
-// Reconcile applies the Gang. Applying an unchanged Gang is not a change, and causes no
+// Reconcile applies the Gang. Applying an unchanged Gang changes nothing, so it causes no
 // event.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var t Training

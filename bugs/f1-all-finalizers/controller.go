@@ -1,5 +1,5 @@
 // Package f1 has the bug of class F1: together with its own finalizer, the controller
-// removes those of others.
+// removes the finalizers of others.
 package f1
 
 import (
@@ -47,7 +47,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("f1").For(&BatchJob{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile queues the command of a BatchJob, or takes it out of the queue when the job
+// Reconcile queues the command of a BatchJob, or removes it from the queue when the job
 // is being deleted.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var j BatchJob
@@ -78,7 +78,7 @@ func (r *reconciler) finish(ctx context.Context, j *BatchJob) (ctrl.Result, erro
 	}
 	gone, err := r.Remove(ctx, queued(j), child.OwnedBy(j))
 	if err != nil || !gone {
-		return ctrl.Result{}, err // the deletion is an event
+		return ctrl.Result{}, err // the deletion will cause an event
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.release(ctx, j))
 }

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// removeFinalizer removes the controller's own finalizer and no other. The update is
+// removeFinalizer removes only the controller's own finalizer. The update is
 // refused if the list has changed since it was read.
 func (r *reconciler) removeFinalizer(ctx context.Context, j *BatchJob) error {
 	controllerutil.RemoveFinalizer(j, finalizer)

@@ -25,7 +25,7 @@ type Status struct {
 	Deployed bool `json:"deployed,omitempty"`
 }
 
-// Release is a chart that is installed. The installed objects have no owner, because
+// Release is an installed chart. The installed objects have no owner, because
 // they could be in any namespace.
 type Release = object.Object[Spec, Status]
 
@@ -33,7 +33,7 @@ const finalizer = "bugs.koboshi.dev/f2"
 
 type reconciler struct {
 	child.Keeper
-	// uninstall deletes what was installed, and reports whether it is gone.
+	// uninstall deletes the installed object, and reports whether it is gone.
 	uninstall func(ctx context.Context, rel *Release) (gone bool, err error)
 }
 
@@ -78,7 +78,7 @@ func (r *reconciler) finish(ctx context.Context, rel *Release) (ctrl.Result, err
 	}
 	gone, err := r.uninstall(ctx, rel)
 	if err != nil || !gone {
-		return ctrl.Result{}, err // the deletion is an event
+		return ctrl.Result{}, err // the deletion will cause an event
 	}
 	controllerutil.RemoveFinalizer(rel, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, rel))

@@ -1,5 +1,5 @@
 // Package f3 has the bug of class F3: the cleanup can be done only once, so the
-// finalizer stays forever if the controller is interrupted after it.
+// finalizer stays forever if the controller is interrupted right after the cleanup.
 package f3
 
 import (
@@ -78,7 +78,7 @@ func (r *reconciler) finish(ctx context.Context, a *Account) (ctrl.Result, error
 	}
 	gone, err := r.drop(ctx, a)
 	if err != nil || !gone {
-		return ctrl.Result{}, err // the deletion is an event
+		return ctrl.Result{}, err // the deletion will cause an event
 	}
 	controllerutil.RemoveFinalizer(a, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, a))

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// fallsThrough has the bug of pravega/zookeeper-operator#410: once the finalizer is
-// removed, an Ensemble with a deletion timestamp is treated like any other. That has no
-// effect if it is gone at once. But while another finalizer holds it, its configuration
-// is created again, and nothing will clean that up.
+// fallsThrough has the bug of pravega/zookeeper-operator#410. Once the finalizer is
+// removed, an Ensemble with a deletion timestamp is treated like any other. This does not
+// matter if the Ensemble disappears immediately. But if another finalizer still holds it,
+// its configuration is created again, and nothing will clean that up.
 type fallsThrough struct{ *reconciler }
 
-// Reconcile runs an Ensemble, or finishes it.
+// Reconcile runs an Ensemble, and cleans up when the Ensemble is being deleted.
 func (r *fallsThrough) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var e Ensemble
 	if err := r.Live.Get(ctx, req.NamespacedName, &e); err != nil {

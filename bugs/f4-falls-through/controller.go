@@ -1,5 +1,5 @@
-// Package f4 has the bug of class F4: for a resource that is being deleted, the
-// controller creates again what it has cleaned up.
+// Package f4 has the bug of class F4: while a resource is being deleted, the controller
+// creates the object again that it has already cleaned up.
 package f4
 
 import (
@@ -27,7 +27,7 @@ type Status struct {
 	Servers int `json:"servers,omitempty"`
 }
 
-// Ensemble is a number of servers with a common configuration.
+// Ensemble is a number of servers that share a configuration.
 type Ensemble = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/f4"
@@ -51,14 +51,14 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 func (r *reconciler) finish(ctx context.Context, e *Ensemble) (ctrl.Result, error) {
 	gone, err := r.Remove(ctx, config(e), child.MarkedBy(e))
 	if err != nil || !gone {
-		return ctrl.Result{}, err // the deletion is an event
+		return ctrl.Result{}, err // the deletion will cause an event
 	}
 	controllerutil.RemoveFinalizer(e, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, e))
 }
 
-// run creates the configuration and reports it. Unlike Ensure, it does not ask whether
-// the Ensemble is being deleted: that would hide the bug.
+// run creates the configuration and reports it. Unlike Ensure, it does not check whether
+// the Ensemble is being deleted, because that would hide the bug.
 func (r *reconciler) run(ctx context.Context, e *Ensemble) error {
 	c := config(e)
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, c, func() error {

@@ -11,7 +11,7 @@ import (
 // stops only cleans up for an Ensemble that is being deleted.
 type stops struct{ *reconciler }
 
-// Reconcile runs an Ensemble, or finishes it.
+// Reconcile runs an Ensemble, or cleans up if the Ensemble is being deleted.
 func (r *stops) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var e Ensemble
 	if err := r.Live.Get(ctx, req.NamespacedName, &e); err != nil {

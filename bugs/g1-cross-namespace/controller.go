@@ -1,4 +1,4 @@
-// Package g1 has the bug of class G1: an owner reference to an object in another
+// Package g1 has the bug of class G1: an owner reference points to an object in another
 // namespace, where the garbage collector does not find it.
 package g1
 

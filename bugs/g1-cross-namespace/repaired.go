@@ -13,7 +13,7 @@ import (
 
 const finalizer = "bugs.koboshi.dev/g1"
 
-// byFinalizer recognises what it installed by labels, and cleans it up itself.
+// byFinalizer recognises the installed object by its labels, and deletes it itself.
 type byFinalizer struct{ *reconciler }
 
 // Reconcile installs a Stack, or uninstalls it when it is being deleted.
@@ -37,7 +37,7 @@ func (r *byFinalizer) uninstall(ctx context.Context, s *Stack) (ctrl.Result, err
 	}
 	gone, err := r.Remove(ctx, installed(s), child.MarkedBy(s))
 	if err != nil || !gone {
-		return ctrl.Result{}, err // the deletion is an event
+		return ctrl.Result{}, err // the deletion will cause an event
 	}
 	controllerutil.RemoveFinalizer(s, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, s))

@@ -1,4 +1,4 @@
-// Class G2: the controller's objects have no owner, and are never deleted.
+// Class G2: the controller's objects have no owner and are never deleted.
 //
 // For each template of a SecretSet there is one Secret.
 //
@@ -14,7 +14,7 @@ const twin = process.argv.includes('--repaired') ? repaired : bug;
 const config = new KubeConfig();
 config.loadFromDefault();
 for (const cluster of config.clusters) {
-  // The client refuses plain HTTP unless the verification of TLS is switched off.
+  // The client refuses plain HTTP unless TLS verification is turned off.
   if (cluster.server.startsWith('http:')) cluster.skipTLSVerify = true;
 }
 const core = config.makeApiClient(CoreV1Api);
@@ -34,8 +34,8 @@ function enqueue(namespace, name) {
 const listSets = () => custom.listClusterCustomObject({group, version, plural});
 const listSecrets = () => core.listSecretForAllNamespaces({labelSelector: label});
 
-// follow lists and watches forever. After each list all SecretSets are due, since
-// events may have been missed before it.
+// follow lists and watches forever. After each list all SecretSets are due, because
+// events may have been missed before the list.
 async function follow(list, path, query, changed) {
   for (;; await pause(100)) {
     try {
@@ -60,8 +60,8 @@ async function events(path, query, changed) {
   request.abort();
 }
 
-// work reconciles one SecretSet after the other, and retries after failures, with growing
-// pauses.
+// work reconciles one SecretSet after the other, and retries after failures at growing
+// intervals.
 async function work() {
   const pauses = new Map();
   for (;;) {
@@ -102,7 +102,7 @@ async function ensureSecret(set, template) {
     await core.createNamespacedSecret({namespace, body: {metadata: {namespace, name, labels, ownerReferences}, data}});
     return;
   }
-  if (have.metadata.deletionTimestamp) return; // the deletion is an event
+  if (have.metadata.deletionTimestamp) return; // the deletion will cause an event
   const same = have.data?.template === data.template && Object.keys(have.data).length === 1 &&
     have.metadata.labels?.[label] === labels[label] && owns(have, ownerReferences);
   if (same) return;
@@ -118,7 +118,7 @@ function owns(object, owners = []) {
   return uids(object.metadata.ownerReferences) === uids(owners);
 }
 
-// found returns the object that was read, or undefined if it does not exist.
+// found returns the object that read yields, or undefined if the object does not exist.
 async function found(read) {
   try {
     return await read;
@@ -130,7 +130,8 @@ async function found(read) {
 
 follow(listSets, `/apis/${group}/${version}/${plural}`, {},
   ({metadata}) => enqueue(metadata.namespace, metadata.name));
-// If the label is removed, the selector turns that into the event of a deletion.
+// If the label is removed from a Secret, the watch reports this as a deletion because of
+// its selector.
 follow(listSecrets, '/api/v1/secrets', {labelSelector: label},
   ({metadata}) => enqueue(metadata.namespace, metadata.labels[label]));
 work();

@@ -1,6 +1,6 @@
 // The Secrets are owned by their SecretSet, so the garbage collector deletes them with
-// it. Those of templates that were removed are deleted here, in exactly the state that
-// was read.
+// it. Secrets whose template was removed are deleted here, but only if they have not
+// changed since they were read.
 import {label} from './label.js';
 
 export const owners = ({apiVersion, kind, metadata: {name, uid}}) => [

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// insist has the bug of argoproj/argo-rollouts#4073: an object that was read before
-// another client's write overwrites that write. In the real case it is written into the
-// cache; here, as is often seen, a conflict is "solved" by copying the resourceVersion
-// and nothing else.
+// insist has the bug of argoproj/argo-rollouts#4073. It writes an object that was read
+// before another client's write, and so undoes that write. In the real case, the old
+// object is written into the cache. Here, as is often seen, a conflict is "solved" by
+// copying only the resourceVersion.
 func (r *reconciler) insist(ctx context.Context, a *Assignment) error {
 	err := r.Update(ctx, a)
 	if !apierrors.IsConflict(err) {

@@ -1,5 +1,5 @@
-// Package h1 has the bug of class H1: the controller overwrites what another client
-// wrote a moment ago.
+// Package h1 has the bug of class H1: the controller overwrites a recent change by
+// another client.
 package h1
 
 import (
@@ -24,7 +24,7 @@ type Status struct {
 	Assigned string `json:"assigned,omitempty"`
 }
 
-// Assignment takes something out of a pool and records it in its own annotations, where
+// Assignment takes an item out of a pool and records it in its own annotations, to which
 // other clients write as well.
 type Assignment = object.Object[Spec, Status]
 

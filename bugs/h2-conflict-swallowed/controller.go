@@ -51,7 +51,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// onlyForeign rejects creations: the controller knows what it created.
+// onlyForeign ignores creations, because the controller knows what it has created.
 func onlyForeign(event.CreateEvent) bool { return false }
 
 // Reconcile stores the artifact of a Source and reports it.

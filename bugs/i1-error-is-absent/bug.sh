@@ -1,6 +1,6 @@
-# The bug of red-hat-storage/ocs-operator#4056: if the source cannot be read, for
-# whatever reason, it is treated as gone. A moment in which the API server does not
-# answer costs the copy.
+# The bug of red-hat-storage/ocs-operator#4056: if the source cannot be read for any
+# reason, it is treated as gone. Even a short outage of the API server causes the copy to
+# be deleted.
 share() { # namespace, name, uid, source, phase
 	local value
 	if value=$(kubectl get configmap "$4" --namespace "$1" --output jsonpath='{.data.value}' 2>/dev/null); then

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Class I1: a missing answer is taken for the answer "there is none".
+# Class I1: a missing response is taken for the response "there is none".
 #
-# A Share copies a ConfigMap; when the ConfigMap is deleted, so is the copy. It needs
-# bash, and kubectl or the program named by KUBECTL, and finds the cluster by KUBECONFIG.
+# A Share copies a ConfigMap. When the ConfigMap is deleted, so is the copy. The script
+# needs bash, and kubectl or the program named by KUBECTL. It finds the cluster through
+# KUBECONFIG.
 #
 #	controller.sh [--repaired]
 set -u -o pipefail
@@ -14,8 +15,8 @@ kubectl() { command ${KUBECTL:-kubectl} --cache-dir "$cache" "$@"; }
 
 if [ "${1-}" = --repaired ]; then . "$here/repaired.sh"; else . "$here/bug.sh"; fi
 
-# follow prints a line whenever an object of a kind has changed, and also when it may
-# have missed a change. It ends with the script.
+# follow prints a line whenever an object of a kind has changed, and whenever it may have
+# missed a change. It ends when the script ends.
 follow() {
 	while kill -0 $$ 2>/dev/null; do
 		kubectl get "$1" --all-namespaces --watch --output name 2>/dev/null
@@ -24,7 +25,7 @@ follow() {
 	done
 }
 
-# copy applies the copy. If it is unchanged, nothing is written.
+# copy applies the copy. If the copy is unchanged, nothing is written.
 copy() { # namespace, share, uid, value
 	kubectl apply --server-side --force-conflicts --field-manager share --validate=false --filename - >/dev/null <<-END
 	{"apiVersion": "v1", "kind": "ConfigMap",

@@ -1,5 +1,5 @@
-# After an error it tries again. It deletes the copy only if the API server answers that
-# there is no source.
+# After an error, the controller tries again. It deletes the copy only if the API server
+# answers that there is no source.
 share() { # namespace, name, uid, source, phase
 	local found
 	found=$(kubectl get configmap "$4" --namespace "$1" --ignore-not-found --output jsonpath='found{.data.value}') || return

@@ -7,8 +7,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// aborts has the bug of Altinity/clickhouse-operator#2026: any error of the API server,
-// even one that lasts half a second, ends the work on this generation, and the phase
+// aborts has the bug of Altinity/clickhouse-operator#2026. Any error from the API server,
+// even one that lasts only half a second, ends the work on this generation, and the phase
 // stays Aborted.
 type aborts struct{ *reconciler }
 

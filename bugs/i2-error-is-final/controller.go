@@ -1,4 +1,4 @@
-// Package i2 has the bug of class I2: an error that would be over in a second is
+// Package i2 has the bug of class I2: an error that would have passed within a second is
 // recorded as final.
 package i2
 
@@ -27,8 +27,8 @@ type Status struct {
 	Generation int64  `json:"generation,omitempty"`
 }
 
-// Installation is a number of hosts, each with its configuration. Their number only
-// grows.
+// Installation is a number of hosts, each with its own configuration. The number can only
+// grow.
 type Installation = object.Object[Spec, Status]
 
 type reconciler struct {

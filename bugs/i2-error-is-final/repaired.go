@@ -6,7 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// retries returns the error, so that the reconcile is repeated at growing intervals.
+// retries returns the error, so that the reconcile is retried at growing intervals.
 type retries struct{ *reconciler }
 
 // Reconcile creates the hosts.

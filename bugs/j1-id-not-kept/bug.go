@@ -6,10 +6,10 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/cloud"
 )
 
-// byStatus has the bug of crossplane/crossplane-runtime#279: the ID that the cloud
-// assigns is stored only in the status. If it does not get there, because of a kill or a
-// lost answer, there seems to be no volume, and a second one is created. The first is
-// never deleted.
+// byStatus has the bug of crossplane/crossplane-runtime#279. It stores the ID from the
+// cloud only in the status. If the ID does not get there, because of a kill or a
+// lost response, there seems to be no volume, and a second one is created. The first
+// volume is never deleted.
 type byStatus struct{ *cloud.Client }
 
 func (c byStatus) volume(ctx context.Context, v *Volume) (cloud.Volume, error) {

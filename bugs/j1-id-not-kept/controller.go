@@ -1,5 +1,5 @@
-// Package j1 has the bug of class J1: the controller creates an external resource, and
-// loses its ID before it is stored.
+// Package j1 has the bug of class J1: the controller creates an external resource, but
+// loses the resource's ID before it is stored.
 package j1
 
 import (
@@ -33,7 +33,7 @@ const finalizer = "bugs.koboshi.dev/j1"
 
 // provider creates and deletes volumes.
 type provider interface {
-	// volume returns the volume of v, and creates it if there is none.
+	// volume returns the volume of v, and creates it if necessary.
 	volume(ctx context.Context, v *Volume) (cloud.Volume, error)
 	// release deletes every volume of v.
 	release(ctx context.Context, v *Volume) error

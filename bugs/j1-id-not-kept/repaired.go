@@ -6,8 +6,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/cloud"
 )
 
-// byName asks the cloud for a volume by its name, which is known before there is an ID:
-// the UID of the Volume.
+// byName asks the cloud for a volume by its name. The name is the UID of the Volume, so
+// it is known before there is an ID.
 type byName struct{ *cloud.Client }
 
 func (c byName) volume(ctx context.Context, v *Volume) (cloud.Volume, error) {

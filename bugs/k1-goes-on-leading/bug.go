@@ -9,9 +9,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// onceLeading has the bug of kyverno/kyverno#14984 (seen earlier as #5984): when the
-// lease is acquired, the controllers are started with the context of the process, and not
-// with the context of the leadership. The loss of the lease is only logged.
+// onceLeading has the bug of kyverno/kyverno#14984 (reported earlier as #5984). When it
+// acquires the lease, it starts the controllers with the context of the process and not
+// with the context of the leadership. It only logs the loss of the lease.
 func onceLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	log := ctrl.LoggerFrom(ctx)
 	failed := make(chan error, 1)
@@ -29,7 +29,7 @@ func onceLeading(ctx context.Context, lock resourcelock.Interface, work func(con
 	}
 	go func() {
 		for ctx.Err() == nil {
-			elector.Run(ctx) // until the lease is lost; then it applies again
+			elector.Run(ctx) // until the lease is lost; then it tries to acquire it again
 		}
 	}()
 	select {

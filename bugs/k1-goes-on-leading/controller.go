@@ -1,5 +1,5 @@
-// Package k1 has the bug of class K1: two instances work at once, because one of them
-// has lost its lease and goes on working.
+// Package k1 has the bug of class K1: two instances work at the same time, because one of
+// them has lost its lease but keeps working.
 package k1
 
 import (
@@ -33,8 +33,8 @@ type Status struct {
 // Policy is a set of rules, published in a ConfigMap.
 type Policy = object.Object[Spec, Status]
 
-// Run runs the controller until ctx is done. With elect, it should work only while it
-// holds the lease.
+// Run runs the controller until ctx is done. If elect is true, it should work only while
+// it holds the lease.
 func Run(ctx context.Context, cfg *rest.Config, repaired, elect bool) error {
 	object.Register[Spec, Status]("Policy")
 	work := func(ctx context.Context) error { return work(ctx, cfg) }
@@ -57,7 +57,7 @@ func work(ctx context.Context, cfg *rest.Config) error {
 		Scheme:         object.Scheme,
 		MapperProvider: object.Mapper,
 		Metrics:        server.Options{BindAddress: "0"},
-		Controller:     config.Controller{SkipNameValidation: new(true)}, // each term has a controller of its own
+		Controller:     config.Controller{SkipNameValidation: new(true)}, // each term of leadership has a separate controller
 	})
 	if err != nil {
 		return fmt.Errorf("making a manager: %w", err)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// The durations of the lease are a fifth of the usual ones.
+// The durations of the lease are a fifth of the usual values.
 const (
 	leaseDuration = 3 * time.Second
 	renewDeadline = 2 * time.Second
@@ -22,7 +22,7 @@ const (
 
 func newLock(cfg *rest.Config) (resourcelock.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = renewDeadline / 2 // so that a request that hangs leaves time for another one
+	cfg.Timeout = renewDeadline / 2 // leaves time for another request if one hangs
 	leases, err := coordinationv1.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for leases: %w", err)

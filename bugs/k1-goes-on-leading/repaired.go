@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// whileLeading gives the controllers the context of the leadership, waits until they
+// whileLeading gives the controllers the context of the leadership. It waits until they
 // have stopped, and only then tries to acquire the lease again.
 func whileLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	for ctx.Err() == nil {
@@ -36,7 +36,7 @@ func lead(process context.Context, lock resourcelock.Interface, work func(contex
 	}
 	elector.Run(ctx)
 	if process.Err() != nil {
-		return nil // perhaps it never led
+		return nil // this instance may never have led
 	}
 	return <-stopped
 }

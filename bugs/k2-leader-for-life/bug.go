@@ -13,9 +13,9 @@ import (
 )
 
 // forLife has the bug of operator-framework/operator-sdk#2797 and #3462, and of
-// operators that use it (pravega/pravega-operator#579): the process that created the
-// lock leads until the lock is deleted. In the real case that happens when its Pod is
-// deleted, here when the process exits normally. A killed process leaves the lock
+// operators that use that code (pravega/pravega-operator#579). The process that created
+// the lock leads until the lock is deleted. In the real case the lock is deleted with the
+// leader's Pod, here when the process exits normally. A killed process leaves the lock
 // behind, as does a Pod on a node that is down, and nothing checks whether the leader is
 // still alive.
 func (l *lock) forLife(ctx context.Context, work func(context.Context) error) error {
@@ -24,12 +24,12 @@ func (l *lock) forLife(ctx context.Context, work func(context.Context) error) er
 		made := &coordinationv1.Lease{ObjectMeta: l.lease, Spec: coordinationv1.LeaseSpec{HolderIdentity: &l.thisOne}}
 		_, err := leases.Create(ctx, made, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			return false, nil // not the leader: wait
+			return false, nil // another process leads, so wait
 		}
 		return err == nil, err
 	})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was asked to end, and has never led
+		return nil //nolint:nilerr // the process was asked to end, and has never led
 	}
 	if err != nil {
 		return fmt.Errorf("becoming the leader: %w", err)

@@ -1,5 +1,5 @@
-// Package k2 has the bug of class K2: after the leader was killed, no other instance can
-// lead.
+// Package k2 has the bug of class K2: after the leader has been killed, no other instance
+// can lead.
 package k2
 
 import (
@@ -36,7 +36,7 @@ type Status struct {
 // Notice is a text, published in a ConfigMap.
 type Notice = object.Object[Spec, Status]
 
-// lock is a Lease, with the name of this process as its holder.
+// lock is a Lease, together with the name of this process as a holder.
 type lock struct {
 	leases  coordinationv1.CoordinationV1Interface
 	lease   metav1.ObjectMeta

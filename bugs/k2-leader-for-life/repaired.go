@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// The durations of the lease are a fifth of the usual ones.
+// The durations of the lease are a fifth of the usual values.
 const (
 	leaseDuration = 3 * time.Second
 	renewDeadline = 2 * time.Second
@@ -18,8 +18,9 @@ const (
 
 var errLost = errors.New("the lease is lost")
 
-// whileItLives leads as long as it renews the lease. If the leader stops renewing it,
-// because it was killed, say, another process takes over when the lease expires.
+// whileItLives leads as long as it renews the lease. If the leader stops renewing the
+// lease, for example because it was killed, another process takes over when the lease
+// expires.
 func (l *lock) whileItLives(process context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(process)
 	defer cancel()
@@ -43,7 +44,7 @@ func (l *lock) whileItLives(process context.Context, work func(context.Context) 
 	}
 	elector.Run(ctx)
 	if process.Err() != nil {
-		return nil // perhaps it never led
+		return nil // this instance may never have led
 	}
 	return errors.Join(<-stopped, errLost) // the process ends, and a new one tries to lead
 }

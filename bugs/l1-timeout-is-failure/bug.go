@@ -6,9 +6,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// nextThatWorks has the bug of cert-manager/cert-manager#6837: the creation of a request
-// times out although the request exists by then, and another one is created with a
-// higher revision. Then there are two, and cert-manager leaves the choice to a person.
+// nextThatWorks has the bug of cert-manager/cert-manager#6837. The creation of a request
+// times out although the request was created, so another one is created with a higher
+// revision. Then there are two requests, and cert-manager leaves the choice to a person.
 func (r *reconciler) nextThatWorks(ctx context.Context, c *Certificate) error {
 	var err error
 	for revision := c.Status.Revision + 1; revision <= c.Status.Revision+3; revision++ {

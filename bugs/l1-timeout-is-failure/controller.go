@@ -1,5 +1,5 @@
-// Package l1 has the bug of class L1: a write without an answer is treated as one that
-// did not happen.
+// Package l1 has the bug of class L1: a write without a response is treated as a write
+// that did not happen.
 package l1
 
 import (
@@ -28,7 +28,7 @@ type Status struct {
 	Request  string `json:"request,omitempty"`
 }
 
-// Certificate is issued through a request, one for each revision.
+// Certificate is a certificate that is issued through requests, one for each revision.
 type Certificate = object.Object[Spec, Status]
 
 type reconciler struct {
@@ -98,7 +98,7 @@ func (r *reconciler) issue(ctx context.Context, c *Certificate, request *corev1.
 	return r.Status().Update(ctx, c)
 }
 
-// keep maintains the request of the issued certificate, and deletes the previous one.
+// keep maintains the request of the issued certificate, and deletes the previous request.
 func (r *reconciler) keep(ctx context.Context, c *Certificate) error {
 	current := newRequest(c, c.Status.Revision)
 	_, err := r.Ensure(ctx, c, current, func() {

@@ -1,5 +1,5 @@
-// Package m1 has the bug of class M1: the controller's memory does not match the objects
-// that exist.
+// Package m1 has the bug of class M1: the controller's memory does not match the existing
+// objects.
 package m1
 
 import (
@@ -32,9 +32,9 @@ type SharedSecret = object.Object[Spec, Status]
 
 const finalizer = "bugs.koboshi.dev/m1"
 
-// index knows in which namespaces there are copies.
+// index keeps track of the namespaces that have copies.
 type index interface {
-	// created records a copy that is created.
+	// created records that a copy is created in a namespace.
 	created(s *SharedSecret, namespace string)
 	// where returns the namespaces with copies.
 	where(ctx context.Context, s *SharedSecret) ([]string, error)
@@ -112,7 +112,7 @@ func (r *reconciler) finish(ctx context.Context, s *SharedSecret) (ctrl.Result, 
 		all = all && gone
 	}
 	if !all {
-		return ctrl.Result{}, nil // the deletion is an event
+		return ctrl.Result{}, nil // the deletion will cause an event
 	}
 	controllerutil.RemoveFinalizer(s, finalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, s))

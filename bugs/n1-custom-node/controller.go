@@ -1,8 +1,8 @@
-// Package n1 is a correct controller whose children are of a kind named Node, in the
+// Package n1 has a correct controller whose children are of a kind named Node, in the
 // group example.com. For each host it creates one Node, which takes a while to boot.
 //
-// A checker that mistakes these for the Nodes of Kubernetes, whose heartbeats mean
-// nothing, sees a cluster at rest while a Node is still booting.
+// The heartbeats of the Nodes of Kubernetes mean nothing to a checker. A checker that
+// mistakes these Nodes for them considers a cluster idle while a Node is still booting.
 package n1
 
 import (
@@ -17,9 +17,10 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// boot is the time that a Node takes to boot: longer than a cluster has to be quiet in
-// order to count as at rest if nothing is known about the pauses of a controller, and
-// shorter than the time for which the checker waits in order to learn them.
+// boot is the time that a Node takes to boot. It is longer than the time without writes
+// after which a cluster counts as idle if nothing is known about the pauses of a
+// controller. It is shorter than the time that the checker waits in order to learn those
+// pauses.
 const boot = 450 * time.Millisecond
 
 // Spec is the desired state.
@@ -27,7 +28,7 @@ type Spec struct {
 	Image string `json:"image"`
 }
 
-// Status is empty: a host reports nothing, so only its Node changes.
+// Status is empty. A host reports nothing, so only its Node changes.
 type Status struct{}
 
 // NodeSpec is the desired state of a Node.
@@ -39,7 +40,7 @@ type NodeSpec struct {
 type NodeStatus struct {
 	// Phase is Booting or Ready.
 	Phase string `json:"phase,omitempty"`
-	// Image is the one that is booting or has booted.
+	// Image is the image that is booting or has booted.
 	Image string `json:"image,omitempty"`
 }
 
@@ -53,7 +54,7 @@ type (
 // reconciler reconciles hosts.
 type reconciler struct {
 	child.Keeper
-	// booting has the time at which this process first saw each Node booting. There is
+	// booting holds the time at which this process first saw each Node booting. There is
 	// only one worker, so it needs no lock.
 	booting map[types.UID]time.Time
 }
@@ -88,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: left}, err
 }
 
-// boot boots a Node, and returns how much longer that takes.
+// boot boots a Node, and returns the time that this still takes.
 func (r *reconciler) boot(ctx context.Context, node *Node) (time.Duration, error) {
 	booting, ready := NodeStatus{Phase: "Booting", Image: node.Spec.Image}, NodeStatus{Phase: "Ready", Image: node.Spec.Image}
 	switch node.Status {

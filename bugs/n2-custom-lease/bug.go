@@ -11,8 +11,9 @@ import (
 
 // bothOrNone creates both leases if the first one is missing.
 //
-// WRONG: if the process dies between the two, the first one stands for both from then
-// on. Taken from percona/percona-xtradb-cluster-operator#1043, as B1.
+// WRONG: if the process dies after creating the first lease, it never creates the second
+// one, because the first exists. Taken from percona/percona-xtradb-cluster-operator#1043,
+// like B1.
 func bothOrNone(ctx context.Context, k child.Keeper, tenancy *Tenancy) error {
 	var first Lease
 	err := k.Get(ctx, client.ObjectKey{Namespace: tenancy.Namespace, Name: tenancy.Name + "-flat"}, &first)

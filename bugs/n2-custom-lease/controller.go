@@ -1,9 +1,9 @@
-// Package n2 reconciles tenancies. For each it creates two objects of a kind named
-// Lease, in the group example.com: one for the flat and one for its cellar. It writes
-// nothing else. Class N2: two objects belong together, and the controller checks only
-// for the first.
+// Package n2 reconciles tenancies. For each tenancy it creates two objects of a kind
+// named Lease, in the group example.com: one for the flat and one for its cellar. It
+// writes nothing else. Class N2: two objects belong together, and the controller checks
+// only for the first.
 //
-// A checker that mistakes these for the Leases of a leader election finds no write to
+// A checker that mistakes these for the Leases of a leader election finds no writes to
 // judge, and misses the bug.
 package n2
 
@@ -24,7 +24,7 @@ type Spec struct {
 	Tenant string `json:"tenant"`
 }
 
-// Status is empty: a tenancy reports nothing.
+// Status is empty, because a tenancy reports nothing.
 type Status struct{}
 
 // LeaseSpec is the content of a lease.
@@ -43,7 +43,8 @@ type (
 	Lease = object.Object[LeaseSpec, LeaseStatus]
 )
 
-// reconciler holds what both twins share. They differ in when they create the leases.
+// reconciler holds everything that both twins share. The twins differ in when they create
+// the leases.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, tenancy *Tenancy) error

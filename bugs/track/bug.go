@@ -10,20 +10,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bug is a bug.yaml, or the clean.yaml of a controller that has no bug.
+// bug is the content of a bug.yaml, or of the clean.yaml of a controller that has no bug.
 type bug struct {
 	ID    string   `json:"id"`
 	Class string   `json:"class"`
 	Title string   `json:"title"`
 	Real  []string `json:"real"`
-	// Finds lists the kinds of faults that may find the bug, and is empty if no fault
-	// is needed. Verdicts lists the right verdicts.
+	// Finds lists the kinds of faults that may find the bug. It is empty if no fault is
+	// needed. Verdicts lists the correct verdicts.
 	Finds    []string `json:"finds"`
 	Verdicts []string `json:"verdicts"`
-	// Args are additional arguments of koboshi check.
+	// Args are additional arguments for koboshi check.
 	Args []string `json:"args"`
-	// Command and Repaired start the controller and its twin, in the folder, if they
-	// are not part of the program bugs.
+	// Command and Repaired start the controller and its twin in the folder of the bug, if
+	// they are not part of the program bugs.
 	Command  []string `json:"command"`
 	Repaired []string `json:"repaired"`
 
@@ -37,8 +37,8 @@ func (b *bug) name() string {
 	return name
 }
 
-// load reads every bug.yaml and clean.yaml below root, in the order of their IDs, and
-// returns the selected ones.
+// load reads every bug.yaml and clean.yaml in the folders of root, and returns the
+// selected ones in the order of their IDs.
 func load(root string, only []string, shard string) ([]*bug, error) {
 	var all []*bug
 	for _, name := range []string{"bug.yaml", cleanFile} {
@@ -84,14 +84,14 @@ func read(file string) (*bug, error) {
 	case (len(b.Command) == 0) != (len(b.Repaired) == 0):
 		return nil, fmt.Errorf("%s: command and repaired go together", file)
 	case b.clean && len(b.Finds)+len(b.Verdicts)+len(b.Command) > 0:
-		return nil, fmt.Errorf("%s: finds, verdicts and command belong into bug.yaml", file)
+		return nil, fmt.Errorf("%s: finds, verdicts and command are allowed only in bug.yaml", file)
 	case !b.clean && len(b.Verdicts) == 0:
-		return nil, fmt.Errorf("%s: verdicts lists no verdict that would be right", file)
+		return nil, fmt.Errorf("%s: verdicts must list at least one correct verdict", file)
 	}
 	return b, nil
 }
 
-// chosen returns the named bugs, or all if none is named.
+// chosen returns the named bugs, or all bugs if none is named.
 func chosen(all []*bug, only []string) ([]*bug, error) {
 	if len(only) == 0 {
 		return all, nil

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// report is the part of koboshi's JSON report that is needed here.
+// report holds the parts of koboshi's JSON report that are needed here.
 type report struct {
 	Runs         int       `json:"runs"`
 	References   int       `json:"references"`
@@ -43,7 +43,7 @@ func (f *finding) kind() string {
 	return f.Fault.Kind
 }
 
-// row is the result of a bug and its twin with one seed.
+// row is the result for a bug and its twin with one seed.
 type row struct {
 	Bug   string `json:"bug"`
 	Name  string `json:"name"`
@@ -52,7 +52,7 @@ type row struct {
 
 	// Clean reports whether the controller has no bug, and is its own twin.
 	Clean bool `json:"clean,omitempty"`
-	// Found reports whether the verdict is one of those that are right about the bug.
+	// Found reports whether the verdict is one of the correct ones for the bug.
 	Found      bool    `json:"found"`
 	Verdict    string  `json:"verdict,omitempty"`
 	Fault      string  `json:"fault,omitempty"`
@@ -68,7 +68,7 @@ type row struct {
 	TwinLeftOut      int     `json:"twinLeftOut"`
 	TwinBlamed       int     `json:"twinBlamed"`
 
-	// Wrong lists the reasons why the row is a failure. Remarks do not make it one.
+	// Wrong lists the reasons why the row is a failure. Remarks do not make it a failure.
 	Wrong   []string `json:"wrong,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
 }
@@ -121,7 +121,7 @@ func (r *row) other(strict bool, text string) {
 	}
 }
 
-// checkTwin runs the whole plan on the twin, which must be clean.
+// checkTwin runs the complete plan on the twin, which must be clean.
 func (o *options) checkTwin(ctx context.Context, b *bug, r *row) {
 	rep, err := o.check(ctx, b, r.Seed, true)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *options) checkTwin(ctx context.Context, b *bug, r *row) {
 	r.TwinRuns, r.TwinSeconds, r.TwinBlamed = rep.Runs, rep.Seconds, len(rep.Findings)
 	r.TwinInconclusive, r.TwinLeftOut = len(rep.Inconclusive), len(rep.LeftOut)
 	for _, f := range rep.Findings {
-		r.Wrong = append(r.Wrong, fmt.Sprintf("the twin is blamed: %s: %s", f.Verdict, f.Sentence))
+		r.Wrong = append(r.Wrong, fmt.Sprintf("false finding in the twin: %s: %s", f.Verdict, f.Sentence))
 	}
 	if r.TwinInconclusive > 0 {
 		r.Remarks = append(r.Remarks, fmt.Sprintf("the twin: %d runs inconclusive", r.TwinInconclusive))
@@ -149,7 +149,7 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 
 	cmd := exec.CommandContext(ctx, o.koboshi, o.arguments(b, seed, repaired, folder)...)
 	cmd.Dir = b.dir
-	if os.Getenv("KUBECTL") == "" { // for controllers that are shell scripts
+	if os.Getenv("KUBECTL") == "" { // used by controllers that are shell scripts
 		cmd.Env = append(os.Environ(), "KUBECTL="+o.koboshi+" kubectl")
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -175,7 +175,7 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 }
 
 // arguments returns the arguments of koboshi. Findings go into the temporary folder, so
-// that no earlier one is tried first.
+// that no earlier finding is tried first.
 func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) []string {
 	args := []string{
 		"check",

@@ -1,6 +1,6 @@
-// Command track runs the track record: koboshi check on every bug of this module, which
-// it must find, and on the repaired twin, which it must not blame. It must be run in the
-// folder of the module, as make bugs does.
+// Command track runs the track record. It runs koboshi check on every bug of this module,
+// which koboshi check must find, and on the repaired twin, for which it must report
+// nothing. Run it in the folder of the module, as make bugs does.
 //
 //	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-jobs 4] [-budget 2m] [-o json=FILE]
 package main
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// options are the flags of the program.
+// options holds the flags of the program.
 type options struct {
 	koboshi string
 	bugs    string // the program with the controllers
@@ -53,13 +53,13 @@ func parse(args []string) (options, error) {
 	fs := flag.NewFlagSet("track", flag.ContinueOnError)
 	fs.StringVar(&o.koboshi, "koboshi", "../bin/koboshi", "the koboshi `program`")
 	fs.StringVar(&o.bugs, "bugs", "", "the `program` with the controllers (default: ../bin/bugs, which is built first)")
-	fs.StringVar(&seeds, "seeds", "1", "comma-separated `seeds`; everything is run once with each")
+	fs.StringVar(&seeds, "seeds", "1", "comma-separated `seeds`; everything is run once with each seed")
 	fs.StringVar(&only, "only", "", "run only these `bugs`, such as a1,b2")
 	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, starting with the i-th, as `i/n`")
-	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "number of bugs that are checked at once, each with two planes")
-	fs.DurationVar(&o.budget, "budget", 0, "time for the faults of each twin (default: until all are done)")
+	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "number of bugs to check in parallel, each with two planes")
+	fs.DurationVar(&o.budget, "budget", 0, "time limit for the faults of each twin (default: none)")
 	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results to a file as well")
-	fs.BoolVar(&o.strict, "strict", false, "also fail if a bug is found by a kind of fault that bug.yaml does not list")
+	fs.BoolVar(&o.strict, "strict", false, "also fail if a kind of fault that bug.yaml does not list finds a bug")
 	fs.BoolVar(&o.verbose, "v", false, "show the output of koboshi")
 	if err := fs.Parse(args); err != nil {
 		return o, err
@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 	for _, s := range strings.Split(seeds, ",") {
 		seed, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 		if err != nil {
-			return o, fmt.Errorf("-seeds: %q is not a whole number", s)
+			return o, fmt.Errorf("-seeds: %q is not an integer", s)
 		}
 		o.seeds = append(o.seeds, seed)
 	}
@@ -113,7 +113,8 @@ func run(ctx context.Context, args []string) error {
 	return table.footer(rows)
 }
 
-// rows returns the results of the bugs, in their order. Several are checked at once.
+// rows returns the results for the bugs in the same order. It checks several bugs in
+// parallel.
 func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[row] {
 	results := make([]chan row, len(bugs))
 	for i := range results {
@@ -152,7 +153,7 @@ func (o *options) programs(ctx context.Context) error {
 			return err
 		}
 		if _, err := os.Stat(absolute); err != nil {
-			return fmt.Errorf("%w; build it with make build, or name it with a flag", err)
+			return fmt.Errorf("%w; build the program with make build, or name it with a flag", err)
 		}
 		*path = absolute
 	}

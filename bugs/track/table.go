@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// table prints the results as they arrive, at most 80 columns wide.
+// table prints the results as they arrive, in at most 80 columns.
 type table struct{ out io.Writer }
 
 func newTable(out io.Writer) *table { return &table{out} }

@@ -1,6 +1,6 @@
-// Command koboshi runs real Kubernetes in one process, to run and prove custom
-// controllers. Under the name kubectl, etcd or kube-apiserver it is that program,
-// as controller-runtime's envtest uses it.
+// Command koboshi runs real Kubernetes in one process, to run and test custom
+// controllers. When called kubectl, etcd or kube-apiserver, it behaves as that program,
+// in the way controller-runtime's envtest uses it.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	if kubelet.Called() {
 		os.Exit(kubelet.Main())
 	}
-	// kubectl handles signals in its own way.
+	// kubectl handles signals itself.
 	if filepath.Base(os.Args[0]) == "kubectl" {
 		os.Exit(cli.Kubectl(os.Args[1:]))
 	}
@@ -37,13 +37,14 @@ func main() {
 		stderr = os.Stderr
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals()...)
-	// The first signal restores the default handling, so that a second one kills.
+	// The first signal restores the default handling, so that a second one kills the
+	// process.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
 }
 
-// server does what package shim leaves to it: it runs a host, prints an answer, or
-// runs a server in a process of its own.
+// server handles the cases that package shim does not: it runs a host, prints an answer,
+// or runs a server in a separate process.
 func server(name string, args []string) int {
 	switch {
 	case os.Getenv(shim.HostVariable) != "":
@@ -54,8 +55,8 @@ func server(name string, args []string) int {
 	return envtest.Run(name, args)
 }
 
-// signals lists the signals that end the program in order. They include that of a
-// closed terminal, unless nohup ignores it.
+// signals lists the signals that end the program cleanly. They include the signal of a
+// closed terminal, unless nohup makes the program ignore it.
 func signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -1,17 +1,17 @@
 // Command checked is the controller that the tests of koboshi check run.
-// It keeps two children for each Widget, and reports their size in its status:
+// It keeps two children for each Widget, and reports their size in the Widget's status:
 //
 //	Widget demo ──▶ ConfigMap demo-first, ConfigMap demo-second ──▶ status.size
 //
-// The environment selects its bug:
+// The environment selects a bug:
 //
-//	BUG=first-exists   the first child stands for both
+//	BUG=first-exists   if the first child exists, it assumes that both do
 //	BUG=no-owner       the children have no owner
-//	BUG=flip           it writes the first child differently each time
-//	BUG=count          it counts in the status, twice a second, for ever
-//	BUG=panic          it panics at an internal error of the API server
-//	BUG=exit           it ends at once
-//	SECRET=NAME        the children are Secrets, with the token of Secret NAME
+//	BUG=flip           it writes a different first child each time
+//	BUG=count          it writes a new count into the status twice a second, forever
+//	BUG=panic          it panics when the API server returns an internal error
+//	BUG=exit           it exits immediately
+//	SECRET=NAME        the children are Secrets with the token from Secret NAME
 package main
 
 import (
@@ -41,7 +41,7 @@ var (
 )
 
 func main() {
-	// It works until it is killed or fails.
+	// The controller runs until it is killed or fails.
 	fmt.Fprintln(os.Stderr, "checked:", run(context.Background()))
 	os.Exit(1)
 }
@@ -90,7 +90,7 @@ type controller struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	bug      string
 	source   string
-	resource schema.GroupVersionResource // resource of the children
+	resource schema.GroupVersionResource // the resource of the children
 	kind     string
 }
 
@@ -162,7 +162,8 @@ func (c *controller) content(ctx context.Context, widget *unstructured.Unstructu
 	return map[string]any{"token": token}, err
 }
 
-// ensure brings a child to its declared state, and reports whether it already was.
+// ensure brings a child to its declared state, and reports whether it already was in that
+// state.
 func (c *controller) ensure(ctx context.Context, widget *unstructured.Unstructured, name string, content map[string]any) (bool, error) {
 	children := c.client.Resource(c.resource).Namespace(widget.GetNamespace())
 	child, err := children.Get(ctx, name, metav1.GetOptions{})
@@ -196,7 +197,7 @@ func (c *controller) child(widget *unstructured.Unstructured, name string, conte
 	return child
 }
 
-// report writes the size of the children into the status.
+// report writes the size of the children into the Widget's status.
 func (c *controller) report(ctx context.Context, widget *unstructured.Unstructured) error {
 	size, _, _ := unstructured.NestedString(widget.Object, "spec", "size")
 	if was, _, _ := unstructured.NestedString(widget.Object, "status", "size"); was == size {
@@ -209,7 +210,7 @@ func (c *controller) report(ctx context.Context, widget *unstructured.Unstructur
 	return err
 }
 
-// count writes a new status again and again, slowly.
+// count slowly writes a new status again and again.
 func (c *controller) count(ctx context.Context) {
 	n := 0
 	for range time.Tick(500 * time.Millisecond) {

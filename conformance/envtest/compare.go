@@ -12,10 +12,10 @@ import (
 	"github.com/koboshi-dev/koboshi/conformance/envtest/internal/verdict"
 )
 
-// sides lists the sides in the order in which they run.
+// sides lists the names of the two sides in the order in which they run.
 var sides = [2]string{verdict.Stock: "stock", verdict.Koboshi: "koboshi"}
 
-// A comparison runs suites on both sides.
+// A comparison runs the suites on both sides.
 type comparison struct {
 	options
 	pair     [2]string // the folders
@@ -41,7 +41,8 @@ func (c comparison) all(ctx context.Context, suites []*suite.Suite) (*verdict.Re
 	return report, nil
 }
 
-// one runs a suite the requested number of times, and again while a spec differs.
+// one runs a suite the requested number of times, and then repeats it while a spec
+// differs and retries remain.
 func (c comparison) one(ctx context.Context, s *suite.Suite) (*verdict.Suite, error) {
 	result := &verdict.Suite{Name: s.Name}
 	for round := 0; round < c.repeat || round < c.repeat+c.retries && len(result.Findings()) > 0; round++ {

@@ -1,12 +1,12 @@
 // Command envtest shows that Koboshi can replace stock etcd and
-// kube-apiserver: it runs controller-runtime's own test suites with both and
+// kube-apiserver. It runs controller-runtime's own test suites with both and
 // prints the specs that differ.
 //
 //	go run . [-stock DIR] [-koboshi DIR] [-suites pkg/client,pkg/cache] [-repeat N] [-short]
 //
 // Run it in its own folder, whose go.mod selects the release of
-// controller-runtime. Without -stock, the stock programs are
-// built from the modules that Koboshi itself is built from.
+// controller-runtime. Without -stock, it builds the stock programs from the same modules
+// as Koboshi itself.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/koboshi-dev/koboshi/conformance/envtest/internal/verdict"
 )
 
-// root is the module that Koboshi and the stock programs are built from.
+// root is the module from which Koboshi and the stock programs are built.
 const root = "../.."
 
 // errDifferent is handled separately, because the report has already been printed.
@@ -47,12 +47,12 @@ func main() {
 	flag.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl (default: build them)")
 	flag.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's (default: what "+root+"/bin/koboshi envtest path prints)")
 	flag.StringVar(&o.suites, "suites", "", "packages to run, separated by commas, such as pkg/client (default: all that start a control plane)")
-	flag.IntVar(&o.repeat, "repeat", 1, "how often each suite runs on each side")
-	flag.IntVar(&o.retries, "retries", 2, "how often a suite runs again on both sides when a spec differs, to tell chance from difference")
-	flag.Int64Var(&o.seed, "seed", time.Now().Unix(), "seed of the order in which Ginkgo runs the specs")
-	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long one suite may take on one side")
-	flag.BoolVar(&o.short, "short", false, "run only the suites that CI has time for")
-	flag.StringVar(&o.keep, "keep", "", "folder to leave the outputs of all runs in (default: none)")
+	flag.IntVar(&o.repeat, "repeat", 1, "number of times that each suite runs on each side")
+	flag.IntVar(&o.retries, "retries", 2, "number of times that a suite is repeated on both sides while a spec differs, to distinguish chance from real differences")
+	flag.Int64Var(&o.seed, "seed", time.Now().Unix(), "seed for the order in which Ginkgo runs the specs")
+	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "time limit for one suite on one side")
+	flag.BoolVar(&o.short, "short", false, "run only the suites for which CI has time")
+	flag.StringVar(&o.keep, "keep", "", "folder in which to keep the outputs of all runs (default: none)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o, os.Stdout, os.Stderr)
@@ -65,7 +65,7 @@ func main() {
 
 func run(ctx context.Context, o options, stdout, progress io.Writer) (err error) {
 	if o.repeat < 1 || o.retries < 0 {
-		return errors.New("-repeat must be at least 1 and -retries not negative")
+		return errors.New("-repeat must be at least 1, and -retries must not be negative")
 	}
 	work, err := os.MkdirTemp("", "koboshi-envtest-")
 	if err != nil {

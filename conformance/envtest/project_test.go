@@ -36,7 +36,7 @@ func koboshi(t *testing.T) string {
 	return binary
 }
 
-// koboshiOnly returns the binary, for tests of what only Koboshi can do.
+// koboshiOnly returns the binary, for tests of features that only Koboshi has.
 func koboshiOnly(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("CONTRACT_ASSETS"); dir != "" {
@@ -54,7 +54,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// A project is a copy of the one in testdata, which has kubebuilder's layout.
+// A project is a copy of the project in testdata, which has kubebuilder's layout.
 type project struct {
 	dir string
 	env []string
@@ -76,14 +76,14 @@ func newProject(t *testing.T, env ...string) project {
 			p.env = append(p.env, e)
 		}
 	}
-	// Built without cgo, like everything else that is not raced, so that nothing
-	// is compiled twice.
+	// The project is built without cgo, like everything else that does not use the race
+	// detector, so that nothing is compiled twice.
 	p.env = append(p.env, "GOWORK=off", "CGO_ENABLED=0")
 	p.env = append(p.env, env...)
 	return p
 }
 
-// run runs a command in the project, which must succeed.
+// run runs a command in the project, and fails the test if the command fails.
 func (p project) run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := p.try(t.Context(), name, args...)
@@ -100,7 +100,8 @@ func (p project) try(ctx context.Context, name string, args ...string) (string, 
 	return string(out), err
 }
 
-// ran matches a package whose tests really ran, rather than came from go test's cache.
+// ran matches a package whose tests really ran, so that the result is not from go test's
+// cache.
 var ran = regexp.MustCompile(`(?m)^ok\s+example\.com/post/internal/(controller|webhook/v1)\s+[\d.]+s`)
 
 // wantBothSuites fails unless the project's two suites have just passed.
@@ -129,14 +130,14 @@ func TestAProjectPassesWithMakeTestAndTheVariable(t *testing.T) {
 	if !strings.Contains(output, fmt.Sprintf("KUBEBUILDER_ASSETS=%q", dir)) {
 		t.Errorf("setup-envtest led make to other programs than those in %s:\n%s", dir, output)
 	}
-	// setup-envtest creates its folder in any case.
+	// setup-envtest always creates its folder.
 	if fetched, err := os.ReadDir(filepath.Join(p.dir, "bin", "k8s")); len(fetched) > 0 || err != nil {
 		t.Errorf("setup-envtest has fetched programs of its own: %v, %v", fetched, err)
 	}
 }
 
-// offline returns variables with which Go and setup-envtest fail if something is not
-// in the module cache, instead of using the network.
+// offline returns variables that keep Go and setup-envtest from using the network. They
+// fail instead if something is not in the module cache.
 func offline() []string { return []string{"GOPROXY=off", "HTTPS_PROXY=http://127.0.0.1:1"} }
 
 func TestAProjectPassesWithoutAVariableOnceInstalled(t *testing.T) {
@@ -147,8 +148,8 @@ func TestAProjectPassesWithoutAVariableOnceInstalled(t *testing.T) {
 	t.Run("make test", func(t *testing.T) { testMakeFindsTheProgramsInBin(t, p) })
 }
 
-// Without koboshi envtest install, this shows that the project finds programs in its
-// bin folder, however they got there.
+// This test does without koboshi envtest install, to show that the project finds programs
+// in its bin folder no matter how they got there.
 func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 	p := newProject(t)
 	installed := filepath.Join(p.dir, "bin", "k8s", "1.37.0-"+runtime.GOOS+"-"+runtime.GOARCH)
@@ -165,8 +166,8 @@ func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 	t.Run("make test", func(t *testing.T) { testMakeFindsTheProgramsInBin(t, p) })
 }
 
-// testMakeFindsTheProgramsInBin does what users do who set no variables. It fetches
-// the generators before it shuts off the network.
+// testMakeFindsTheProgramsInBin acts as a user who sets no variables. It fetches the
+// generators before it turns off the network.
 func testMakeFindsTheProgramsInBin(t *testing.T, p project) {
 	p.run(t, "make", "controller-gen", "envtest", "ENVTEST_VERSION="+toolsVersion)
 	p.env = append(p.env, offline()...)

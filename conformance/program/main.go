@@ -1,6 +1,6 @@
 // Command program is the server that runs in the Pods of the conformance tests. Its
-// health and answers can be changed while it runs. Where a shell is enough, the tests
-// use a shell.
+// health and its answers can be changed while it runs. Where a shell is enough, the tests
+// use a shell instead.
 package main
 
 import (
@@ -26,8 +26,8 @@ func main() {
 
 func run() error {
 	address := flag.String("address", ":8080", "address to listen on")
-	says := flag.String("says", os.Getenv("SAYS"), "what every answer begins with")
-	drain := flag.Duration("drain", 0, "how long to serve after SIGTERM")
+	says := flag.String("says", os.Getenv("SAYS"), "text with which every answer begins")
+	drain := flag.Duration("drain", 0, "time for which to keep serving after SIGTERM")
 	unready := flag.Bool("unready", false, "start with /readyz failing")
 	flag.Parse()
 

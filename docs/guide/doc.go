@@ -1,5 +1,5 @@
 // Package guide is the Koboshi handbook: Markdown in mdBook's layout, ordered by
-// SUMMARY.md. Its tests keep the book complete and true.
+// SUMMARY.md. Its tests check that the book is complete and correct.
 package guide
 
 import "embed"

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// page is a parsed page. A few patterns parse it instead of a Markdown library; the
-// book uses only what they understand.
+// page is a parsed page. A few regular expressions parse it instead of a Markdown
+// library; the book uses only the syntax that they understand.
 type page struct {
 	path    string
 	anchors map[string]bool
@@ -75,8 +75,8 @@ func (p *page) prose(number int, line string) {
 	}
 }
 
-// anchor returns the ID that GitHub gives a heading with this text. No page of the
-// book has two headings with the same text, which this could not distinguish.
+// anchor returns the ID that GitHub gives a heading with this text. It could not
+// distinguish two headings with the same text, but no page of the book has them.
 func (p *page) anchor(text string) string {
 	text = linkText.ReplaceAllString(text, "$1")
 	return strings.Map(func(r rune) rune {

@@ -20,9 +20,10 @@ var update = flag.Bool("update", false, "rewrite the generated block of check/re
 
 const (
 	reportPage = "check/report.md"
-	// oneCheck bounds one run of koboshi check on a small controller.
+	// oneCheck limits the duration of one koboshi check on a small controller.
 	oneCheck = 5 * time.Minute
-	// mostChecks bounds the runs if a machine is too busy to judge every fault.
+	// mostChecks limits how often the check is repeated if the machine is too busy to
+	// judge every fault.
 	mostChecks = 3
 )
 
@@ -52,8 +53,8 @@ func TestTheReportPageShowsWhatTheProgramPrints(t *testing.T) {
 	t.Errorf("%s shows\n%s\nbut the program prints\n%s\nRun this test with -update to rewrite the page.", reportPage, shown, printed)
 }
 
-// printedReport checks the bug b1-first-exists of the track record, and returns the
-// report up to the end of its table.
+// printedReport runs koboshi check on the bug b1-first-exists of the track record, and
+// returns the report up to the end of its table.
 func printedReport(t *testing.T, koboshi string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -96,11 +97,11 @@ func printedReport(t *testing.T, koboshi string) string {
 	return ""
 }
 
-// lastRow matches the last row of the table. Below it, a report lists the faults that
-// could not be applied or judged, which this one should not have.
+// lastRow matches the last row of the table. Below the table, a report lists the faults
+// that could not be applied or judged. This report should have none.
 var lastRow = regexp.MustCompile(`(?m)^  all .*$`)
 
-// variable matches what differs between two checks: durations, keyed hashes, the IDs of
+// variable matches everything that differs between two checks: durations, keyed hashes, the IDs of
 // findings, and the numbers of runs.
 var variable = []struct {
 	pattern *regexp.Regexp

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// onePage bounds the scripts of a page, because a loop that waits in vain
-	// would hang.
+	// onePage limits how long the scripts of a page may run, because a loop that
+	// waits in vain would hang.
 	onePage = 2 * time.Minute
-	// ending bounds the end of the processes that a page started.
+	// ending limits how long the processes that a page started may take to end.
 	ending = 10 * time.Second
 )
 
@@ -49,7 +49,7 @@ func TestEveryShellBlockOfAPageRuns(t *testing.T) {
 func TestAPIServerTakesEveryManifest(t *testing.T) {
 	t.Parallel()
 	koboshi := built(t)
-	// Configuration of programs rather than objects of the API.
+	// These are configuration files of programs, not objects of the API.
 	configuration := map[string]bool{"audit.k8s.io/v1": true, "check.koboshi.dev/v1": true}
 
 	definitions, err := filepath.Glob("../../operators/*/config/crd/bases/*.yaml")
@@ -102,7 +102,7 @@ func isManifest(t *testing.T, b block, configuration map[string]bool) bool {
 	})
 }
 
-// built returns the path of the program, which KOBOSHI overrides.
+// built returns the path of the program. The variable KOBOSHI overrides it.
 func built(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("KOBOSHI")
@@ -196,7 +196,7 @@ func endGroup(t *testing.T, group int) {
 	}
 }
 
-// tail returns the end of a text, from the beginning of a line.
+// tail returns the end of a text, starting at the beginning of a line.
 func tail(text []byte, most int) []byte {
 	if len(text) <= most {
 		return text

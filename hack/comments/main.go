@@ -1,5 +1,5 @@
-// Command comments fails when too many doc comments of a module tree open with a
-// noun clause instead of naming the thing or saying what it does:
+// Command comments fails when too many doc comments in a module tree open with a noun
+// clause instead of naming the thing or describing its action:
 //
 //	// Late says that the step took too long.      reported
 //	// fleet is what the labs are to the check.    reported
@@ -8,8 +8,8 @@
 //
 //	comments [-limit PERCENT] [-v] [DIR]
 //
-// It prints each such comment with its place if it fails. CONTRIBUTING.md has the
-// rules.
+// If it fails, it prints the position of each such comment. The rules are in
+// CONTRIBUTING.md.
 package main
 
 import (
@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	limit := flag.Float64("limit", 2, "percentage of doc comments from which it fails")
-	all := flag.Bool("v", false, "print the comments below the limit, too")
+	limit := flag.Float64("limit", 2, "percentage of doc comments at which the command fails")
+	all := flag.Bool("v", false, "print the comments even if their number is below the limit")
 	flag.Parse()
 	dir := "."
 	if flag.NArg() > 0 {
@@ -51,18 +51,18 @@ func main() {
 	}
 }
 
-// counts holds the number of doc comments in a tree, and those that open with a
-// noun clause, each with its place.
+// counts holds the number of doc comments in a tree, and the position of each one that
+// opens with a noun clause.
 type counts struct {
 	docs    int
 	clauses []string
 }
 
-// clause matches the opening of such a comment: the name that is documented, or
-// a phrase for it, and the clause.
+// clause matches the opening of such a comment: the documented name, or a phrase for it,
+// followed by the clause.
 var clause = regexp.MustCompile(`^(?:An? |The )?\S+ (?:(?:is|are) (?:what|who|whose|how|that|whatever|whoever)|says|tells)\b`)
 
-// count reads every Go file below dir that a person wrote.
+// count reads every Go file in dir and its subfolders, except generated ones.
 func count(dir string) (counts, error) {
 	var c counts
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func count(dir string) (counts, error) {
 	return c, err
 }
 
-// skipped reports whether the folder holds no code of ours.
+// skipped reports whether the folder holds only code that is not ours.
 func skipped(dir string) bool {
 	return strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_") ||
 		slices.Contains([]string{"bin", "dist", "node_modules", "vendor"}, dir)

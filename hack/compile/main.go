@@ -1,4 +1,4 @@
-// Command compile runs go build and shows its progress: a cold build of
+// Command compile runs go build and shows its progress, because a cold build of
 // Kubernetes takes minutes, during which go build prints nothing.
 //
 //	bin/compile NAME DIR ARGS...

@@ -16,8 +16,8 @@ const (
 	columns          = 79
 )
 
-// display prints the progress of the suite. On a terminal the parts that run are
-// shown on one line that is rewritten; in a pipe they are a line now and then.
+// display prints the progress of the suite. On a terminal it shows the running parts on
+// one line, which it rewrites; in a pipe it prints such a line from time to time.
 type display struct {
 	out      io.Writer
 	terminal bool
@@ -33,8 +33,8 @@ func newDisplay(out *os.File) *display {
 	return d
 }
 
-// follow prints what happens until all parts have ended, then the summary. It
-// returns how many parts failed.
+// follow prints the progress until all parts have ended, then the summary. It returns the
+// number of parts that failed.
 func (d *display) follow(parts int, started <-chan string, ended <-chan result) int {
 	interval := pipeInterval
 	if d.terminal {
@@ -88,8 +88,8 @@ func (d *display) clear() {
 	}
 }
 
-// summary repeats the rows when something failed in between, and ends with one
-// line for the whole suite.
+// summary repeats the rows if a failure was printed between them, and ends with one line
+// for the entire suite.
 func (d *display) summary(results []result) int {
 	failed, tests := 0, 0
 	for _, r := range results {

@@ -4,12 +4,12 @@
 //	suite [-jobs N] [-logs DIR] [-built TARGETS] [-flags TESTFLAGS] TARGET...
 //
 // A part is a target of the Makefile. Many parts wait more than they compute,
-// so running several at once saves time even on two processors. The parts start
-// in the order given: name the longest first. Targets that were built before, and
-// that several parts need, are named by -built and not made again.
+// so running several in parallel saves time even on two processors. The parts start in
+// the given order, so name the longest first. -built names targets that several parts
+// need and that are already built; they are not made again.
 //
-// The output of a part goes to DIR/TARGET.log. Of a part that fails, everything
-// but the output of its passing tests is printed as well.
+// The output of a part goes to DIR/TARGET.log. If a part fails, all of its output except
+// that of passing tests is printed as well.
 package main
 
 import (
@@ -30,9 +30,9 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.jobs, "jobs", 2, "how many parts run at the same time")
+	flag.IntVar(&o.jobs, "jobs", 2, "number of parts that run at the same time")
 	flag.StringVar(&o.logs, "logs", "bin/test", "folder for the output of the parts")
-	flag.StringVar(&o.built, "built", "", "targets, separated by spaces, that the parts must not make again")
+	flag.StringVar(&o.built, "built", "", "targets that the parts must not make again, separated by spaces")
 	flag.StringVar(&o.flags, "flags", "", "flags for go test in all parts")
 	flag.Parse()
 	if flag.NArg() == 0 || o.jobs < 1 {
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// run runs all parts, also after one has failed, and returns how many failed.
+// run runs all parts, even after one has failed, and returns the number of failed parts.
 func run(ctx context.Context, targets []string, o options, d *display) (int, error) {
 	if err := os.MkdirAll(o.logs, 0o755); err != nil {
 		return 0, err

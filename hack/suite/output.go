@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// output turns what a part prints into its log, counts the tests in it, and
-// remembers the output of the tests that failed.
+// output converts the output of a part to its log, counts the tests, and keeps the output
+// of the tests that failed.
 //
-// A part prints the events of `go test -json`, and lines of other programs
-// between them.
+// A part prints the events of `go test -json`, mixed with lines of other programs.
 type output struct {
 	log  io.Writer
-	rest []byte // the beginning of a line that has not ended yet
+	rest []byte // the start of a line that is not complete yet
 
 	tests int
 	// running holds the output of tests that have not ended yet, by package
@@ -31,11 +30,11 @@ type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// ginkgoSummary is the line by which Ginkgo reports how many specs ran. Such a
-// suite is a single test to go test. The line may be coloured.
+// ginkgoSummary matches the line in which Ginkgo reports the number of specs that ran. go
+// test counts such a suite as a single test. The line may be coloured.
 var ginkgoSummary = regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)*Ran (\d+) of \d+ Specs in `)
 
-// plainSummary is the closing line of programs that test without go test.
+// plainSummary matches the last line of programs that run tests without go test.
 var plainSummary = regexp.MustCompile(`^(?:\w+: )?(\d+) passed, (\d+) failed`)
 
 func newOutput(log io.Writer) *output {
@@ -62,7 +61,7 @@ func (o *output) close() error {
 	return o.err
 }
 
-// failure returns what was not said by a test that passed, including the output
+// failure returns all output except that of passing tests. It includes the output
 // of tests that never ended.
 func (o *output) failure() []byte {
 	for _, unfinished := range o.running {
@@ -93,8 +92,8 @@ func (o *output) line(line string) {
 	}
 }
 
-// sink returns the buffer for the output of a test, or of a package where test
-// is empty.
+// sink returns the buffer for the output of a test. If test is empty, it returns the
+// buffer of the package.
 func (o *output) sink(key, test string) *bytes.Buffer {
 	if test == "" {
 		return &o.kept

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// patience is the time that an interrupted part has to clean up.
+// patience is the time that an interrupted part gets to clean up.
 const patience = 20 * time.Second
 
 // result describes a part that has ended.
 type result struct {
 	target string
 	err    error
-	// wall is the time from start to end, cpu the processor time of the part
-	// and of all the processes that it waited for.
+	// wall is the time from start to end. cpu is the processor time of the part and of
+	// all processes that it waited for.
 	wall, cpu time.Duration
 	tests     int
-	// failure holds the output of a failed part without that of its passing tests.
+	// failure holds the output of a failed part, except the output of its passing tests.
 	failure []byte
 	log     string
 }
 
-// runPart runs one target of the Makefile in a process group of its own.
+// runPart runs one target of the Makefile in a separate process group.
 func runPart(ctx context.Context, target string, o options) result {
 	r := result{target: target, log: filepath.Join(o.logs, target+".log")}
 	began := time.Now()
@@ -45,7 +45,7 @@ func runPart(ctx context.Context, target string, o options) result {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = patience
 	out := newOutput(log)
-	cmd.Stdout, cmd.Stderr = out, out // the same writer, so lines keep their order
+	cmd.Stdout, cmd.Stderr = out, out // both use one writer, so the lines keep their order
 	r.err = errors.Join(cmd.Run(), out.close(), log.Close())
 	r.wall, r.tests = time.Since(began), out.tests
 	if state := cmd.ProcessState; state != nil {

@@ -1,5 +1,5 @@
-// The linters, pinned apart from the product so that neither raises the
-// other's dependencies. From the root:
+// The linters have their own module, so that neither they nor the product can raise the
+// other's dependencies. From the root, run:
 //
 //	go tool -modfile=hack/tools/go.mod golangci-lint run ./...
 module github.com/koboshi-dev/koboshi/tools

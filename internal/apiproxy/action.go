@@ -9,40 +9,42 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A Decider chooses the Action for each request, before it is forwarded; the body of a
-// write has been read by then. It is called concurrently, and must not keep or change
-// the call.
+// A Decider chooses the Action for each request before the request is forwarded; the
+// body of a write has already been read. It is called concurrently and must neither
+// keep nor change the call.
 type Decider interface {
 	Decide(*trace.Call) Action
 }
 
 // Action describes how one request is handled. The zero Action forwards it. Committed
 // and Answered are not called for watches, upgrades and other requests that do not end
-// by themselves.
+// on their own.
 //
 //	arrives ─▶ Decide ─▶ Before ─┬▶ Answer ───────────────────────────▶ client
 //	                             ├▶ Swallow ──────────────────────────▶ broken
 //	                             └▶ server ─▶ Committed ─┬▶ Drop ─────▶ broken
 //	                                                     └▶ client ─▶ Answered
 type Action struct {
-	// Before runs first. The request continues when it returns, also with an error: a
-	// fault that could not be applied must change nothing, and the function itself
-	// notes the error.
+	// Before runs first. The request continues when it returns, even if it returns an
+	// error: a fault that could not be applied must change nothing, and the function
+	// itself records the error.
 	Before func(context.Context) error
-	// Answer is sent, and nothing is forwarded. Its Code is the HTTP status.
+	// Answer is sent to the client, and nothing is forwarded. Its Code is the HTTP
+	// status.
 	Answer *metav1.Status
-	// RetryAfter is the header of Answer, in seconds; 0 is none.
+	// RetryAfter is the Retry-After header of Answer, in seconds; 0 means no header.
 	RetryAfter int
 	// Drop breaks the connection once the server's answer is complete. Over HTTP/2 it
-	// resets this one stream.
+	// resets only this stream.
 	Drop bool
-	// Swallow breaks the connection at once; the server never gets the request.
+	// Swallow breaks the connection immediately; the server never gets the request.
 	Swallow bool
 	// Committed is called when the server's answer is complete, before the client gets
-	// any of it. It sets call.Lost if it has made sure that the client cannot get it.
+	// any of it. It sets call.Lost if it has made sure that the client cannot get the
+	// answer.
 	Committed func(call *trace.Call)
-	// Answered is called when the whole answer has been sent to the client. No other
-	// request is forwarded until it returns.
+	// Answered is called when the complete answer has been sent to the client. No other
+	// request is forwarded until Answered returns.
 	Answered func(call *trace.Call)
 }
 
@@ -50,6 +52,6 @@ type Action struct {
 func (a *Action) special() bool { return a.Drop || a.Committed != nil || a.Answered != nil }
 
 // abort breaks the connection to the client: net/http resets an HTTP/2 stream with
-// INTERNAL_ERROR, and closes an HTTP/1.1 connection. Go's transport and client-go retry
-// a write after neither.
+// INTERNAL_ERROR, and closes an HTTP/1.1 connection. In both cases, Go's transport and
+// client-go do not retry a write.
 func abort() { panic(http.ErrAbortHandler) }

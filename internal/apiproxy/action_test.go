@@ -20,7 +20,8 @@ type deciderFunc func(*trace.Call) Action
 
 func (f deciderFunc) Decide(c *trace.Call) Action { return f(c) }
 
-// onWrite applies an action to the first write with a verb.
+// onWrite returns a decider that applies an action to the first write with a
+// verb.
 func onWrite(verb string, a Action) Decider {
 	var done atomic.Bool
 	return deciderFunc(func(c *trace.Call) Action {
@@ -259,7 +260,7 @@ func count(requests []string, method string) int {
 	return n
 }
 
-// until waits until the proxy's activity is as wanted.
+// until waits until want accepts the proxy's activity.
 func until(t *testing.T, p *Proxy, want func(Activity) bool) {
 	t.Helper()
 	for {

@@ -36,7 +36,7 @@ type api struct {
 	objects map[string]*corev1.ConfigMap
 	history []change
 	changed chan struct{}
-	// seen lists the requests; headers are the last one's.
+	// seen lists the requests; headers holds the headers of the last one.
 	seen    []string
 	headers http.Header
 	work    func([]byte)
@@ -71,7 +71,7 @@ func (a *api) requests() []string {
 	return slices.Clone(a.seen)
 }
 
-// put creates or changes an object behind the proxy's back.
+// put creates or changes an object without the proxy.
 func (a *api) put(name, value string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,7 +186,7 @@ func refused(err *apierrors.StatusError) (int, runtime.Object) {
 	return int(s.Code), &s
 }
 
-// watch sends the initial events if asked to, and then the changes.
+// watch sends the initial events if the client asked for them, and then the changes.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	a.mu.Lock()
@@ -272,7 +272,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(http.TrailerPrefix+"X-Late", "yes")
 }
 
-// upgraded speaks a protocol of its own, which repeats every line.
+// upgraded speaks a custom protocol that repeats every line.
 func upgraded(w http.ResponseWriter) {
 	conn, buffered, err := w.(http.Hijacker).Hijack()
 	if err != nil {

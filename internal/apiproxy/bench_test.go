@@ -17,10 +17,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// BenchmarkGetAndUpdate drives the same gets and updates straight to a server
-// and through a recording proxy, in turns, and reports both. One operation is a get and
-// an update on each way. The server works for about as long as an API server with its
-// store in memory.
+// BenchmarkGetAndUpdate sends the same gets and updates directly to a server and
+// through a recording proxy, in turns, and reports the results of both. One operation
+// is a get and an update each way. The server takes about as long as an API server with
+// its store in memory.
 func BenchmarkGetAndUpdate(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchmark(b, clients) })
@@ -91,7 +91,7 @@ func compare(b *testing.B, server *rest.Config, clients int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// way leads to the server, straight or through the proxy.
+// way is a path to the server, either direct or through the proxy.
 type way struct {
 	config *rest.Config
 	client *kubernetes.Clientset
@@ -136,7 +136,7 @@ func (w *way) p99() float64 {
 	return w.single[len(w.single)*99/100].Seconds()
 }
 
-// work keeps a processor busy with what API servers do.
+// work keeps a processor busy with the kind of work that API servers do.
 func work(d time.Duration) {
 	until := time.Now().Add(d)
 	for time.Now().Before(until) {

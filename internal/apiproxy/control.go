@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Hold queues, in order, all further events and bookmarks of matching watches,
-// including watches opened later. When it returns, no later event is on its way to the
+// Hold queues all further events and bookmarks of matching watches in order, including
+// those of watches opened later. Once it returns, no further event is on its way to the
 // client. A second Hold adds to the first.
 func (p *Proxy) Hold(match func(trace.Target) bool) {
 	var held []*stream
@@ -28,7 +28,7 @@ func (p *Proxy) Hold(match func(trace.Target) bool) {
 	p.changed.Fire()
 }
 
-// Release sends everything that is held, in order.
+// Release sends all held events and bookmarks in order.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,8 +41,8 @@ func (p *Proxy) Release() {
 
 // Expire ends the matching watches with 410 Expired, as an API server may at any time.
 // Their held events are lost, so the client has to list again. A client that resumes
-// the watch instead gets the same answer once more. To lose states: Hold, wait, Expire,
-// then Release.
+// the watch instead gets the same answer once more. To make the client miss states,
+// call Hold, wait, call Expire, then call Release.
 func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,20 +54,20 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.changed.Fire()
 }
 
-// Past answers lists with resourceVersion=0 of the matching resources from an older
-// state: list returns the objects of the type in all namespaces, and their resource
-// version. Such a client has asked for any state. A watch that starts there gets the
-// server's events since then; Hold delays them. A nil resource turns it off.
+// Past answers lists of the matching resources from an older state if they have
+// resourceVersion=0, which asks for any state. list returns the objects of the type in
+// all namespaces and their resource version. A watch that starts at that version gets
+// the server's events since then; Hold delays them. A nil resource turns this off.
 //
-// The server answers lists as tables, in protobuf only, or by fields other than name
-// and namespace.
+// The server still answers a list that asks for a table, accepts only protobuf, or
+// selects by fields other than name and namespace.
 func (p *Proxy) Past(resource func(trace.Target) bool, list func(trace.Target) (items []json.RawMessage, resourceVersion string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.past, p.list = resource, list
 }
 
-// Activity returns the proxy's present activity.
+// Activity returns the proxy's current activity.
 func (p *Proxy) Activity() Activity {
 	a := p.activity()
 	p.mu.Lock()
@@ -79,7 +79,7 @@ func (p *Proxy) Activity() Activity {
 	return a
 }
 
-// streamKey is the same for watches that see the same objects.
+// streamKey returns a key that is the same for watches that see the same objects.
 func streamKey(x *exchange) string {
 	return x.r.URL.Path + "?" + x.asked.query.Get("labelSelector") + "&" + x.asked.query.Get("fieldSelector")
 }
@@ -102,7 +102,8 @@ func (p *Proxy) close(s *stream) {
 	p.changed.Fire()
 }
 
-// unmark forgets that Expire has ended a watch, because its client lists.
+// unmark forgets that Expire has ended a watch, because the client has now listed
+// again.
 func (p *Proxy) unmark(x *exchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +112,8 @@ func (p *Proxy) unmark(x *exchange) {
 	}
 }
 
-// resumesExpired reports whether the watch continues where Expire ended it, without a
-// list in between.
+// resumesExpired reports whether the client resumes a watch where Expire ended it,
+// without a list in between.
 func (p *Proxy) resumesExpired(x *exchange) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,19 +20,20 @@ import (
 type EndpointConfig struct {
 	// Name is written to trace.Call.Endpoint.
 	Name string
-	// Target is the server outside the cluster, http or https.
+	// Target is the http or https URL of the server outside the cluster.
 	Target   *url.URL
 	Instance string
 	Log      *trace.Log
 	Decider  Decider
-	// With is the same controller's proxy to the API server, or nil. Both share a gate:
-	// what delays requests at one delays them at the other.
+	// With is the same controller's proxy to the API server, or nil. The endpoint and
+	// that proxy share a gate: whatever delays requests at one delays them at the
+	// other.
 	With *Proxy
 }
 
 // Endpoint is a running proxy in front of a server outside the cluster. It serves plain
-// HTTP on 127.0.0.1 and asks for no credentials: the server behind it does, and signed
-// requests arrive as they were signed.
+// HTTP on 127.0.0.1 and asks for no credentials: the server behind it checks them, and
+// it receives signed requests exactly as they were signed.
 type Endpoint struct {
 	*front
 	target  *url.URL
@@ -68,7 +69,7 @@ func (e *Endpoint) URL() *url.URL {
 	return &url.URL{Scheme: "http", Host: e.address, Path: e.target.Path}
 }
 
-// Activity returns the endpoint's present activity. It has no streams.
+// Activity returns the endpoint's current activity. It has no streams.
 func (e *Endpoint) Activity() Activity { return e.activity() }
 
 func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
@@ -96,8 +97,8 @@ func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
 	x.relay(resp)
 }
 
-// location keeps path and query byte for byte, because they may be signed: Opaque is
-// sent unchanged.
+// location returns the URL at the target. It keeps path and query byte for byte,
+// because they may be signed: Opaque is sent unchanged.
 func (e *Endpoint) location(r *http.Request) *url.URL {
 	path := r.RequestURI
 	if !strings.HasPrefix(path, "/") {
@@ -106,7 +107,7 @@ func (e *Endpoint) location(r *http.Request) *url.URL {
 	path, query, has := strings.Cut(path, "?")
 	to := &url.URL{Scheme: e.target.Scheme, Host: e.target.Host, Opaque: path, RawQuery: query, ForceQuery: has && query == ""}
 	if strings.HasPrefix(path, "//") {
-		// In Opaque this would be a host.
+		// Opaque would treat this as a host.
 		to.Opaque = ""
 		to.Path, to.RawPath = r.URL.Path, r.URL.RawPath
 	}
@@ -116,8 +117,8 @@ func (e *Endpoint) location(r *http.Request) *url.URL {
 // s3Codes maps the status codes of faults to S3's error codes.
 var s3Codes = map[int32]string{409: "OperationAborted", 429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
 
-// endpointError encodes an error for the client: as XML for one that signs like an S3
-// client, otherwise without a body.
+// endpointError encodes an error for the client: as XML if the client signs requests as
+// S3 clients do, otherwise without a body.
 func endpointError(r *http.Request, s *metav1.Status) (contentType string, body []byte) {
 	isS3 := strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") || r.URL.Query().Has("X-Amz-Signature")
 	if !isS3 || r.Method == http.MethodHead {

@@ -13,12 +13,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// An API server refuses bodies of more than 3 MiB, so a longer body than this is not
-// for an API server.
+// maxRequestBody limits the size of a request body. An API server refuses bodies of
+// more than 3 MiB, so a body longer than this is not meant for one.
 const maxRequestBody = 32 << 20
 
-// How much of an answer is kept for the trace: every answer to a write, but no list
-// that would fill the memory.
+// These limit how much of an answer is kept for the trace: every answer to a write
+// fits, but not a list that would fill the memory.
 const (
 	keptOfWrite = 4 << 20
 	keptOfRead  = 512 << 10
@@ -48,7 +48,8 @@ func (x *exchange) enter() bool {
 	}
 	x.action = x.decide(x.call)
 	if x.action.Before != nil {
-		// Before may kill the client, and has to finish what it does to the cluster.
+		// Before may kill the client, and must still finish its changes to the
+		// cluster.
 		_ = x.action.Before(x.ctx)
 	}
 	switch {
@@ -88,7 +89,7 @@ func (x *exchange) readBody() bool {
 }
 
 // outgoing returns the request to forward. It takes over the client's headers, which
-// are not needed any more.
+// are no longer needed for anything else.
 func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http.Request {
 	out := &http.Request{
 		Method:        x.r.Method,
@@ -100,7 +101,7 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 	}
 	dropHopByHop(out.Header)
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = []string{""} // or the transport would make one up
+		out.Header["User-Agent"] = []string{""} // otherwise the transport would set its own
 	}
 	switch {
 	case x.body != nil:
@@ -116,8 +117,9 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 	return out.WithContext(ctx)
 }
 
-// forwardContext ends when the client goes away, unless the fault is that the write
-// takes place and the client dies before it sees the answer.
+// forwardContext returns a context that ends when the client disconnects. Where a
+// fault must let the write complete although the client dies before it sees the
+// answer, the context outlives the client.
 func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	if x.action.special() && !x.asked.stream && !x.asked.watch {
 		return context.WithCancel(x.ctx)
@@ -142,7 +144,7 @@ func (x *exchange) recordCall() {
 	x.record(trace.Entry{Call: x.call})
 }
 
-// complete records the answer. kept is the beginning of its body.
+// complete records the answer. kept is the start of its body.
 func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
 	c := x.call
 	c.Code = resp.StatusCode
@@ -157,10 +159,10 @@ func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
 	meta := peek(body, kept, resp.Header.Get("Content-Encoding"))
 	c.ResourceVersion = meta.ResourceVersion
 	if c.Verb == "create" && c.Target.Name == "" && c.Code < 300 {
-		c.Target.Name = meta.Name // made from generateName by the server
+		c.Target.Name = meta.Name // the server made it from generateName
 	}
 	if c.Code >= 400 {
-		// Refusals are rare, and people read their messages.
+		// Refusals are rare, and people read their messages, so these are kept.
 		if obj, err := c.ResponseObject(); err == nil {
 			c.Reason, _ = obj["reason"].(string)
 			c.Message, _ = obj["message"].(string)
@@ -179,8 +181,8 @@ func peek(body trace.Body, kept []byte, encoding string) wire.Meta {
 	return wire.Peek(kept)
 }
 
-// hopByHop lists the headers that concern one connection. They are not forwarded, nor
-// are those that Connection names (RFC 9110, section 7.6.1).
+// hopByHop lists the headers that concern one connection. Neither these headers nor
+// those named in Connection are forwarded (RFC 9110, section 7.6.1).
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func dropHopByHop(h http.Header) {

@@ -44,7 +44,7 @@ type front struct {
 	electing atomic.Bool
 
 	reading sync.Mutex
-	reads   map[string]time.Time // the last time of each
+	reads   map[string]time.Time // the last time of each read
 	again   time.Time
 }
 
@@ -90,8 +90,8 @@ func (f *front) close() {
 	})
 }
 
-// Stop breaks all connections and waits until nothing more is recorded. The functions
-// of an Action must not call it, because it waits for them.
+// Stop breaks all connections and waits until nothing more is recorded. The functions of
+// an Action must not call Stop, because Stop waits for them.
 func (f *front) Stop() {
 	f.close()
 	f.handlers.Wait()
@@ -126,8 +126,8 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 }
 
-// read notes when a request is repeated. Leases are polled forever, and the next page
-// of a list is a different request.
+// read notes when a request is repeated. It ignores Leases, which are polled forever,
+// and later pages of a list, which are different requests.
 func (f *front) read(r *http.Request, a asked) {
 	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
 		return
@@ -190,19 +190,19 @@ func (f *front) activity() Activity {
 
 // Activity describes what a proxy is doing, and counts what it has done.
 type Activity struct {
-	// InFlight counts the requests without an answer, except watches, followed logs
-	// and other connections. Waiting counts the requests of any kind that wait at the
-	// gate.
+	// InFlight counts the requests that have not been answered yet, except watches,
+	// followed logs and other long-lived connections. Waiting counts requests of any
+	// kind that are waiting at the gate.
 	InFlight int
 	Waiting  int
 	// FirstRequest is the time of the first request. LastRequest is the last time that a
-	// request came or was answered; events of watches do not count. Both are zero if
-	// there was none.
+	// request arrived or was answered; events of watches do not count. Both are zero if
+	// there were no requests.
 	FirstRequest, LastRequest time.Time
-	// AskedAgain is the latest time since which something was read twice, zero if
-	// nothing was. A client that polls has completed a round since then.
+	// AskedAgain is the latest time of a read that was repeated later, or zero if none
+	// was repeated. A polling client has completed a round since then.
 	AskedAgain time.Time
-	// Streams are the watches that are open.
+	// Streams are the open watches.
 	Streams []Stream
 	// Requests and Writes count all requests so far, and all writes except those of
 	// Leases.
@@ -216,12 +216,12 @@ type Stream struct {
 	// Call is the ID of the watch's trace.Call.
 	Call   int64
 	Target trace.Target
-	// ResourceVersion is the highest one sent to the client, bookmarks included; at
-	// first the one it asked for.
+	// ResourceVersion is the highest one sent to the client, including in bookmarks.
+	// Before anything is sent, it is the one that the client asked for.
 	ResourceVersion string
-	// Initial reports whether some of the initial events it asked for have yet to be
-	// sent.
+	// Initial reports whether some of the initial events that the client asked for have
+	// not been sent yet.
 	Initial bool
-	// Held counts the events and bookmarks that wait because of Hold.
+	// Held counts the events and bookmarks that Hold is delaying.
 	Held int
 }

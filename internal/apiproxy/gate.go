@@ -8,9 +8,9 @@ import (
 )
 
 // gate delays requests before they are forwarded. It is open unless close was called
-// more often than open.
+// more times than open.
 type gate struct {
-	shut    atomic.Int64 // calls of close without an open
+	shut    atomic.Int64 // calls of close minus calls of open
 	waiting atomic.Int64
 	opened  broadcast.Signal
 	onWait  func()

@@ -25,7 +25,8 @@ type snapshot struct {
 	metadataOnly    bool
 }
 
-// pastOf returns the state to answer a list with, nil if the server is to answer.
+// pastOf returns the state from which to answer a list, or nil if the server should
+// answer it.
 func (p *Proxy) pastOf(x *exchange) *snapshot {
 	p.mu.Lock()
 	match, list := p.past, p.list
@@ -34,7 +35,7 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	if match == nil || list == nil || t.Subresource != "" || q.Get("continue") != "" || !match(t) {
 		return nil
 	}
-	// Only this parameter asks for any state.
+	// Only with this parameter does a client accept any state.
 	if q.Get("resourceVersion") != "0" || q.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
 		return nil
 	}
@@ -62,8 +63,8 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	return s
 }
 
-// answerPast asks the server all the same: it checks whether the client may list, and
-// knows the list's kind.
+// answerPast answers a list from the older state. It still asks the server, which
+// checks whether the client may list and knows the kind of the list.
 func (p *Proxy) answerPast(x *exchange, s *snapshot) {
 	to := p.location(x.r.URL)
 	q := url.Values{}
@@ -123,7 +124,7 @@ func (x *exchange) sendPast(h http.Header, kind, apiVersion string, s *snapshot)
 	x.call.RawResponse = trace.NewBody(body, typeJSON, "")
 	x.recordCall()
 	x.w.WriteHeader(http.StatusOK)
-	_, _ = x.w.Write(body) // or the client has gone
+	_, _ = x.w.Write(body) // fails if the client has disconnected
 }
 
 // selected returns the items that the client asked for.
@@ -157,7 +158,7 @@ func metadataOf(item json.RawMessage) json.RawMessage {
 	var object struct {
 		Metadata json.RawMessage `json:"metadata"`
 	}
-	_ = json.Unmarshal(item, &object) // selected has parsed it already
+	_ = json.Unmarshal(item, &object) // selected has already parsed it
 	out, _ := json.Marshal(map[string]any{
 		"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Metadata,
 	})

@@ -103,7 +103,8 @@ func TestRealPlaneIsSeenThroughTheProxyAsItIs(t *testing.T) {
 	kubectl(t, p)
 }
 
-// waitFor ignores the objects that every cluster has.
+// waitFor waits for a notification, and ignores those of objects that every
+// cluster has.
 func waitFor(t *testing.T, told chan string, want string) {
 	t.Helper()
 	for {
@@ -121,7 +122,7 @@ func waitFor(t *testing.T, told chan string, want string) {
 	}
 }
 
-// kubectl asks for discovery and for a table.
+// kubectl runs kubectl get, which asks for discovery and for a table.
 func kubectl(t *testing.T, p *Proxy) {
 	t.Helper()
 	kubeconfig, err := p.Kubeconfig()

@@ -1,15 +1,14 @@
-// Package apiproxy is a proxy between one instance of a controller and the API
-// server, with a certificate and a token of its own. It forwards everything a client
-// can do unchanged and records it, and it can apply faults to single requests and to
-// watches.
+// Package apiproxy is a proxy between one instance of a controller and the API server,
+// with its own certificate and token. It records every request and forwards it
+// unchanged, and it can apply faults to individual requests and to watches.
 //
 //	controller ──TLS, HTTP/2 or 1.1──▶ gate ─▶ Decider ─▶ API server
 //	     ▲                                                    │
 //	     └─── events: straight on, or held in order ◀── watch ┘
 //
-// A real cluster could do everything it does to that client: it holds all watches of a
-// type in order and never drops a single event of a stream that goes on, and it serves
-// an older state only to clients that asked for any state.
+// Everything that the proxy does to the controller could also happen in a real
+// cluster. It holds all watches of a type in order, never drops an event from a stream
+// that continues, and serves an older state only to clients that asked for any state.
 package apiproxy
 
 import (
@@ -39,8 +38,8 @@ import (
 
 // Config configures a proxy.
 type Config struct {
-	// Upstream holds the API server's address and the controller's identity there: a
-	// token, a certificate or an impersonation.
+	// Upstream holds the address of the API server and the controller's identity at
+	// that server: a token, a certificate or an impersonation.
 	Upstream *rest.Config
 	// Instance is written to each entry of the trace.
 	Instance string
@@ -48,9 +47,9 @@ type Config struct {
 	Log *trace.Log
 	// Decider applies faults; nil applies none.
 	Decider Decider
-	// OldServer refuses watches that ask for initial events, as an API server
-	// without the feature WatchList does. Clients then list first, client-go
-	// with resourceVersion=0.
+	// OldServer makes the proxy refuse watches that ask for initial events, as an API
+	// server without the WatchList feature does. Clients then list first; client-go
+	// does so with resourceVersion=0.
 	OldServer bool
 }
 
@@ -107,7 +106,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p.serve(l, &http.Server{
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000, // a manager has a watch for each type it knows
+			MaxConcurrentStreams:          1000, // a manager may open a watch for every type it knows
 			MaxReceiveBufferPerConnection: 4<<20 - 1,
 			MaxReceiveBufferPerStream:     4<<20 - 1,
 		},
@@ -130,11 +129,12 @@ func (p *Proxy) Kubeconfig() ([]byte, error) {
 	return out, nil
 }
 
-// webSocketToken starts the subprotocol that carries the token of clients in browsers,
-// which cannot set headers.
+// webSocketToken is the prefix of the subprotocol that carries the token of clients in
+// browsers, which cannot set headers.
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
-// admit checks and removes the proxy's token. The transport adds the identity's.
+// admit reports whether the request carries the proxy's token, and removes it. The
+// transport adds the credentials of the controller's identity.
 func (p *Proxy) admit(r *http.Request) bool {
 	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	r.Header.Del("Authorization")
@@ -165,7 +165,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		// The server would check the impersonator's right to impersonate instead of
 		// the identity's.
 		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"koboshi impersonates this identity, which therefore cannot impersonate others; give it a token of its own"), 0)
+			"koboshi impersonates this identity, which therefore cannot impersonate others; give it its own token"), 0)
 		return
 	}
 	if !x.enter() {
@@ -181,7 +181,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// request forwards a request other than a watch.
+// request forwards any request except a watch or an upgrade.
 func (p *Proxy) request(x *exchange) {
 	if x.asked.verb == "list" {
 		p.unmark(x)
@@ -208,7 +208,7 @@ func (p *Proxy) request(x *exchange) {
 	x.relay(resp)
 }
 
-// location returns the URL at the API server, which may itself be below a path.
+// location returns the URL at the API server, whose own URL may include a path.
 func (p *Proxy) location(u *url.URL) *url.URL {
 	to := *u
 	to.Scheme, to.Host = p.upstream.url.Scheme, p.upstream.url.Host
@@ -221,8 +221,8 @@ func (p *Proxy) location(u *url.URL) *url.URL {
 	return &to
 }
 
-// unreachable breaks the connection as the server did. No API server would give the
-// answer that a proxy could make up.
+// unreachable breaks the connection as the server did. It sends no error response,
+// because a real API server would not send one.
 func (x *exchange) unreachable(err error) {
 	if x.r.Context().Err() != nil {
 		x.call.Lost = true

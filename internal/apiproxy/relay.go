@@ -24,7 +24,7 @@ func (x *exchange) relay(resp *http.Response) {
 	x.w.WriteHeader(resp.StatusCode)
 	flush := x.asked.stream
 	if flush {
-		x.flush() // even an empty log tells its reader that it exists
+		x.flush() // the reader of an empty log must see that the log exists
 	}
 	kept, size, err := x.copyBody(resp, flush)
 	if err != nil {
@@ -35,13 +35,14 @@ func (x *exchange) relay(resp *http.Response) {
 		x.recordCall()
 		abort()
 	}
-	// Recorded before the end is sent, so that what the client does next comes later.
+	// This is recorded before the end is sent, so that the client's next requests are
+	// recorded after it.
 	x.complete(resp, kept, size)
 	x.recordCall()
 	copyTrailer(x.w, resp)
 }
 
-// copyBody copies the body to the client, and keeps what the trace needs of it.
+// copyBody copies the body to the client, and keeps the part that the trace needs.
 func (x *exchange) copyBody(resp *http.Response, flush bool) (kept []byte, size int64, err error) {
 	limit := x.keep()
 	if n := resp.ContentLength; n > 0 && n <= int64(limit) {
@@ -84,8 +85,8 @@ func (x *exchange) keep() int {
 	return keptOfRead
 }
 
-// finish is relay for actions that follow the answer: it reads the whole answer before
-// the client gets any of it.
+// finish does the same as relay for actions that need the complete answer: it reads
+// all of it before the client gets any.
 func (x *exchange) finish(resp *http.Response) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -102,7 +103,7 @@ func (x *exchange) finish(resp *http.Response) {
 		abort()
 	}
 	if x.action.Answered != nil {
-		// Before the client has anything to continue with.
+		// The gate closes before the client gets anything that it could act on.
 		x.gate.close()
 		defer x.answered(x.call)
 	}
@@ -111,12 +112,12 @@ func (x *exchange) finish(resp *http.Response) {
 		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	x.w.WriteHeader(resp.StatusCode)
-	_, _ = x.w.Write(body) // or the client has gone
+	_, _ = x.w.Write(body) // fails if the client has disconnected
 	copyTrailer(x.w, resp)
 	x.flush()
 }
 
-// answered calls Answered once the whole answer is sent. Over HTTP/1.1 that is now,
+// answered calls Answered once the complete answer is sent. Over HTTP/1.1 that is now,
 // since all of Content-Length was flushed. Over HTTP/2 the end of the stream is sent
 // after the handler has returned, and then the request's context ends. The handler
 // returns in either case, so that the client's next request reaches the gate.

@@ -18,22 +18,24 @@ type asked struct {
 	verb   string
 	target trace.Target
 	query  url.Values
-	// watch marks a watch over plain HTTP. What passes through a web socket is not read.
+	// watch marks a watch over plain HTTP. Data that passes through a web socket is not
+	// read.
 	watch bool
 	// stream marks a request that lasts until one side ends it: a followed log, or a
-	// connection through the API server. Nothing of it is kept.
+	// connection through the API server. None of its data is kept.
 	stream  bool
 	upgrade bool
 }
 
-// requests is configured as the API server's own (DefaultLegacyAPIPrefix).
+// requests has the same configuration as the API server's factory
+// (DefaultLegacyAPIPrefix).
 var requests = request.RequestInfoFactory{
 	APIPrefixes:          sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// understand reads a request with upstream's code, so that a trace names what RBAC
-// decides about.
+// understand parses a request with upstream's code, so that a trace names the same verbs
+// and resources as RBAC.
 func understand(r *http.Request) asked {
 	a := asked{verb: strings.ToLower(r.Method), upgrade: isUpgrade(r)}
 	if r.URL.RawQuery != "" {
@@ -49,14 +51,14 @@ func understand(r *http.Request) asked {
 		Namespace: info.Namespace, Name: info.Name,
 	}
 	if a.target.Resource == "namespaces" {
-		a.target.Namespace = "" // a Namespace is in none
+		a.target.Namespace = "" // a Namespace is not in a namespace
 	}
 	if info.Verb != "" {
 		a.verb = info.Verb
 	}
 	a.watch = a.verb == "watch" && !a.upgrade
 	switch {
-	case a.verb == "proxy": // deprecated, in the path
+	case a.verb == "proxy": // the deprecated form with the verb in the path
 		a.stream = true
 	case a.target.Subresource == "log":
 		a.stream = isTrue(a.query, "follow")
@@ -94,7 +96,7 @@ func isUpgrade(r *http.Request) bool {
 	return false
 }
 
-// credentials are the query parameters that must not be shown.
+// credentials lists the query parameters whose values must not be shown.
 var credentials = []string{"x-amz-signature", "x-amz-security-token", "x-amz-credential", "access_token", "token", "sig", "signature"}
 
 // tracePath returns the path and the query without credentials.

@@ -67,7 +67,7 @@ func (x *exchange) sendStatus(s *metav1.Status, retryAfter int) {
 	x.recordCall()
 	x.w.WriteHeader(code)
 	if x.r.Method != http.MethodHead {
-		_, _ = x.w.Write(body) // or the client has gone
+		_, _ = x.w.Write(body) // fails if the client has disconnected
 	}
 }
 
@@ -90,7 +90,8 @@ func encodeStatus(s *metav1.Status, asProtobuf bool) (contentType string, body [
 	return typeJSON, body
 }
 
-// errorEvent encodes the last frame of a watch that a server ends.
+// errorEvent encodes the last frame of a watch that the server ends with an
+// error.
 func errorEvent(s *metav1.Status, asProtobuf bool) []byte {
 	_, object := encodeStatus(s, asProtobuf)
 	if !asProtobuf {
@@ -99,7 +100,7 @@ func errorEvent(s *metav1.Status, asProtobuf bool) []byte {
 	event := metav1.WatchEvent{Type: "ERROR", Object: runtime.RawExtension{Raw: object}}
 	message, err := event.Marshal()
 	if err != nil {
-		panic(err) // two byte fields can always be encoded
+		panic(err) // an event is two byte fields, which can always be encoded
 	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
 }

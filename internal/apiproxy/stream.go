@@ -10,15 +10,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// maxQueued limits how many bytes are read ahead of a slow client. Held events have no
-// limit, since the server must not notice.
+// maxQueued limits how many bytes are read ahead of a slow client. Held events are not
+// limited, since the server must not notice the delay.
 const maxQueued = 4 << 20
 
 // event is a queued frame.
 type event struct {
 	wire.Event
 	frame []byte
-	came  time.Time // since when it is held; zero if it is not
+	came  time.Time // when holding it began; zero if it is not held
 	held  time.Duration
 }
 
@@ -28,8 +28,8 @@ type streamState int
 const (
 	isIdle    streamState = iota // nothing to forward now
 	isEvent                      // an event to forward
-	isExpired                    // to be ended with 410
-	isEnd                        // the server has ended it
+	isExpired                    // the stream must end with 410
+	isEnd                        // the server has ended the stream
 	isBroken                     // the connection to the server has broken
 )
 
@@ -43,23 +43,23 @@ type stream struct {
 	target   trace.Target
 	key      string
 	protobuf bool
-	// wake wakes the forwarding goroutine, changed the readers of Activity.
+	// wake wakes the forwarding goroutine; changed wakes the readers of Activity.
 	wake    chan struct{}
 	changed *broadcast.Signal
 
 	mu      sync.Mutex
-	moved   *sync.Cond // the queue has become shorter, or writing has ended
+	moved   *sync.Cond // signals that the queue is shorter, or that writing has ended
 	queue   []event
 	queued  int // bytes
 	held    bool
 	expired bool
-	end     streamState // isIdle until it ends
+	end     streamState // isIdle until the server's side ends
 	gone    bool        // nothing is forwarded any more
-	writing bool        // an event was taken and is not flushed yet
-	// received, taken and seen are the resource versions of the newest event received
-	// from the server, being sent to the client, and sent.
+	writing bool        // an event was taken and has not been flushed yet
+	// received, taken and seen are the resource versions of the newest events that were
+	// received from the server, taken from the queue, and sent to the client.
 	received, taken, seen uint64
-	initial               bool // until the bookmark that ends the initial events is sent
+	initial               bool // true until the bookmark that ends the initial events is sent
 	initialTaken          bool
 }
 
@@ -76,7 +76,7 @@ func newStream(x *exchange, key string, protobuf bool) *stream {
 	return s
 }
 
-// number parses a resource version; it returns 0 for what is none.
+// number parses a resource version; it returns 0 for any other text.
 func number(resourceVersion string) uint64 {
 	n, _ := strconv.ParseUint(resourceVersion, 10, 64)
 	return n
@@ -112,7 +112,8 @@ func (s *stream) push(frame []byte, e wire.Event) {
 	}
 }
 
-// finish ends the stream after the queue. clean reports whether the server ended it.
+// finish ends the stream once the queue is empty. clean reports whether the server
+// ended it, rather than a broken connection.
 func (s *stream) finish(clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +135,7 @@ func (s *stream) next() (event, streamState) {
 		return event{}, isIdle
 	case len(s.queue) == 0:
 		if s.end != isIdle && s.writing {
-			return event{}, isIdle // flush first
+			return event{}, isIdle // the written events must be flushed first
 		}
 		return event{}, s.end
 	}
@@ -152,7 +153,7 @@ func (s *stream) next() (event, streamState) {
 	return e, isEvent
 }
 
-// sent reports whether events were taken and not flushed yet.
+// sent reports whether events were taken but have not been flushed yet.
 func (s *stream) sent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +179,8 @@ func (s *stream) close() {
 	s.moved.Broadcast()
 }
 
-// setHeld starts or stops holding. Once it has started and settle has returned, nothing
-// more is sent.
+// setHeld starts or stops holding. Once holding has started and settle has returned,
+// nothing more is sent.
 func (s *stream) setHeld(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +206,7 @@ func (s *stream) settle() {
 }
 
 // expire drops the queue and ends the stream. It returns the newest resource version
-// that the client may know or have missed.
+// that the client may have seen or missed.
 func (s *stream) expire() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

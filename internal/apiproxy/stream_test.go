@@ -24,7 +24,8 @@ import (
 
 func configMaps(t trace.Target) bool { return t.Resource == "configmaps" }
 
-// inform runs an informer, and sends its notifications in the form "add one=1".
+// inform runs an informer, and returns its notifications in the form "add
+// one=1".
 func inform(t *testing.T, c *rest.Config, asProtobuf bool) (told chan string, has func() bool) {
 	t.Helper()
 	told = make(chan string, 1000)
@@ -63,7 +64,8 @@ func hear(t *testing.T, told chan string, want ...string) {
 	}
 }
 
-// bothEncodings runs a test with an informer for JSON and one for protobuf.
+// bothEncodings runs a test with an informer that uses JSON and with one that
+// uses protobuf.
 func bothEncodings(t *testing.T, f func(t *testing.T, asProtobuf bool)) {
 	t.Run("JSON", func(t *testing.T) { f(t, false) })
 	t.Run("protobuf", func(t *testing.T) { f(t, true) })
@@ -143,7 +145,8 @@ func TestExpiredWatchLosesStatesAndListsAgain(t *testing.T) {
 		until(t, p, func(a Activity) bool { return len(a.Streams) == 1 && a.Streams[0].Held == 3 })
 		p.Expire(configMaps)
 		p.Release()
-		// A list has no order, and so the informer's notifications have none.
+		// A list has no order, so the order of the informer's notifications is
+		// not defined.
 		news := []string{<-told, <-told}
 		slices.Sort(news)
 		if diff := cmp.Diff([]string{"add two=2", "update one=2"}, news); diff != "" {
@@ -238,7 +241,7 @@ func TestPastIsShownToWhomAskedForAnyState(t *testing.T) {
 	if list, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: "0", LabelSelector: "a=b"}); err != nil || len(list.Items) != 0 {
 		t.Errorf("a list by label shows %v, %v", list, err)
 	}
-	// The informer sees the old state first, and then what has happened since.
+	// The informer sees the old state first, and then the changes since then.
 	told, _ := inform(t, c, true)
 	hear(t, told, "add one=1", "update one=2")
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// identity makes a CA for one proxy and a certificate for its server.
+// identity creates a CA for one proxy, and a certificate for the proxy's
+// server.
 func identity() (server tls.Certificate, caPEM []byte, err error) {
 	ca, err := pki.New("koboshi proxy CA")
 	if err != nil {

@@ -19,7 +19,7 @@ type upstream struct {
 	idle     func()
 }
 
-// connect makes transports of its own: client-go shares its transports between all
+// connect creates separate transports: client-go shares its transports between all
 // clients with the same configuration, so they could not be closed.
 func connect(c *rest.Config) (*upstream, error) {
 	base, _, err := rest.DefaultServerUrlFor(c)
@@ -59,8 +59,8 @@ func newTransport(security *tls.Config, h2 bool) *http.Transport {
 		DialContext:     (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig: security.Clone(),
 		Protocols:       &protocols,
-		// The client must get neither compression that it did not ask for, nor
-		// less than it asked for.
+		// The client decides about compression: it must not get any that it did
+		// not ask for, and must get what it asked for.
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   100,
 		IdleConnTimeout:       90 * time.Second,
@@ -69,7 +69,7 @@ func newTransport(security *tls.Config, h2 bool) *http.Transport {
 		ReadBufferSize:        16 << 10,
 	}
 	if t.TLSClientConfig != nil {
-		t.TLSClientConfig.NextProtos = nil // Protocols decides
+		t.TLSClientConfig.NextProtos = nil // Protocols selects the protocol
 		if t.TLSClientConfig.ClientSessionCache == nil {
 			t.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(8)
 		}

@@ -30,8 +30,9 @@ func (p *Proxy) watch(x *exchange) {
 		x.endAtOnce()
 		return
 	}
-	// The frames in a compressed stream could not be told apart, and API servers do not
-	// compress watches. A server without CBOR would refuse it, too.
+	// Frames cannot be found in a compressed stream, and API servers do not compress
+	// watches anyway. CBOR is removed because package wire cannot read it; a server
+	// without CBOR would refuse it, too.
 	x.r.Header.Del("Accept-Encoding")
 	x.r.Header["Accept"] = withoutCBOR(x.r.Header["Accept"])
 	ctx, cancel := context.WithCancel(x.r.Context())
@@ -53,8 +54,8 @@ func (p *Proxy) watch(x *exchange) {
 	}
 	x.call.Code = resp.StatusCode
 	x.recordCall()
-	// Registered before the client learns of it, so that Hold and Expire reach every
-	// watch that a client has.
+	// The watch is registered before the client gets the response, so that Hold and
+	// Expire reach every watch that a client has.
 	s := p.open(x, media == typeProtobuf)
 	defer p.close(s)
 	copyHeader(x.w, resp)
@@ -124,7 +125,7 @@ func (p *Proxy) deliver(x *exchange, s *stream) {
 }
 
 func (x *exchange) recordEvent(s *stream, e event) {
-	if x.log == nil || e.Type == "" { // the last bytes of a truncated stream
+	if x.log == nil || e.Type == "" { // an empty type: the last bytes of a truncated stream
 		return
 	}
 	contentType := typeJSON
@@ -162,7 +163,7 @@ func (x *exchange) expire(s *stream) {
 	x.recordEnd(s, true)
 }
 
-// endAtOnce answers a watch that resumes an expired one.
+// endAtOnce answers a watch that resumes an expired one, and ends it immediately.
 func (x *exchange) endAtOnce() {
 	asProtobuf := strings.HasPrefix(x.r.Header.Get("Accept"), typeProtobuf)
 	contentType := typeJSON
@@ -177,8 +178,8 @@ func (x *exchange) endAtOnce() {
 	x.expire(&stream{call: x.call.ID, target: x.asked.target, protobuf: asProtobuf})
 }
 
-// refuseInitialEvents returns the error of apimachinery's ValidateListOptions where
-// WatchList is off.
+// refuseInitialEvents returns the error that apimachinery's ValidateListOptions returns
+// when WatchList is off.
 func refuseInitialEvents() *metav1.Status {
 	err := apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
 		field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),

@@ -4,7 +4,7 @@ package broadcast
 import "sync"
 
 // A Signal wakes every waiter each time it fires. The zero value is ready to use.
-// Call Next before reading the state, so that no change is missed in between.
+// Call Next before reading the state, so that no change between the two is missed.
 type Signal struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -20,7 +20,7 @@ func (s *Signal) Next() <-chan struct{} {
 	return s.next
 }
 
-// Fire wakes all waiters. Without waiters it costs next to nothing.
+// Fire wakes all waiters. If there are none, it costs next to nothing.
 func (s *Signal) Fire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

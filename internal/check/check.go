@@ -5,8 +5,8 @@
 //	             │                        │                     │
 //	             └────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
-// A lab is a process of its own with a whole Kubernetes in it. This package decides
-// what the labs run, and in which order.
+// A lab is a separate process that runs a complete Kubernetes. This package decides what
+// the labs run, and in which order.
 package check
 
 import (
@@ -26,7 +26,7 @@ import (
 // ErrNothing reports that there is nothing to check.
 var ErrNothing = errors.New("there is no scenario to check")
 
-// check is one check under way.
+// check is one check in progress.
 type check struct {
 	*outcome
 	fleet *fleet.Fleet
@@ -39,8 +39,8 @@ func newCheck(o Options) *check {
 	return &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
 }
 
-// Run runs a check. An error means that the controller could not be checked, never
-// that it is wrong.
+// Run runs a check. An error means that the controller could not be checked, never that
+// the controller has a bug.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Scenarios) == 0 {
 		return nil, ErrNothing
@@ -73,8 +73,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return c.report(suspicions), nil
 }
 
-// withoutDown removes the steps that run while the controller is down from generated
-// scenarios, if the API server would have to call its webhooks then.
+// withoutDown removes from generated scenarios the steps that run while the controller is
+// down, if the API server would have to call the controller's webhooks in these steps.
 func (c *check) withoutDown() error {
 	if !c.Generated || len(c.Subject.Webhooks) == 0 {
 		return nil
@@ -95,11 +95,11 @@ func (c *check) withoutDown() error {
 	}
 	c.Scenarios = kept
 	c.result.Report.Notes = append(c.result.Report.Notes,
-		"nothing is changed while the controller is down: the API server would have to call its webhooks")
+		"nothing is changed while the controller is down, because the API server would have to call its webhooks")
 	return nil
 }
 
-// start starts the labs that learn.
+// start starts the labs for learning.
 func (c *check) start(ctx context.Context) error {
 	n := c.Workers
 	if n == 0 {
@@ -109,8 +109,8 @@ func (c *check) start(ctx context.Context) error {
 	return c.fleet.Grow(ctx, n)
 }
 
-// enlarge starts more labs, as many as the machine has room for at the cost learnt,
-// but no more than work labs.
+// enlarge starts as many more labs as the machine has room for, given the learnt cost of a
+// lab. It lets the fleet grow to at most work labs.
 func (c *check) enlarge(ctx context.Context, work int) error {
 	if c.Workers > 0 {
 		return nil
@@ -141,14 +141,14 @@ func (c *check) learn(ctx context.Context) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	// The cost of a lab is known from here on.
+	// The cost of a lab is now known.
 	if err := c.enlarge(ctx, len(rest)); err != nil {
 		return err
 	}
 	return c.learnAll(ctx, rest)
 }
 
-// learnAll learns at least one scenario, and the others within the budget.
+// learnAll learns the first scenario in any case, and the others within the budget.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
 	c.Observer.Phase(fmt.Sprintf("learning %s without faults", count(len(scenarios), "scenario")))
 	c.Observer.Total(len(scenarios))
@@ -168,8 +168,8 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	})
 }
 
-// An IdleError reports that the controller wrote nothing in any scenario: there is
-// no write to inject a fault at, and nothing to compare.
+// An IdleError reports that the controller wrote nothing in any scenario, so there is no
+// write at which to inject a fault, and nothing to compare.
 type IdleError struct{ Said string }
 
 func (e *IdleError) Error() string {
@@ -177,11 +177,11 @@ func (e *IdleError) Error() string {
 	if e.Said != "" {
 		said = fmt.Sprintf("; the last line it printed: %s", e.Said)
 	}
-	return "the controller wrote nothing in any scenario: check whether it reconciles the objects that they apply, and in which namespace" + said
+	return "the controller wrote nothing in any scenario: check whether it reconciles the objects that the scenarios apply, and in which namespace" + said
 }
 
-// idle returns an IdleError if no scenario made the controller write. One with
-// external endpoints may have written there.
+// idle returns an IdleError if no scenario made the controller write. In a scenario with
+// external endpoints, it may have written to those.
 func (c *check) idle() error {
 	said := ""
 	for _, sc := range c.Scenarios {
@@ -218,7 +218,7 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 	return c.result.Plan
 }
 
-// run runs all faults of the queue and confirms what looks wrong.
+// run runs all faults of the queue and confirms suspicions.
 func (c *check) run(ctx context.Context, queue []plan.Planned) ([]judge.Finding, error) {
 	c.Observer.Phase("injecting faults")
 	c.Observer.Total(len(queue))

@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// shellLab returns a program that stands in for a lab: a shell that reads requests as
-// $line and answers by the given cases.
+// shellLab returns a program that replaces a lab: a shell that reads each request into
+// $line and answers it as the given cases define.
 func shellLab(t *testing.T, cases string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lab")
@@ -30,7 +30,7 @@ func shellLab(t *testing.T, cases string) []string {
 	return []string{"/bin/sh", path}
 }
 
-// learns returns the case that answers with a lesson whose plan has these faults.
+// learns returns a case that answers with a lesson whose plan contains the given faults.
 func learns(t *testing.T, faults ...plan.Planned) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"lesson": &lab.Lesson{
@@ -97,8 +97,8 @@ func TestFindingThatMissesOneRunIsTriedAgain(t *testing.T) {
 
 func TestSymptomThatAlsoShowsWithoutTheFaultIsNoFinding(t *testing.T) {
 	for what, control := range map[string]string{
-		"diverged showed, but also without any fault":                                        shows,
-		"diverged showed, but a run without any fault was inconclusive: step create is late": `echo '{"knocked":{"inconclusive":"step create is late"}}'`,
+		"diverged was found, but also without any fault":                                        shows,
+		"diverged was found, but a run without any fault was inconclusive: step create is late": `echo '{"knocked":{"inconclusive":"step create is late"}}'`,
 	} {
 		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+shows+" ;;\n*'\"control\"'*) "+control+" ;;")
 		result, err := runIn(t.Context(), t, program, Options{})
@@ -131,7 +131,7 @@ func TestRareSymptomOfOneFaultIsConfirmedByAnother(t *testing.T) {
 	if s := r.Inconclusive[0].Suspicion; s == nil || s.ID != "1" || s.Reproduced != 1 {
 		t.Errorf("the unconfirmed finding is kept as %+v", s)
 	}
-	if len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != "diverged showed in 1 of 4 runs" || r.Inconclusive[0].Fault.Kind != fault.Conflict {
+	if len(r.Inconclusive) != 1 || r.Inconclusive[0].Why != "diverged was found in 1 of 4 runs" || r.Inconclusive[0].Fault.Kind != fault.Conflict {
 		t.Errorf("inconclusive %+v", r.Inconclusive)
 	}
 }

@@ -17,49 +17,50 @@ import (
 type Options struct {
 	Subject   subject.Subject
 	Scenarios []*scenario.Scenario
-	// Generated reports whether the scenarios were made from samples: a step that
-	// the cluster refuses is then left out.
+	// Generated reports whether the scenarios were generated from samples. If so, steps
+	// that the cluster refuses are left out.
 	Generated bool
-	// Profile names the plane's controllers; OldServer makes the API server refuse
+	// Profile names the controllers of the plane. OldServer makes the API server refuse
 	// streaming lists.
 	Profile   string
 	OldServer bool
 	// Seed determines all random choices.
 	Seed uint64
-	// Budget limits the time for faults, and before that the time for learning
-	// scenarios; zero means no limit.
+	// Budget limits the time for learning scenarios and, separately, the time for faults;
+	// zero means no limit.
 	Budget time.Duration
-	// Shard of Shards is the part of the plan to run; zero Shards means all of it.
+	// Shard is the number of the part of the plan to run, out of Shards parts. If Shards
+	// is zero, the complete plan is run.
 	Shard, Shards int
 	// Workers is the number of concurrent labs; zero means as many as the machine has
 	// room for.
 	Workers int
 	// StopAtFirst ends the check at the first confirmed finding.
 	StopAtFirst bool
-	// Faults are the kinds to run; empty means all.
+	// Faults are the kinds of fault to run; empty means all kinds.
 	Faults []fault.Kind
-	// First are faults to run before the others, by scenario: those with a finding in
+	// First holds the faults to run before the others, by scenario. They had a finding in
 	// the previous check.
 	First map[string][]fault.Fault
-	// Only runs the faults in First and no others.
+	// Only restricts the check to the faults in First.
 	Only bool
 	// PlanOnly makes the plan but runs no fault.
 	PlanOnly bool
-	// Sources are files of the project that findings can point at; Files are the
-	// files that the scenarios came from, by scenario.
+	// Sources are files of the project that findings can refer to. Files names the file of
+	// each scenario.
 	Sources report.Sources
 	Files   map[string]string
 	// Command is the command line of the check, for the report.
 	Command string
 	// Observer is notified of progress; nil disables it.
 	Observer Observer
-	// Program is the executable of a lab with its arguments.
+	// Program is the command line that starts a lab.
 	Program []string
 	// Dir is a folder for temporary files.
 	Dir string
 }
 
-// Observer is notified of a check's progress.
+// Observer is notified of the progress of a check.
 type Observer interface {
 	Phase(name string)
 	Total(faults int)
@@ -71,11 +72,11 @@ type Observer interface {
 // Result is the result of a check.
 type Result struct {
 	Report *report.Report
-	// Traces belong to the findings, by ID; Scenarios are the scenarios as they were
-	// run, by name.
+	// Traces holds the traces of the findings, by ID. Scenarios holds the scenarios as
+	// they were run, by name.
 	Traces    map[string][]trace.Entry
 	Scenarios map[string]*scenario.Scenario
-	// Plan lists the faults to run, Skipped those that were not worth a run.
+	// Plan lists the faults to run. Skipped lists those that were not worth a run.
 	Plan    []plan.Planned
 	Skipped []plan.Skipped
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// outcome collects what the labs report. Several labs may report at once.
+// outcome collects the results of the labs. Several labs may report at the same time.
 type outcome struct {
 	Options
 	began time.Time
@@ -41,7 +41,7 @@ func newOutcome(o Options) *outcome {
 	}
 }
 
-// learnt adds a lesson and its findings, which need no fault.
+// learnt adds a lesson and its findings, which occurred without a fault.
 func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
 	o.tally.learnt(l.Runs)
@@ -75,13 +75,13 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	}
 }
 
-// electing is the note about a controller that elects a leader in every run.
+// electing returns the note about a controller that elects a leader in every run.
 func electing(lease time.Duration) string {
 	return fmt.Sprintf("the controller elects a leader in every run, so after a kill its successor waits for the Lease of %s to expire; "+
 		"runs are shorter if the controller elects only with the arguments given by --election", lease)
 }
 
-// notLearnt notes a scenario that the budget did not suffice for.
+// notLearnt notes a scenario for which the budget did not suffice.
 func (o *outcome) notLearnt(sc *scenario.Scenario) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +89,7 @@ func (o *outcome) notLearnt(sc *scenario.Scenario) {
 		fmt.Sprintf("scenario %s was not run: the budget was used up while learning others", sc.Name))
 }
 
-// kindOf returns the kind that a scenario is about: that of the first object in its
+// kindOf returns the kind that a scenario is about: the kind of the first object in its
 // steps that the controller reconciles.
 func (o *outcome) kindOf(sc *scenario.Scenario) string {
 	for _, step := range sc.Steps {
@@ -113,8 +113,8 @@ func (o *outcome) kept(f judge.Finding, entries []trace.Entry) {
 	o.Observer.Found(f)
 }
 
-// doubtful stores a finding that was not confirmed, with its trace: it may be a rare
-// race.
+// doubtful stores a finding that was not confirmed, with its trace. It may be caused by a
+// rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {
 	o.tally.doubtful(p, f, why)
 	o.mu.Lock()

@@ -101,7 +101,7 @@ func TestFaultsWithEarlierFindingsRunFirstAndOnce(t *testing.T) {
 	last := at(fault.Conflict, "z")
 	last.Rank = 9
 	before := last.Fault
-	before.Behind = 3 // for readers only
+	before.Behind = 3 // for human readers only
 	gone := at(fault.KillLost, "gone").Fault
 	c, plans := checkOf(Options{First: map[string][]fault.Fault{"life": {before, gone}, "unknown": {before}}}, at(fault.KillLost, "a"), last)
 	if diff := cmp.Diff([]string{"conflict z", "kill-lost gone", "kill-lost a"}, names(c.order(plans))); diff != "" {

@@ -7,9 +7,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 )
 
-// queueOf merges the plans of all scenarios into one queue. Faults with a finding in
-// the previous check come first, if learnt reports that their scenario can be
-// compared. others is the number of faults left to other shards.
+// queueOf merges the plans of all scenarios into one queue. Faults with a finding in the
+// previous check come first if learnt reports that their scenario can be compared. others
+// is the number of faults that other shards run.
 func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, others int) {
 	all := plan.Order(plans, o.Seed)
 	if len(o.Faults) > 0 {
@@ -32,7 +32,8 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 	return queue, others
 }
 
-// first returns the faults to run before all others, as planned where they still are.
+// first returns the faults to run before all others. If a fault is still planned, first
+// takes it from the plan.
 func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scenario string) bool) (queue []plan.Planned) {
 	for name, faults := range faults {
 		if !learnt(name) {
@@ -49,7 +50,7 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 	return queue
 }
 
-// sameFault reports whether a and b are equal, apart from fields for readers only.
+// sameFault reports whether a and b are equal, apart from fields for human readers.
 func sameFault(a, b fault.Fault) bool {
 	a.Behind, b.Behind = 0, 0
 	return a == b

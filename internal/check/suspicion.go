@@ -15,15 +15,15 @@ import (
 
 const (
 	// wanted is the number of runs of the same fault that must show a finding, out of at
-	// most maxAttempts, including the first: a race does not show every time, least of
-	// all on a busy machine.
+	// most maxAttempts. Both include the first run. Not every run has to show it,
+	// because a race does not occur every time, especially on a busy machine.
 	wanted, maxAttempts = 3, 5
-	// controls is the number of runs without the fault, none of which may show it.
+	// controls is the number of runs without the fault. None of them may show the finding.
 	controls = 2
 )
 
-// suspicions turns what looks wrong into findings by running its fault again. One
-// that resembles a confirmed finding, or one being confirmed, is not run again.
+// suspicions turns suspicions into findings by running their faults again. It does not run
+// a suspicion again that resembles a confirmed finding or one that is being confirmed.
 type suspicions struct {
 	*outcome
 	enough func() // ends the check
@@ -40,14 +40,14 @@ type suspicion struct {
 	entries []trace.Entry
 }
 
-// alike groups faults with the same symptom: one of them is being confirmed, or was,
+// alike groups faults with the same symptom. One of them is being or has been confirmed,
 // and the others wait for its result.
 type alike struct {
 	confirmed bool
 	others    []suspicion
 }
 
-// try runs one fault, and repeats it if something looks wrong.
+// try runs one fault, and pursues each finding of that run.
 func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) error {
 	began := time.Now()
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
@@ -64,9 +64,9 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) e
 	return nil
 }
 
-// pursue confirms a suspicion unless a similar one is being confirmed. If it does not
-// show again, the next similar one is tried: what one fault shows only now and then,
-// another may show every time.
+// pursue confirms a suspicion unless a similar one is being confirmed. If it is not
+// confirmed, pursue tries the next similar one: a symptom that one fault causes only now
+// and then may be caused by another fault every time.
 func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) error {
 	key := likeness(next.finding)
 	for mine := s.first(key, next); mine; next, mine = s.next(key) {
@@ -78,7 +78,7 @@ func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion
 	return nil
 }
 
-// confirm runs the fault again and reports whether the finding shows again.
+// confirm runs the fault again and reports whether it confirmed the finding.
 func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicion) (bool, error) {
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
@@ -98,7 +98,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	}
 	verdict := strings.ToLower(string(f.Verdict))
 	if f.Reproduced < wanted {
-		s.doubtful(p, like.entries, f, fmt.Sprintf("%s showed in %d of %d runs", verdict, f.Reproduced, f.Attempts))
+		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found in %d of %d runs", verdict, f.Reproduced, f.Attempts))
 		return false, nil
 	}
 	alone, err := s.alone(ctx, w, p.Scenario, f)
@@ -106,15 +106,15 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 		return false, err
 	}
 	if alone != "" {
-		s.doubtful(p, like.entries, f, fmt.Sprintf("%s showed, but %s", verdict, alone))
+		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but %s", verdict, alone))
 		return false, nil
 	}
 	s.keep(f, like.entries)
 	return true, nil
 }
 
-// alone runs the scenario without the fault and returns a reason to doubt the
-// finding, or "": what three runs had in common by chance may differ in the next.
+// alone runs the scenario without the fault. It returns a reason to doubt the finding, or
+// "". The three reference runs may have been equal by chance, and the next run may differ.
 func (s *suspicions) alone(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (string, error) {
 	for n := range controls {
 		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
@@ -148,8 +148,8 @@ func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	}
 }
 
-// first reports whether this is the first suspicion of its kind, and otherwise
-// counts it or queues it behind the first.
+// first reports whether this is the first suspicion of its kind. If not, first counts it
+// or queues it behind the first.
 func (s *suspicions) first(key string, like suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +173,8 @@ func (s *suspicions) first(key string, like suspicion) bool {
 	return false
 }
 
-// next returns a suspicion similar to one that did not show again. If there is none,
-// the group is forgotten.
+// next returns a suspicion similar to one that was not confirmed. If there is none, the
+// group is deleted.
 func (s *suspicions) next(key string) (suspicion, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +188,8 @@ func (s *suspicions) next(key string) (suspicion, bool) {
 	return like, true
 }
 
-// likeness is equal for findings that a person would consider the same: by verdict
-// and differences, whatever the fault.
+// likeness returns the same key for findings that a user would consider the same. It
+// depends on the verdict and the differences, but not on the fault.
 func likeness(f judge.Finding) string {
 	parts := []string{string(f.Verdict)}
 	for _, d := range f.Differences {

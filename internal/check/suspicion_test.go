@@ -53,7 +53,7 @@ func TestSuspicionWaitsForASimilarOne(t *testing.T) {
 			t.Fatalf("%s is pursued beside the first", object)
 		}
 	}
-	next, mine := s.next(key) // the first did not show again
+	next, mine := s.next(key) // the first was not confirmed
 	if !mine || next.planned.Fault.Point.Object != "one" {
 		t.Fatalf("it is the turn of %v, %t", next.planned, mine)
 	}

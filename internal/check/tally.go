@@ -18,14 +18,14 @@ type tally struct {
 	mu     sync.Mutex
 	report *report.Report
 	kinds  map[tried]*report.Tried
-	shown  map[shown]int // findings of a run that were not withdrawn
+	shown  map[shown]int // the number of findings of a run that were not withdrawn
 }
 
 func newTally(r *report.Report) *tally {
 	return &tally{report: r, kinds: map[tried]*report.Tried{}, shown: map[shown]int{}}
 }
 
-// tried is the key that runs are counted by.
+// tried is the key by which runs are counted.
 type tried struct {
 	scenario string
 	kind     fault.Kind
@@ -121,7 +121,7 @@ func (t *tally) runs() int {
 	return t.report.Runs
 }
 
-// all returns the counts by scenario, and within a scenario in the order of
+// all returns the counts ordered by scenario, and within a scenario in the order of
 // fault.Kinds.
 func (t *tally) all() (all []report.Tried) {
 	t.mu.Lock()

@@ -23,7 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// defaultFindings is the folder for findings, which the next check runs first.
+// defaultFindings is the folder for findings. The next check runs their faults first.
 const defaultFindings = ".koboshi/findings"
 
 // checkFlags holds the flags of koboshi check as given.
@@ -52,25 +52,25 @@ func newCheck(stdio Stdio) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check [flags] [-- controller args...]",
-		Short: "Knock a controller over at every write, and check that it gets up",
-		Long: `Knock a controller over at every write, and check that it gets up.
+		Short: "Knock a controller over at every write, and check that it recovers",
+		Long: `Knock a controller over at every write, and check that it recovers.
 
 A kubebuilder-layout project needs no preparation: koboshi builds the manager,
 starts planes, installs CRDs, RBAC and webhooks from config/, and makes
 scenarios from config/samples and the schemas. It first learns what the
 controller does without faults. Then it runs the controller again and again,
-with one fault in each run: killed before or after a write, a lost response, a
-conflict, an error, a lagging watch, a change while it is down, an object that
-another client deletes.
+with one fault in each run: a kill before or after a write, a lost response, a
+conflict, an error, a lagging watch, a change while the controller is down, or
+an object that another client deletes.
 
-Any other controller, in any language, is named after --, with flags for its
-CRDs and scenarios. It finds the cluster through KUBECONFIG.
+For any other controller, in any language, give its command after --, and its
+CRDs and scenarios as flags. It finds the cluster through KUBECONFIG.
 
-Each finding is confirmed by running its fault again before it is reported. It is
-kept as a file that koboshi check replay runs again, and the next check runs it
+Before a finding is reported, its fault is run again to confirm it. The finding
+is saved as a file for koboshi check replay, and the next check runs its fault
 first.
 
-Exit code: 0 clean, 1 findings, 2 could not check.`,
+Exit code: 0 no findings, 1 findings, 2 could not check.`,
 		Example: `  koboshi check
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
@@ -96,28 +96,28 @@ Exit code: 0 clean, 1 findings, 2 could not check.`,
 func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
-	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: found)")
-	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization of the whole installation (default: config/default)")
+	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization of the complete installation (default: config/default)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder of CustomResourceDefinitions")
 	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder of the service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder of webhook configurations")
-	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: found, or 9443)")
+	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, otherwise 9443)")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder of samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
-	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that enables leader election (default: found); may be repeated")
+	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that enables leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios made from samples; may be repeated")
-	fs.StringVar(&f.profile, "profile", "", "the plane's controllers: api, gc, workloads or full (default: chosen by the controller's roles)")
-	fs.BoolVar(&f.oldServer, "old-server", false, "run an API server without streaming lists, so that stale lists are legal")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default: a new one, which is printed)")
+	fs.StringVar(&f.profile, "profile", "", "controllers to run in the plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
+	fs.BoolVar(&f.oldServer, "old-server", false, "run an API server without streaming lists, so that it may return stale lists")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for running faults, such as 2m (default: none)")
 	fs.StringVar(&f.shard, "shard", "", "run only this part of the plan, such as 1/4")
-	fs.IntVar(&f.workers, "workers", 0, "number of planes that run at once (default: as many as the machine has room for)")
+	fs.IntVar(&f.workers, "workers", 0, "number of planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
 	fs.StringSliceVar(&f.kinds, "faults", nil, "run only these kinds of faults, such as kill-lost,conflict")
 	fs.StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	fs.StringVar(&f.findings, "findings", defaultFindings, "folder in which findings are kept")
-	fs.BoolVar(&f.planOnly, "plan", false, "learn and print the plan, but run no faults")
+	fs.BoolVar(&f.planOnly, "plan", false, "run without faults, print the plan, and stop")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print more: masked fields, faults that were not applied")
 }
 
@@ -160,7 +160,7 @@ func exitOf(r *report.Report) error {
 	return nil
 }
 
-// couldNot wraps the error of a check without a result, for exit code 2.
+// couldNot wraps the error of a check that has no result, for exit code 2.
 func couldNot(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = errors.New("interrupted; run it again for a result")
@@ -168,7 +168,7 @@ func couldNot(ctx context.Context, err error) error {
 	return usageError{fmt.Errorf("could not check: %w", err)}
 }
 
-// options validates the flags together, and reads the files that they name.
+// options validates the flags as a set and reads the files that they name.
 func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
@@ -178,10 +178,10 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
 	}
 	if f.workers < 0 || f.workers > 64 {
-		return o, fmt.Errorf("--workers is %d; it may be 1 to 64, or 0 for as many as the machine has room for", f.workers)
+		return o, fmt.Errorf("--workers is %d; use 1 to 64, or 0 for as many as the machine has room for", f.workers)
 	}
 	if port := f.project.WebhookPort; port < 0 || port > 65535 {
-		return o, fmt.Errorf("--webhook-port is %d; it may be 1 to 65535, or 0 to find it", port)
+		return o, fmt.Errorf("--webhook-port is %d; use 1 to 65535, or 0 to detect it", port)
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {
@@ -223,7 +223,7 @@ func parseKinds(names []string) (kinds []fault.Kind, err error) {
 	return kinds, nil
 }
 
-// given returns the flags that were set, and the command, as the user would type
+// given returns the flags that were set and the command, as the user would type
 // them.
 func given(fs *pflag.FlagSet, command []string) (args []string) {
 	fs.Visit(func(flag *pflag.Flag) {
@@ -244,8 +244,8 @@ func valuesOf(flag *pflag.Flag) []string {
 	return []string{flag.Value.String()}
 }
 
-// subjectFlags lists the flags that define what is checked and in which plane. A
-// finding's file keeps them.
+// subjectFlags lists the flags that define what is checked and in which plane. They are
+// saved in the file of each finding.
 var subjectFlags = []string{
 	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server",
 }

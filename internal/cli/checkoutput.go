@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 )
 
-// An output is a format of the report and the file that it is written to; empty
+// An output is a format of the report and the file to write it to; an empty file name
 // means standard output.
 type output struct{ form, file string }
 
@@ -26,7 +26,7 @@ var forms = []string{"text", "json", "junit", "sarif", "html"}
 const outputUsage = "report format: text, json, junit, sarif or html; append =FILE to write it to a file; may be repeated"
 
 // parseOutputs parses the values of -o. The text report goes to standard output
-// unless another format does.
+// unless another format is written there.
 func parseOutputs(given []string) (outputs, error) {
 	var all outputs
 	onStdout := 0
@@ -36,7 +36,7 @@ func parseOutputs(given []string) (outputs, error) {
 		case !slices.Contains(forms, form):
 			return nil, fmt.Errorf("-o %s: unknown format %q; choose from %s", text, form, strings.Join(forms, ", "))
 		case toFile && file == "":
-			return nil, fmt.Errorf("-o %s: there is no file after the =; name one, or leave the = out", text)
+			return nil, fmt.Errorf("-o %s: no file follows the =; name a file, or leave out the =", text)
 		case toFile:
 			path, err := writableFile("-o "+form, file)
 			if err != nil {
@@ -117,6 +117,6 @@ func writePlan(stdio Stdio, result *check.Result) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(stdio.Out, "%d faults to run; %d not worth a run\n", len(result.Plan), len(result.Skipped))
+	_, err := fmt.Fprintf(stdio.Out, "%d faults to run; %d not worth running\n", len(result.Plan), len(result.Skipped))
 	return err
 }

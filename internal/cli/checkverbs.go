@@ -19,10 +19,10 @@ func newCheckReplay(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Run the fault of a finding again",
-		Long: `Run the fault of a finding again, with the original scenario and flags, and report
-whether the controller recovers now.
+		Long: `Run the fault of a finding again with the original scenario and flags, and report
+whether the controller now recovers.
 
-Exit code: 0 it recovers, 1 it does not, 2 could not check.`,
+Exit code: 0 the controller recovers, 1 it does not, 2 could not check.`,
 		Example: "  koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +50,8 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	if err != nil {
 		return usageError{err}
 	}
-	// The saved flags define what is checked; those of this call, how it is reported.
+	// The saved flags define what is checked; the flags of this call define how it is
+	// reported.
 	original := checkFlags{verbose: f.verbose}
 	fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
 	original.register(fs)
@@ -78,7 +79,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	return exitOf(result.Report)
 }
 
-// applied returns an error if the fault of a replay had no conclusive run: then
+// applied returns an error if no run of the replayed fault was conclusive, because then
 // it is unknown whether the controller recovers.
 func applied(r *report.Report) error {
 	if len(r.Findings) > 0 {
@@ -95,7 +96,7 @@ func newCheckReport(stdio Stdio) *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:     "report FILE...",
-		Short:   "Merge the JSON reports of shards, and print or convert the result",
+		Short:   "Merge the JSON reports of shards, then print or convert the result",
 		Example: "  koboshi check report part-*.json -o html=report.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -143,7 +144,7 @@ func newCheckSchema(stdio Stdio) *cobra.Command {
 	}
 }
 
-// newCheckLab returns the hidden command in which koboshi check runs a plane.
+// newCheckLab returns the hidden command that koboshi check uses to run a plane.
 func newCheckLab(stdio Stdio) *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab",

@@ -1,4 +1,4 @@
-// Package cli is the command line: one file per verb, each of which turns
+// Package cli implements the command line. It has one file per verb; each turns the
 // flags into one options struct and makes one library call.
 package cli
 
@@ -24,10 +24,11 @@ const (
 type Stdio struct {
 	In  io.Reader
 	Out io.Writer
-	Err *os.File // separate from os.Stderr, where libraries write things not meant for the user
+	Err *os.File // separate from os.Stderr, where libraries write text that is not meant for the user
 }
 
-// A usageError reports a mistake of the caller in one line that ends with the next action.
+// A usageError reports a mistake by the caller in one line that ends with the next
+// action.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -58,7 +59,7 @@ func newRoot(stdio Stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "koboshi",
 		Short: "Real Kubernetes in one process, to run and test custom controllers",
-		// An unknown verb is answered with the most similar one.
+		// For an unknown verb, the error suggests the most similar one.
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,

@@ -28,10 +28,10 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		{"up --frobnicate", "unknown flag: --frobnicate; see koboshi up --help"},
 		{"up there", `koboshi up takes no arguments, but got "there"; see koboshi up --help`},
 		{"up --nodes=many", `"--nodes" flag: strconv.ParseInt: parsing "many": invalid syntax; see koboshi up --help`},
-		{"up --nodes=-1", "--nodes is -1; it may be 0 to 32768"},
-		{"up --nodes=32769", "--nodes is 32769; it may be 0 to 32768"},
-		{"up --port=-1", "--port is -1; it may be 1 to 65535, or 0 for a free one"},
-		{"up --port=65536", "--port is 65536; it may be 1 to 65535, or 0 for a free one"},
+		{"up --nodes=-1", "--nodes is -1; use 0 to 32768"},
+		{"up --nodes=32769", "--nodes is 32769; use 0 to 32768"},
+		{"up --port=-1", "--port is -1; use 1 to 65535, or 0 for a free one"},
+		{"up --port=65536", "--port is 65536; use 1 to 65535, or 0 for a free one"},
 		{"up --profile=ful", `unknown profile "ful"; did you mean "full"?`},
 		{"up --profile=", `unknown profile ""; choose one of: api, gc, workloads, full`},
 		{"up --controllers=-deploymnt", `unknown controller "deploymnt"; did you mean "deployment-controller"?`},
@@ -39,7 +39,7 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		{"up --ephemeral --etcd-servers=http://127.0.0.1:1", "--etcd-servers in your etcd; leave one of them out"},
 		{"up --data-dir=", "--data-dir is empty; name a folder, or use --ephemeral"},
 		{"up --data-dir=" + file, file + " is not a directory; choose another --data-dir"},
-		{"up --data-dir=" + foreign, "so it is not ours; choose an empty or new --data-dir"},
+		{"up --data-dir=" + foreign, "so Koboshi did not create it; choose an empty or new --data-dir"},
 		{"version there", `koboshi version takes no arguments, but got "there"; see koboshi version --help`},
 		{"version -o yaml", `unknown output format "yaml"; use -o json, or leave -o out`},
 	} {
@@ -149,7 +149,7 @@ func TestEphemeralHasNoFolder(t *testing.T) {
 }
 
 // run executes a command line and returns its exit code and output. It cannot run
-// in parallel tests: every cobra command adds pflag's global flags to its own.
+// in parallel tests, because every cobra command adds pflag's global flags to its own.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stderr")

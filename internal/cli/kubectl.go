@@ -9,34 +9,34 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's own credentials plugins
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's credential plugins
 	componentcli "k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/plugin"
 
-	_ "github.com/koboshi-dev/koboshi/internal/kubeversion" // kubectl version
+	_ "github.com/koboshi-dev/koboshi/internal/kubeversion" // sets the version that kubectl version prints
 )
 
-// newKubectl makes --help list the verb. main calls Kubectl before any of our
-// flags are parsed.
+// newKubectl returns the verb so that --help lists it. To run it, main
+// calls Kubectl before any of our flags are parsed.
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",
-		Short:              "Run upstream's kubectl, on the plane of the current folder if it has one",
+		Short:              "Run upstream kubectl, against the current folder's plane if there is one",
 		DisableFlagParsing: true,
-		// Without it cobra takes the verb for a help topic and does not list it.
+		// Without Run, cobra takes the verb for a help topic and does not list it.
 		Run: func(_ *cobra.Command, args []string) { os.Exit(Kubectl(args)) },
 	}
 }
 
-// Kubectl runs upstream's kubectl with the arguments that follow its name and
+// Kubectl runs upstream kubectl with the arguments after its name. It
 // returns the exit code, unless kubectl ends the process first.
 //
 // If neither --kubeconfig nor KUBECONFIG is set, kubectl uses the plane whose
 // data directory is in the current folder.
 func Kubectl(args []string) int {
 	useLocalPlane(args)
-	// kubectl takes its name, for the user agent and its help, from os.Args.
+	// kubectl takes its name for the user agent and the help text from os.Args.
 	os.Args = append([]string{"kubectl"}, args...)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	return componentcli.Run(kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
@@ -67,7 +67,8 @@ func useLocalPlane(args []string) {
 	}
 	_ = os.Setenv("KUBECONFIG", local)
 	if os.Getenv("KUBECACHEDIR") == "" {
-		// kubectl caches discovery by address, and successive planes reuse an address.
+		// kubectl caches discovery data by address, and successive planes reuse
+		// addresses.
 		_ = os.Setenv("KUBECACHEDIR", filepath.Join(filepath.Dir(local), "cache"))
 	}
 }

@@ -13,8 +13,8 @@ const parentPoll = 100 * time.Millisecond
 
 var errParentDied = errors.New("the parent process ended")
 
-// parent is read as early as possible: if the parent has ended by then, another
-// process has taken its place, and the end goes unnoticed.
+// parent is read as early as possible. If the original parent ends before that, another
+// process has already taken its place, and the end goes unnoticed.
 var parent = os.Getppid()
 
 // untilParentDies cancels the context when another process becomes the parent.

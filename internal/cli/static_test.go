@@ -17,7 +17,7 @@ import (
 
 var updateStatic = flag.Bool("update", false, "write the texts of package static")
 
-// texts is the folder of the texts, from this package's folder.
+// texts is the path of the folder with the texts, relative to this package.
 const texts = "static/text"
 
 func TestStaticTextsAreWhatTheCommandsPrint(t *testing.T) {
@@ -49,8 +49,8 @@ func TestStaticTextsAreWhatTheCommandsPrint(t *testing.T) {
 	}
 }
 
-// collect adds the arguments that print the help of a command and of those below.
-// kubectl is left out, since its help is upstream's.
+// collect adds the arguments that print the help of a command and of its subcommands. It
+// skips kubectl, whose help comes from upstream.
 func collect(cmd *cobra.Command, file string, verbs []string, into map[string][]string) {
 	if cmd.Hidden || cmd.Name() == "kubectl" || cmd.Name() == "help" {
 		return
@@ -83,7 +83,7 @@ func TestStaticVersionIsThatOfTheCommand(t *testing.T) {
 	if printed != text || static.Kubernetes != "v"+kubeversion.Version {
 		t.Errorf("package static prints %q, and the command %q", text, printed)
 	}
-	// runtime/debug reads the same build information, only later.
+	// runtime/debug reads the same build information, but later.
 	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" && static.Koboshi() != build.Main.Version {
 		t.Errorf("the version is %q, and the build information has %q", static.Koboshi(), build.Main.Version)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest/gotest"
 )
 
-// controllersVar means the same as --controllers, for suites that are run
+// controllersVar has the same meaning as --controllers, for suites that run
 // without koboshi test.
 const controllersVar = envtest.ControllersVariable
 
@@ -27,26 +27,26 @@ func newTest(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [--controllers NAME,...] [go test flags and packages]",
 		Short: "Run go test with real Kubernetes behind envtest",
-		Long: `Run go test with this program in place of the etcd and kube-apiserver that
-envtest starts. Your suite needs no change, and nothing is downloaded.
+		Long: `Run go test with Koboshi in place of the etcd and kube-apiserver that envtest
+starts. Your suite needs no changes, and nothing is downloaded.
 
 All flags and packages are passed to go test unchanged. Without a package,
 ./... is tested rather than the current folder. The exit code is go test's.
 Flags for the test binary, such as -ginkgo.focus, go after the packages.
 
-As in any envtest, no controllers run by default. --controllers runs the ones
-you name, and those they depend on. Use the names of kube-controller-manager
---controllers, with or without "-controller"; gc is the garbage collector, and
-workloads and full are the profiles of koboshi up. kube-scheduler adds a
-simulated node, so that Pods become Ready.
+As with any envtest, no controllers run by default. --controllers runs the ones
+you name, and those they depend on. Use the names that kube-controller-manager
+accepts, with or without "-controller". gc is the garbage collector; workloads
+and full are the profiles of koboshi up. kube-scheduler adds a simulated node,
+so that Pods become Ready.
 
-` + controllersVar + ` has the same effect when --controllers is not given. With a
-plain go test add -count=1, because go does not notice that it has changed.`,
+` + controllersVar + ` has the same effect when --controllers is not given. With
+plain go test, add -count=1, because go does not notice when it changes.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
   koboshi test ./internal/controller -ginkgo.focus 'when it is deleted'`,
-		// Most flags are not ours to parse.
+		// Most flags are for go test, which parses them itself.
 		DisableFlagParsing:    true,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ plain go test add -count=1, because go does not notice that it has changed.`,
 			return test(line, stdio)
 		},
 	}
-	// Only for --help; see gotest.
+	// This is only for --help; package gotest parses the flag.
 	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
 	return cmd
 }
@@ -108,9 +108,9 @@ func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 	if len(brought) > 0 {
 		notes = append(notes, strings.Join(brought, "; "))
 	}
-	// Parsed as envtest does.
+	// envtest parses the variable in the same way.
 	if strings.EqualFold(value(environ, "USE_EXISTING_CLUSTER"), "true") {
-		notes = append(notes, "USE_EXISTING_CLUSTER is true, so the suite uses the cluster of your kubeconfig; unset it to use koboshi")
+		notes = append(notes, "USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset it to use koboshi")
 	}
 	return notes, nil
 }
@@ -129,7 +129,7 @@ func withAssets(environ []string, folder string) []string {
 }
 
 // value returns the value of a variable, or "". As in exec.Cmd, the last
-// assignment counts.
+// assignment wins.
 func value(environ []string, name string) string {
 	for _, assignment := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(assignment, name+"="); ok {
@@ -147,15 +147,15 @@ func with(environ []string, name, value string) []string {
 	return append(others, name+"="+value)
 }
 
-// An exitStatus is the exit code of a program, passed on as ours. It is not
+// An exitStatus is the exit code of another program, which becomes ours. It is not
 // printed, because that program has already printed what went wrong.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// follow runs cmd until it ends, and forwards all signals to it, so that cmd
-// decides what they mean. A Ctrl-C at a terminal has already reached the whole
-// process group; go test counts only one interrupt, so it still waits for its
+// follow runs cmd until it ends and forwards all signals, so that cmd decides what they
+// mean. A Ctrl-C at a terminal has already reached the entire process group, so cmd gets
+// it twice; go test counts only one interrupt and still waits for its
 // tests to end.
 func follow(cmd *exec.Cmd) error {
 	arriving := make(chan os.Signal, 8)
@@ -169,7 +169,7 @@ func follow(cmd *exec.Cmd) error {
 	for {
 		select {
 		case s := <-arriving:
-			_ = cmd.Process.Signal(s) // fails if it has just ended
+			_ = cmd.Process.Signal(s) // fails if cmd has just ended
 		case err := <-ended:
 			return status(err)
 		}
@@ -186,8 +186,8 @@ func followed() []os.Signal {
 	return all
 }
 
-// status turns the end of a program into an exitStatus. The end by a signal gets
-// the number that shells use.
+// status turns the end of a program into an exitStatus. If a signal ended the program,
+// the status is the number that shells use.
 func status(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

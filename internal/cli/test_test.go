@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// These variables would affect the suite, or this test.
+// These variables would affect the suite or this test.
 var suiteVariables = []string{"KUBEBUILDER_ASSETS", "TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER", controllersVar}
 
-// The module's test prints its environment in JSON, to show the effect of koboshi
+// The module's test prints its environment as JSON, to show the effect of koboshi
 // test from the inside.
 const speakingTest = `package m
 
@@ -88,7 +88,7 @@ func TestSuitesFindThisProgram(t *testing.T) {
 		},
 		"a cluster of one's own": {
 			map[string]string{"USE_EXISTING_CLUSTER": "True"}, nil, map[string]string{"KUBEBUILDER_ASSETS": folder},
-			"koboshi: USE_EXISTING_CLUSTER is true, so the suite uses the cluster of your kubeconfig; unset it to use koboshi\n",
+			"koboshi: USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset it to use koboshi\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestSignalsAreForGoTestToObey(t *testing.T) {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	for _, s := range signals {
-		// It handles each signal itself, as go test does Ctrl-C.
+		// It handles each signal itself, as go test handles Ctrl-C.
 		shell := exec.CommandContext(t.Context(), "sh", "-c", `trap 'echo obeyed; exit 7' INT TERM HUP QUIT; echo ready; for i in $(seq 6000); do sleep 0.01; done`)
 		heard := &whenReady{tell: func() {
 			if err := syscall.Kill(os.Getpid(), s); err != nil {
@@ -257,7 +257,7 @@ func TestTheLastAssignmentOfAVariableCounts(t *testing.T) {
 	}
 }
 
-// whenReady calls tell once the program has written something.
+// whenReady calls tell as soon as the program has written something.
 type whenReady struct {
 	written bytes.Buffer
 	tell    func()
@@ -270,7 +270,7 @@ func (w *whenReady) Write(p []byte) (int, error) {
 	return w.written.Write(p)
 }
 
-// speakingModule makes a module with that test the current folder.
+// speakingModule makes a module that contains this test, and changes to its folder.
 func speakingModule(t *testing.T, source string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -55,17 +55,17 @@ kube-apiserver, the controllers, the scheduler and simulated nodes.
 
 Pods are simulated, unless --run or --config maps their image to a program on
 this machine. Such Pods are processes that run as you, on a node named local,
-with the volumes, probes, logs and restarts of a real kubelet. The addresses of
-their Services are printed as they become reachable. A --config file lists such
-programs with more options:
+with the volumes, probes, logs and restarts of a real kubelet. The address of
+each of their Services is printed when it becomes reachable. A --config file
+lists such programs, with more options:
 
   run:
-  - image: web            # any tag; web:1.2 is that tag only
+  - image: web            # any tag; web:1.2 would match only that tag
     path: bin/web         # relative to the file
     args: [--port, "80"]  # used if the Pod has neither args nor a command
     workingDir: site      # default: where koboshi up was started
     env: {LEVEL: debug}   # the Pod's own variables take precedence
-    user: 1000            # the uid that it sees as its own (default: 65532)
+    user: 1000            # the uid that the program sees as its own (default: 65532)
 
 Profiles, each of which includes the one before:
 ` + profileTable(),
@@ -73,7 +73,7 @@ Profiles, each of which includes the one before:
   koboshi up --profile api --ephemeral      # what envtest runs, in memory
   koboshi up --controllers=-deployment      # without the Deployment controller
   koboshi up --nodes 3 --port 6443
-  koboshi up --run web=./bin/web            # Pods with image web really run`,
+  koboshi up --run web=./bin/web            # Pods with image web run this program`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts, err := f.options(cmd.Flags().Changed)
@@ -100,15 +100,15 @@ Profiles, each of which includes the one before:
 
 func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	fs.StringVar(&f.profile, "profile", "full", "which controllers run: api, gc, workloads or full")
-	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or to remove with a leading -, by upstream's names")
-	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; the default is 0 if the profile has no scheduler")
-	fs.StringArrayVar(&f.run, "run", nil, "run Pods with this image as a real program, given as IMAGE=PATH; may be repeated")
+	fs.StringVar(&f.profile, "profile", "full", "controllers to run: api, gc, workloads or full")
+	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or with a leading - to remove, by their upstream names")
+	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; 0 by default if the profile has no scheduler")
+	fs.StringArrayVar(&f.run, "run", nil, "run Pods with this image as a real program, in the form IMAGE=PATH; may be repeated")
 	fs.StringVar(&f.config, "config", "", "YAML file with programs to run, as above; --run takes precedence")
 	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
 	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
-	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the last one used, or a free one)")
+	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the last port used, otherwise a free one)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "JSON file to write when the plane is ready")
 	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the process that started this one ends")
 	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, instead of the built-in one")
@@ -117,7 +117,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "client key for your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
 	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
-	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, like upstream's -v")
+	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, like -v upstream")
 }
 
 func profileTable() string {
@@ -152,9 +152,9 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 	}
 	switch {
 	case o.Nodes < 0 || o.Nodes > controlplane.MaxNodes:
-		return o, usageError{fmt.Errorf("--nodes is %d; it may be 0 to %d", o.Nodes, controlplane.MaxNodes)}
+		return o, usageError{fmt.Errorf("--nodes is %d; use 0 to %d", o.Nodes, controlplane.MaxNodes)}
 	case o.Port < 0 || o.Port > 65535:
-		return o, usageError{fmt.Errorf("--port is %d; it may be 1 to 65535, or 0 for a free one", o.Port)}
+		return o, usageError{fmt.Errorf("--port is %d; use 1 to 65535, or 0 for a free one", o.Port)}
 	case f.ephemeral && changed("data-dir"):
 		return o, usageError{errors.New("--ephemeral keeps the state in memory, --data-dir in a folder; leave one of them out")}
 	case f.ephemeral && len(o.Etcd.Servers) > 0:
@@ -200,11 +200,12 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
-	// If two entries have the same image, the first one counts.
+	// If two entries have the same image, the first one wins.
 	return append(set, more...), nil
 }
 
-// ours lists the flags of kube-apiserver that cannot be set, with our replacement.
+// ours lists the flags of kube-apiserver that the user cannot set, with what Koboshi uses
+// instead.
 var ours = map[string]string{"secure-port": "--port", "bind-address": "127.0.0.1", "etcd-servers": "--etcd-servers"}
 
 // apiserverFlag adds the leading dashes to a flag of kube-apiserver.
@@ -219,18 +220,18 @@ func apiserverFlag(arg string) (string, error) {
 
 func checkEtcd(e controlplane.ExternalEtcd) error {
 	if len(e.Servers) == 0 && e.CAFile+e.CertFile+e.KeyFile+e.Prefix != "" {
-		return usageError{errors.New("the --etcd-* flags need --etcd-servers; name your etcd cluster with it, or leave them out")}
+		return usageError{errors.New("the other --etcd-* flags need --etcd-servers; name your etcd cluster with it, or leave them out")}
 	}
 	for _, server := range e.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix", "unixs"}, u.Scheme) {
-			return usageError{fmt.Errorf("--etcd-servers: %q is not a URL; write for example https://10.0.0.1:2379, or several URLs with commas", server)}
+			return usageError{fmt.Errorf("--etcd-servers: %q is not a URL; write for example https://10.0.0.1:2379, or several URLs separated by commas", server)}
 		}
 	}
 	return nil
 }
 
 // writableFile makes path absolute and checks that a file can be created there,
-// before minutes of work depend on it.
+// so that an error shows before minutes of work are done.
 func writableFile(flag, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -285,10 +286,10 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	return errors.Join(err, plane.Stop())
 }
 
-// writeToNobody makes writes to standard output fail, instead of ending the
-// process, once the reader has gone, as head does after the first lines: a plane
-// must not end because a later address cannot be printed. SIGPIPE is not
-// ignored, because child processes would inherit that.
+// writeToNobody makes writes to standard output fail, rather than end the process, once
+// the reader has gone, as head goes after the first lines. A plane must not end because a
+// later address cannot be printed. SIGPIPE is caught and not ignored, because child
+// processes would inherit the setting.
 func writeToNobody() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
@@ -296,7 +297,7 @@ func writeToNobody() (stop func()) {
 }
 
 // addresses prints the addresses at which Services can be reached. It holds back
-// those that arrive before the plane is ready.
+// addresses that arrive before the plane is ready.
 type addresses struct {
 	out   io.Writer
 	mu    sync.Mutex
@@ -330,8 +331,8 @@ type readiness struct {
 	PID        int    `json:"pid"`
 }
 
-// announce prints where the plane is, and one line if programs cannot run:
-// noPrograms is the reason.
+// announce prints the address of the plane and, if programs cannot run, one line with the
+// reason, noPrograms.
 func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Duration, noPrograms error, readyFile string) error {
 	nodes := "no nodes"
 	if o.Nodes > 0 {
@@ -355,8 +356,8 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	return datadir.WriteFile(readyFile, append(data, '\n'), 0o600)
 }
 
-// classify marks the errors that the user can fix on the command line, and drops
-// the steps that led to them.
+// classify marks the errors that the user can fix on the command line, and removes from
+// them the steps that led to the error.
 func classify(err error) error {
 	var (
 		problem *datadir.Problem

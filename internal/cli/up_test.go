@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// parseUp returns the options that koboshi up would start a plane with.
+// parseUp returns the options with which koboshi up would start a plane.
 func parseUp(args ...string) (controlplane.Options, error) {
 	var f upFlags
 	fs := pflag.NewFlagSet("up", pflag.ContinueOnError)
@@ -74,7 +74,7 @@ func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 		{[]string{"--run=web=/missing"}, "--run: image web: there is no /missing; build the program first, or correct the path"},
 		{[]string{"--run=web=/bin/sh", "--run=docker.io/library/web=/bin/ls"}, "has two programs, /bin/sh and /bin/ls; leave one out"},
 		{[]string{"--config=/missing"}, "--config: reading the programs: open /missing: no such file or directory; correct the path"},
-		{[]string{"--config=" + file}, `--config: ` + file + `: line 3: unknown field "file"; it may be image, path, args, workingDir, env, user`},
+		{[]string{"--config=" + file}, `--config: ` + file + `: line 3: unknown field "file"; use one of image, path, args, workingDir, env, user`},
 		{[]string{"--run=web=/bin/sh", "--profile=api"}, "profile api has none; add --controllers=scheduler, or choose another --profile"},
 		{[]string{"--run=web=/bin/sh", "--controllers=-kube-scheduler"}, "profile full has none; add --controllers=scheduler, or choose another --profile"},
 	} {
@@ -143,7 +143,7 @@ func TestAnAddressThatNobodyReadsEndsNoPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = reader.Close()
-	// Not os.Args[0], which a plane in this process has changed.
+	// This is not os.Args[0], because a plane in this process has changed it.
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), "KOBOSHI_TEST_WRITES_TO_NOBODY=1")
 	cmd.Stdout = writer

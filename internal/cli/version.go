@@ -22,7 +22,7 @@ func newVersion() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of Koboshi and of its built-in Kubernetes",
+		Short: "Print the versions of Koboshi and its built-in Kubernetes",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionInfo{

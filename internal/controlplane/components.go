@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// identity issues a client certificate to a component and also writes it as a
-// kubeconfig, the only form that upstream's options take.
+// identity issues a client certificate to a component. It also writes the
+// certificate as a kubeconfig, because upstream's options accept nothing else.
 func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, string, error) {
 	kubeconfig, err := credentials.Kubeconfig(p.ca, p.URL(), subject)
 	if err != nil {
@@ -30,7 +30,8 @@ func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, s
 	return useragent.As(component, client), path, nil
 }
 
-// goComponent runs a component for the life of the plane; its error ends it.
+// goComponent runs a component for the lifetime of the plane. An error of the
+// component ends the plane.
 func (p *Plane) goComponent(name string, run func(context.Context) error) {
 	p.tasks.run(func(ctx context.Context) error {
 		if err := run(ctx); err != nil {

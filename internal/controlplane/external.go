@@ -14,8 +14,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// ExternalEtcd is an etcd cluster that the plane does not run. The fields are
-// kube-apiserver's flags of the same names.
+// ExternalEtcd describes an etcd cluster that the plane does not run. Its
+// fields correspond to flags of kube-apiserver.
 type ExternalEtcd struct {
 	Servers                   []string // --etcd-servers; empty means the plane's own store
 	CAFile, CertFile, KeyFile string   // --etcd-cafile, --etcd-certfile, --etcd-keyfile
@@ -41,26 +41,27 @@ type StoreError struct {
 }
 
 func (e *StoreError) Error() string {
-	return fmt.Sprintf("etcd at %s cannot be used: %v; check --etcd-servers and the flags that go with it", strings.Join(e.Servers, ","), e.Err)
+	return fmt.Sprintf("etcd at %s cannot be used: %v; check --etcd-servers and the other --etcd flags", strings.Join(e.Servers, ","), e.Err)
 }
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// dialTimeout bounds the first contact with an external etcd. Upstream would
+// dialTimeout limits the first connection to an external etcd. Upstream would
 // try for 20 s per resource.
 const dialTimeout = 5 * time.Second
 
 const (
-	// Upstream's default for --etcd-prefix.
+	// defaultPrefix is upstream's default for --etcd-prefix.
 	defaultPrefix = "/registry"
-	// lockSeconds is the time for which the lock of a killed plane keeps others
-	// out of the etcd.
+	// lockSeconds is the time for which the lock of a killed plane still keeps
+	// other planes out of the etcd.
 	lockSeconds = 10
 )
 
-// useExternalStore connects to the external etcd and takes a lock in it: the
-// folder's lock does not exclude a plane with another folder, and two planes
-// would run every controller twice and hold different certificates.
+// useExternalStore connects to the external etcd and takes a lock in it. The
+// lock on the data directory would not exclude a plane with another data
+// directory, and two planes would run every controller twice and have different
+// certificates.
 func (p *Plane) useExternalStore(ctx context.Context) error {
 	e := p.opts.Etcd
 	p.etcdServers = e.Servers
@@ -78,7 +79,7 @@ func (p *Plane) useExternalStore(ctx context.Context) error {
 	p.tasks.run(func(ctx context.Context) error {
 		select {
 		case <-session.Done():
-			return fmt.Errorf("the lock in etcd at %s was lost: it did not answer for %d s", strings.Join(e.Servers, ","), lockSeconds)
+			return fmt.Errorf("the lock in etcd at %s was lost: etcd did not answer for %d s", strings.Join(e.Servers, ","), lockSeconds)
 		case <-ctx.Done():
 			return errors.Join(session.Close(), client.Close())
 		}

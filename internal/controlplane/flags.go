@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-const serviceCIDR = "10.0.0.0/24" // as in envtest
+const serviceCIDR = "10.0.0.0/24" // the same as in envtest
 
 // serviceIP is the first address of serviceCIDR, which upstream assigns to the
 // Service "kubernetes".
 var serviceIP = net.IPv4(10, 0, 0, 1)
 
-// apiserverFlags configures kube-apiserver as envtest does for a plane without
-// service accounts, and as kubeadm does otherwise.
+// apiserverFlags returns the flags of kube-apiserver. They are like envtest's
+// for a plane without service accounts, and like kubeadm's otherwise.
 func (p *Plane) apiserverFlags() []string {
 	flags := []string{
 		"--etcd-servers=" + strings.Join(p.etcdServers, ","),
@@ -38,23 +38,24 @@ func (p *Plane) apiserverFlags() []string {
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--allow-privileged=true",
 	}
-	// These two give a real kubelet all the rights it has.
+	// Together, these flags give a real kubelet exactly the rights that it
+	// needs.
 	if p.opts.Profile.RunsServiceAccounts() || len(p.opts.Programs) > 0 {
 		flags = append(flags, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")
 	} else {
 		flags = append(flags, "--authorization-mode=RBAC")
 	}
 	if !p.opts.Profile.RunsServiceAccounts() {
-		// No controller creates the default service account that the plugin
-		// requires.
+		// The plugin requires the default service account, which no controller
+		// creates here.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
 	flags = append(flags, p.opts.Etcd.flags()...)
 	return override(flags, p.opts.APIServerFlags)
 }
 
-// override appends given to flags and drops the flags that given also sets:
-// upstream adds up the values of a list flag that occurs twice.
+// override appends given to flags, and drops the flags that given also sets:
+// if a list flag occurs twice, upstream combines the values.
 func override(flags, given []string) []string {
 	name := func(flag string) string {
 		name, _, _ := strings.Cut(flag, "=")

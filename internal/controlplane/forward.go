@@ -11,11 +11,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// forwardingName is the name of the component that forwards to Services, and of
-// its log file.
+// forwardingName is the name of the component that forwards connections to
+// Services, and of its log file.
 const forwardingName = "forwarding"
 
-// startForwarding makes the Services of programs reachable.
+// startForwarding makes the Services of programs reachable from this machine.
 func (p *Plane) startForwarding(context.Context) error {
 	if len(p.opts.Programs) == 0 {
 		return nil

@@ -14,16 +14,17 @@ import (
 )
 
 // A component with a fatal error ends the process itself: etcd through zap's
-// Fatal, the others through klog.Fatal. Both would leave the reason in a log
-// file and the user with a silent exit.
+// Fatal, the others through klog.Fatal. Without this code, the reason would be
+// only in a log file, and the user would see a silent exit.
 
-// fatalHook prints in one line why a component ends the process.
+// fatalHook prints the reason why a component ends the process, in one line.
 type fatalHook struct {
 	component, log string
 	to             io.Writer
 }
 
-// OnWrite is called after the entry was logged.
+// OnWrite is called after the entry has been logged. It prints the reason and
+// exits.
 func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
@@ -37,7 +38,7 @@ func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 }
 
 func (h fatalHook) exit(reason string) {
-	_, _ = fmt.Fprintf(h.to, "koboshi: %s cannot go on: %s (log: %s)\n", h.component, reason, h.log)
+	_, _ = fmt.Fprintf(h.to, "koboshi: %s cannot continue: %s (log: %s)\n", h.component, reason, h.log)
 	os.Exit(1)
 }
 
@@ -49,13 +50,13 @@ func (p *Plane) fatal(component string) fatalHook {
 	return h
 }
 
-// exitWithKlog makes klog.Fatal print its reason. Only the API server logs
-// through the global klog, so the fatal errors are its own; log remembers the
-// last error.
+// exitWithKlog makes klog.Fatal print its reason, which log remembers as the
+// last error. Only the API server logs through the global klog, so such errors
+// are always from the API server.
 func (p *Plane) exitWithKlog(log *lastError) {
 	klog.OsExit = func(int) {
 		if p.tasks.ctx.Err() != nil {
-			// An error while the plane stops is expected.
+			// Errors are expected while the plane stops.
 			runtime.Goexit()
 		}
 		p.fatal(apiserverName).exit(log.message())
@@ -69,7 +70,7 @@ type lastError struct {
 	line string
 }
 
-// klogError is the head of an error in klog's format, up to the message.
+// klogError matches the start of an error in klog's format, up to the message.
 var klogError = regexp.MustCompile(`^E\d{4} [^\]]*\] `)
 
 func (l *lastError) Write(entry []byte) (int, error) {

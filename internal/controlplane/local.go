@@ -20,7 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// namespacesForbidden is a reason in the node's condition and in Events.
+// namespacesForbidden is a reason in the condition of the node and in Events.
 const namespacesForbidden = "NamespacesForbidden"
 
 // startLocal runs the local node if there are programs to run.
@@ -45,9 +45,9 @@ func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) err
 
 func (p *Plane) localRoot() string { return p.dir.Path("kubelet") }
 
-// withoutLocal runs start without the node for programs if there are none. It
-// removes what an earlier start with programs left: the node before start, and
-// its Pods after.
+// withoutLocal calls start. If there are no programs, it also removes the
+// objects that an earlier start with programs left: the node before start, and
+// its Pods after start.
 func (p *Plane) withoutLocal(ctx context.Context, client kubernetes.Interface, start func() error) error {
 	if _, err := os.Stat(p.localRoot()); err != nil || len(p.opts.Programs) > 0 {
 		return start()
@@ -106,8 +106,8 @@ func (p *Plane) startRealKubelet(root string) error {
 	return nil
 }
 
-// tellForbidden reports why no program runs, in the node's condition and in an
-// Event for each Pod.
+// tellForbidden reports why no program can run, in the condition of the node
+// and in an Event for each Pod.
 func (p *Plane) tellForbidden(ctx context.Context, client kubernetes.Interface, why error) error {
 	if err := nodes.SetLocalNotReady(ctx, client, namespacesForbidden, why.Error()); err != nil {
 		return p.named(apiserverName, err)

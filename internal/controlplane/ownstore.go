@@ -13,28 +13,28 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// What a plane can do because its store is its own.
+// The functions in this file need a store that the plane runs itself.
 
 // ErrForeignStore reports a Checkpoint, Reset or Follow of a plane with an external
 // etcd.
-var ErrForeignStore = errors.New("only a store of the plane's own can be followed or reset: another etcd may hold what others need; leave out --etcd-servers")
+var ErrForeignStore = errors.New("only the plane's own store can be followed or reset, because an external etcd may hold the data of others; leave out --etcd-servers")
 
-// Checkpoint makes the state of the plane, once it is idle, the baseline for Reset; see
-// baseline.Keeper.
+// Checkpoint waits until the plane is idle, and makes its state the baseline for Reset;
+// see baseline.Keeper.
 func (p *Plane) Checkpoint(ctx context.Context) error {
 	return p.withStore(ctx, p.keeper.Checkpoint)
 }
 
-// Reset brings the plane back to the baseline while it runs; see baseline.Keeper.
+// Reset returns the running plane to the baseline; see baseline.Keeper.
 func (p *Plane) Reset(ctx context.Context) error {
 	return p.withStore(ctx, p.keeper.Reset)
 }
 
-// Follow passes on the content of the store and then every committed write, in
-// order and without a gap. No client of the API can have this at the same
-// price: a watch covers one kind and may skip states when it lags. The revision
-// of a write is the resourceVersion of its object. Follow returns when ctx or
-// the plane ends. It refuses an external etcd.
+// Follow calls pass with the content of the store, and then with every committed write,
+// in order and without gaps. A client of the API could not get this as easily: a watch
+// covers only one kind, and may skip states when it lags. The revision of a write is the
+// resourceVersion of its object. Follow returns when ctx or the plane ends. It does not
+// work with an external etcd.
 func (p *Plane) Follow(ctx context.Context, pass func(revision int64, commits []storage.Commit)) error {
 	return p.withStore(ctx, func(ctx context.Context) error {
 		return p.etcd.Follow(ctx, p.storePrefix(), pass)
@@ -49,7 +49,7 @@ func (p *Plane) Revision(ctx context.Context) (int64, error) {
 	return p.etcd.Revision(ctx)
 }
 
-// withStore runs use until it returns or the plane ends.
+// withStore calls use with a context that also ends when the plane ends.
 func (p *Plane) withStore(ctx context.Context, use func(context.Context) error) error {
 	if p.etcd == nil {
 		return ErrForeignStore
@@ -66,7 +66,8 @@ func (p *Plane) newKeeper() *baseline.Keeper {
 	})
 }
 
-// bootstrapKeys lists what the plane creates by itself, possibly after /readyz is green.
+// bootstrapKeys lists the keys of the objects that the plane itself creates, possibly
+// after /readyz is green.
 func (p *Plane) bootstrapKeys() []string {
 	keys := []string{"ranges/servicenodeports", "servicecidrs/kubernetes", "services/specs/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication"}
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
@@ -84,7 +85,7 @@ func (p *Plane) bootstrapKeys() []string {
 	return keys
 }
 
-// storePrefix returns the beginning of all kube-apiserver's keys.
+// storePrefix returns the common prefix of kube-apiserver's keys.
 func (p *Plane) storePrefix() string {
 	prefix := defaultPrefix
 	for _, flag := range p.apiserverFlags() {

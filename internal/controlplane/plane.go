@@ -1,13 +1,14 @@
-// Package controlplane runs a complete Kubernetes in this process: etcd,
-// kube-apiserver, upstream's controllers and scheduler, and simulated nodes.
+// Package controlplane runs a complete Kubernetes cluster in this process:
+// etcd, kube-apiserver, upstream's controllers and scheduler, and simulated
+// nodes.
 //
 //	          Start                    /readyz green            Stop, or a
 //	(nothing) ─────▶ starting ───────────────────▶ ready ─────────────────▶ stopped
 //	                    │      component fails        │  component fails       ▲
 //	                    └──────────────▶ Start error  └──▶ Failed() ── Stop ───┘
 //
-// One process holds one plane: upstream's feature gates, metrics and informer
-// names are global.
+// A process can run only one plane, because upstream's feature gates, metrics
+// and informer names are global.
 package controlplane
 
 import (
@@ -36,7 +37,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// The names of the components, as upstream. Each is also the name of a log
+// These are upstream's names of the components. Each is also the name of a log
 // file.
 const (
 	etcdName      = "etcd"
@@ -49,16 +50,18 @@ const (
 // Options configures a plane. The zero value runs etcd and kube-apiserver, in
 // memory, on a free port.
 type Options struct {
-	// DataDir is the folder that holds the state. Empty means memory only.
+	// DataDir is the folder that holds the state. Empty means that the state is
+	// only in memory.
 	DataDir string
-	// Etcd is an external etcd cluster. The zero value means the plane's own.
+	// Etcd is an external etcd cluster. The zero value means that the plane
+	// runs its own etcd.
 	Etcd ExternalEtcd
-	// Profile names the controllers. Its zero value runs none.
+	// Profile names the controllers. The zero value means no controllers.
 	Profile controllers.Profile
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
-	// Programs run on this machine in place of the Pods with their images.
-	// Empty means that all Pods are simulated.
+	// Programs run on this machine in place of the containers with their
+	// images. Empty means that all Pods are simulated.
 	Programs programs.Set
 	// Port is the API server's port on loopback. Zero means the port that this
 	// data directory used last, or any free one.
@@ -66,32 +69,34 @@ type Options struct {
 	// Kubeconfig is the path to which the administrator's kubeconfig is
 	// written. Empty means the file "kubeconfig" in the data directory.
 	Kubeconfig string
-	// APIServerFlags are given to kube-apiserver. Each replaces the flag of the
-	// same name that the plane would set.
+	// APIServerFlags are passed to kube-apiserver. Each replaces any flag of
+	// the same name that the plane would set.
 	APIServerFlags []string
 	// Verbosity is klog's -v for all components.
 	Verbosity int
-	// Waiting is called every few seconds with what the start is waiting for.
-	// It may be nil.
+	// Waiting is called every few seconds while the start waits, with a
+	// description of what it is waiting for. It may be nil.
 	Waiting func(what string)
 	// Reachable is called once for each address at which the Services of
 	// Programs can be reached, possibly before Start returns. It must not
 	// block. It may be nil.
 	Reachable func(forwarding.Address)
 	// Furnish is called when kube-apiserver answers and before any controller
-	// runs, so that the controllers find what it creates when they start: the
-	// garbage collector checks for new kinds only every 30 s. It may be nil.
+	// runs. The controllers thus find the objects that Furnish creates when
+	// they start. This matters because the garbage collector checks for new
+	// kinds only every 30 s. It may be nil.
 	Furnish func(ctx context.Context, admin *rest.Config) error
 	// LastWords receives one line when a component ends the process. If it is
-	// set, what libraries write to the process's standard error goes to a log
-	// file; if it is nil, standard error stays as it is.
+	// set, standard error is redirected to a log file, because libraries write
+	// to it. If it is nil, standard error stays as it is.
 	LastWords *os.File
 }
 
-// MaxNodes is the number of nodes for which the Pod addresses suffice.
+// MaxNodes is the maximum number of nodes for which there are enough Pod
+// addresses.
 const MaxNodes = nodes.Max
 
-// Plane is a running Kubernetes.
+// Plane is a running Kubernetes cluster.
 type Plane struct {
 	opts  Options
 	dir   *datadir.Dir
@@ -101,20 +106,20 @@ type Plane struct {
 
 	etcdServers []string
 	etcd        *storage.Etcd // nil with an external etcd
-	socketDir   string        // to be removed, if it is not in the data directory
+	socketDir   string        // set if it is outside the data directory and must be removed
 	listener    net.Listener
 	server      *apiserver.Server
 	loopback    *rest.Config
 	local       *kubelet.Process // nil when no programs run
-	noPrograms  error            // why no programs run although there are some
+	noPrograms  error            // the reason if there are programs but they cannot run
 
 	tasks *tasks
 
 	keeper *baseline.Keeper // nil with an external etcd
 }
 
-// A step of Start. Steps run in order; each may use the results of the earlier
-// ones.
+// step is one part of Start. Steps run in order; each may use the results of
+// earlier ones.
 type step struct {
 	name string
 	run  func(*Plane, context.Context) error
@@ -133,25 +138,25 @@ var steps = []step{
 	{"hand out the kubeconfig", (*Plane).writeKubeconfig},
 }
 
-// ErrSecondPlane reports a Start in a process that has already run a plane,
-// even if that plane has stopped.
-var ErrSecondPlane = errors.New("this process has run its plane, and upstream's globals allow one per process; start the next one in a process of its own")
+// ErrSecondPlane is the error of Start in a process that has already run a
+// plane, even if that plane has stopped.
+var ErrSecondPlane = errors.New("this process has already run a plane, and upstream's global state allows only one per process; start the next plane in a separate process")
 
-// spent is set when upstream's globals have been used. They cannot be reset.
+// spent is set when upstream's global state has been used. It cannot be reset.
 var spent atomic.Bool
 
-// Start runs a plane and returns when it is ready: /readyz answers ok and,
-// where the profile runs them, the default service account exists and the nodes
-// are Ready. After an error nothing is left running. Misuse is reported as
-// *datadir.Problem, *PortError, *StoreError, *apiserver.FlagError or
-// ErrSecondPlane.
+// Start runs a plane and returns when it is ready: /readyz answers ok, the
+// nodes are Ready and, if the profile runs service accounts, the default
+// service account exists. After an error, nothing is left running. Misuse is
+// reported as *datadir.Problem, *PortError, *StoreError, *apiserver.FlagError
+// or ErrSecondPlane.
 func Start(ctx context.Context, o Options) (*Plane, error) {
 	if spent.Load() {
 		return nil, ErrSecondPlane
 	}
-	// kube-controller-manager makes a client per controller.
+	// kube-controller-manager creates a client for each controller.
 	useragent.Claim(managerName)
-	// The components run until Stop, not until ctx ends: ctx bounds only the
+	// The components run until Stop, not until ctx ends: ctx limits only the
 	// start.
 	p := &Plane{opts: o, tasks: newTasks(context.WithoutCancel(ctx))}
 	for _, s := range steps {
@@ -171,7 +176,8 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 	return p, nil
 }
 
-// toldInFull reports whether err is a misuse, which no log explains further.
+// toldInFull reports whether err is misuse, so that no log explains it any
+// further.
 func toldInFull(err error) bool {
 	var (
 		port  *PortError
@@ -181,7 +187,8 @@ func toldInFull(err error) bool {
 	return errors.As(err, &port) || errors.As(err, &store) || errors.As(err, &flags)
 }
 
-// whileHealthy runs a step and gives up when a component ends in the meantime.
+// whileHealthy runs a step. If a component fails in the meantime, it cancels
+// the step and returns that failure.
 func (p *Plane) whileHealthy(ctx context.Context, run func(*Plane, context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -206,23 +213,24 @@ func (p *Plane) Kubeconfig() string {
 
 // InProcess returns a transport to the API server for a client in this process,
 // without a connection. The user comes from the client certificate or from the
-// request's headers.
+// headers of the request.
 func (p *Plane) InProcess(client *rest.Config) (http.RoundTripper, error) {
 	return p.server.InProcess(client)
 }
 
-// NoPrograms returns why Pods with the images of Programs stay pending on this
-// system. It returns nil if they run or if there are none.
+// NoPrograms returns the reason why Pods with the images of Programs stay
+// pending on this system. It returns nil if they can run or if there are no
+// Programs.
 func (p *Plane) NoPrograms() error { return p.noPrograms }
 
-// Failed returns a channel that is closed when a component ends by itself; Stop
-// then returns the reason.
+// Failed returns a channel that is closed when a component ends on its own.
+// Stop then returns the reason.
 func (p *Plane) Failed() <-chan struct{} { return p.tasks.ctx.Done() }
 
 // Stop ends the plane in well under a second: clients are cut off, not drained,
 // and the store is complete at every moment. The programs of Pods are asked to
-// end and have one second; after that their processes are killed. Stop returns
-// the error of the component that failed first, if any.
+// stop, and their processes are killed if they have not stopped after one
+// second. Stop returns the error of the component that failed first, if any.
 func (p *Plane) Stop() error {
 	failure := p.halt()
 	return errors.Join(failure, p.release(failure != nil))
@@ -239,10 +247,10 @@ func (p *Plane) halt() error {
 	return failure
 }
 
-// release gives up what Start acquired. It keeps the logs of an ephemeral plane
-// when they may be needed.
+// release releases everything that Start acquired. With keepLogs, it keeps the
+// logs of an ephemeral plane.
 func (p *Plane) release(keepLogs bool) error {
-	// A running server owns the listener, and panics when other code closes it.
+	// A running server owns the listener, and panics if other code closes it.
 	if p.listener != nil && p.server == nil {
 		_ = p.listener.Close()
 	}

@@ -28,10 +28,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
-const within = 2 * time.Minute // on a busy machine; a second is usual
+const within = 2 * time.Minute // enough for a busy machine; usually it takes a second
 
-// inOwnProcess runs the calling test in a separate process, since one process
-// can run one plane. It returns true in that process.
+// inOwnProcess runs the calling test in a separate process, since a process can
+// run only one plane. It returns true in that process.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const marker = "KOBOSHI_TEST_OWN_PROCESS"
@@ -58,7 +58,7 @@ func TestPlaneRunsUntilItIsStopped(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	plane := start(ctx, t, Options{})
-	cancel() // bounds only the start
+	cancel() // ctx limits only the start
 	if plane.URL() == "" {
 		t.Error("no URL")
 	}
@@ -253,8 +253,8 @@ func getRaw(t *testing.T, client *kubernetes.Clientset, path string) string {
 	return string(data)
 }
 
-// ephemeralFolders lists the folders that this process made; other processes on
-// the machine have theirs in the same place.
+// ephemeralFolders lists the folders that this process created. Other processes
+// on the machine create their folders in the same place.
 func ephemeralFolders(t *testing.T) []string {
 	t.Helper()
 	var ours []string

@@ -32,8 +32,9 @@ func (p *Plane) waitReadyz(ctx context.Context) error {
 	})
 }
 
-// failingChecks parses the response of /readyz, one line per check: "[+]name
-// ok" or "[-]name failed: reason withheld".
+// failingChecks returns the names of the failing checks in a response of
+// /readyz, which has one line per check: "[+]name ok" or "[-]name failed:
+// reason withheld".
 func failingChecks(body []byte) (names []string) {
 	for line := range strings.Lines(string(body)) {
 		if rest, ok := strings.CutPrefix(line, "[-]"); ok {
@@ -44,9 +45,9 @@ func failingChecks(body []byte) (names []string) {
 	return names
 }
 
-// waitUsable waits for what a user's first commands need in addition to
-// /readyz: a Pod is refused while its namespace has no default service account,
-// and stays pending while no node is Ready.
+// waitUsable waits for two conditions that a user's first commands need in
+// addition to /readyz: a Pod is refused while its namespace has no default
+// service account, and stays pending while no node is Ready.
 func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Profile.RunsServiceAccounts() {
 		err := p.poll(ctx, "the default service account", func(ctx context.Context) (bool, error) {
@@ -66,7 +67,7 @@ func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) err
 			return false, err
 		}
 		return allReady(slices.DeleteFunc(list.Items, func(n corev1.Node) bool {
-			return n.Name == nodes.Local && p.local == nil // it never will be
+			return n.Name == nodes.Local && p.local == nil // this node will never be Ready
 		})), nil
 	}))
 }

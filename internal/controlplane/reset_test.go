@@ -100,7 +100,7 @@ func (l lab) reset() {
 	l.ok(l.Reset(l.Context()))
 }
 
-// until asks until the answer is yes.
+// until repeats the question ask until the answer is yes.
 func (l lab) until(what string, ask func(context.Context) (bool, error)) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), within)
@@ -122,7 +122,8 @@ func configMap(name, value string) *unstructured.Unstructured {
 	return o
 }
 
-// widget has a finalizer that nothing removes if final is set.
+// widget returns a widget. If final is set, it has a finalizer that nothing
+// removes.
 func widget(name string, final bool) *unstructured.Unstructured {
 	o := object("example.com/v1", "Widget", name)
 	o.Object["spec"] = map[string]any{"size": int64(1)}
@@ -132,8 +133,8 @@ func widget(name string, final bool) *unstructured.Unstructured {
 	return o
 }
 
-// widgetDefinition returns the CRD of widgets whose spec has fields of these
-// types.
+// widgetDefinition returns the CRD of widgets. The keys and values of fields
+// are the names and types of the fields in their spec.
 func widgetDefinition(fields map[string]string) *unstructured.Unstructured {
 	properties := map[string]any{}
 	for name, kind := range fields {
@@ -165,7 +166,7 @@ func (l lab) get(resource schema.GroupVersionResource, namespace, name string) (
 	return l.dynamic.Resource(resource).Namespace(namespace).Get(l.Context(), name, metav1.GetOptions{})
 }
 
-// delete ignores the error that the object is already gone.
+// delete deletes an object. It is not an error if the object is already gone.
 func (l lab) delete(resource schema.GroupVersionResource, namespace, name string) {
 	l.Helper()
 	if err := l.dynamic.Resource(resource).Namespace(namespace).Delete(l.Context(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
@@ -202,7 +203,7 @@ func (l lab) service(name string, change func(*corev1.ServiceSpec)) (*corev1.Ser
 	return l.typed.CoreV1().Services("base").Create(l.Context(), s, metav1.CreateOptions{})
 }
 
-// everything lists all objects of the kinds in discovery, read with these
+// everything returns all objects of all kinds in discovery, listed with these
 // options.
 func (l lab) everything(options metav1.ListOptions) map[string]map[string]any {
 	l.Helper()
@@ -220,7 +221,7 @@ func (l lab) everything(options metav1.ListOptions) map[string]map[string]any {
 			l.ok(err)
 			for _, o := range objects.Items {
 				if r.Kind == "Lease" && slices.Contains([]string{"kube-system", "kube-node-lease"}, o.GetNamespace()) {
-					continue // the plane's own heartbeat
+					continue // a heartbeat of the plane itself
 				}
 				unstructured.RemoveNestedField(o.Object, "metadata", "resourceVersion")
 				all[strings.Join([]string{r.Kind, version.Group, o.GetNamespace(), o.GetName()}, "/")] = o.Object
@@ -306,7 +307,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	want := l.everything(metav1.ListOptions{})
 	before := l.get1("base")
 
-	// Created.
+	// Some objects are created.
 	l.create(namespaces, "", object("v1", "Namespace", "extra"))
 	l.create(configMaps, "extra", configMap("extra", "extra"))
 	l.create(widgets, "extra", widget("extra", true))
@@ -316,7 +317,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 		l.ok(unstructured.SetNestedField(gadgets.Object, value, field...))
 	}
 	l.create(definitions, "", gadgets)
-	// Changed.
+	// Some objects are changed.
 	l.patch(configMaps, "base", "config-1", `{"data":{"key":"changed"},"metadata":{"labels":{"changed":"yes"}}}`)
 	l.patch(widgets, "base", "plain", `{"spec":{"size":2}}`)
 	if nodes > 0 {
@@ -324,7 +325,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 		l.delete(deployments, "base", "web") // ReplicaSet and Pods follow
 		l.delete(allNodes, "", "node-1")
 	}
-	// Deleted; deleted and created again; stuck.
+	// Some objects are deleted, deleted and created again, or stuck in deletion.
 	l.delete(configMaps, "base", "config-0") // the garbage collector deletes its dependent
 	l.delete(configMaps, "base", "config-2")
 	l.create(configMaps, "base", configMap("config-2", "another"))
@@ -342,7 +343,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	if phase, _, _ := unstructured.NestedString(after.Object, "status", "phase"); phase != "Active" {
 		t.Errorf("the namespace is %s", phase)
 	}
-	// It can be used again.
+	// The namespace can be used again.
 	l.create(configMaps, "base", configMap("new", "new"))
 	l.create(widgets, "base", widget("new", false))
 	l.reset()
@@ -492,7 +493,8 @@ func TestAddressesAndPortsAreFreeAfterAResetAndGivenOnce(t *testing.T) {
 	kept, err := l.service("kept", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort })
 	l.ok(err)
 	l.checkpoint()
-	// The range has 254 addresses, of which "kubernetes" and kept have two.
+	// The range has 254 addresses, two of which are used by "kubernetes" and
+	// kept.
 	const free = 252
 	for round := range 2 {
 		l.delete(services, "base", "kept")
@@ -559,15 +561,15 @@ func testRandomChanges(t *testing.T, profile string) {
 	t.Logf("the longest reset took %v", longest)
 }
 
-// mutate makes one change and describes it. A change that is impossible after
-// the earlier ones is left out.
+// mutate makes one change and returns a description of it. It ignores the
+// error if earlier changes make this change impossible.
 func (l lab) mutate(random *rand.Rand) string {
 	l.Helper()
 	name := "config-" + strconv.Itoa(random.IntN(5))
 	extra := "extra-" + strconv.FormatUint(random.Uint64(), 36)
 	try := func(resource schema.GroupVersionResource, namespace string, o *unstructured.Unstructured) {
 		_, err := l.dynamic.Resource(resource).Namespace(namespace).Create(l.Context(), o, metav1.CreateOptions{})
-		// Creation is forbidden in a namespace, or of a kind, that is being
+		// Nothing can be created in a namespace, or of a kind, that is being
 		// deleted.
 		if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsMethodNotSupported(err) {
 			l.ok(err)

@@ -25,7 +25,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// The steps of Start, in the order of the table there.
+// This file contains the steps of Start, in the order of the table in
+// plane.go.
 
 func (p *Plane) openData(context.Context) (err error) {
 	if p.opts.DataDir == "" {
@@ -66,7 +67,7 @@ type PortError struct {
 }
 
 func (e *PortError) Error() string {
-	return fmt.Sprintf("port %d cannot be used: %v; choose another --port, or leave it out to get a free one", e.Port, e.Err)
+	return fmt.Sprintf("port %d cannot be used: %v; choose another --port, or leave out --port to get a free one", e.Port, e.Err)
 }
 
 func (e *PortError) Unwrap() error { return e.Err }
@@ -79,7 +80,8 @@ func (p *Plane) listen(context.Context) (err error) {
 			return &PortError{Port: p.opts.Port, Err: err}
 		}
 	case last != 0:
-		// Keeping the port keeps the kubeconfigs of running clients valid.
+		// The same port as before keeps the kubeconfigs of running clients
+		// valid.
 		p.listener, _ = freeport.Listen(last)
 	}
 	if p.listener == nil {
@@ -121,7 +123,7 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 	})
 	var refused *apiserver.FlagError
 	if errors.As(err, &refused) {
-		return err // no log adds anything
+		return err // no log would add anything to this error
 	}
 	if err != nil {
 		return p.named(apiserverName, err)
@@ -138,8 +140,8 @@ func (p *Plane) furnish(ctx context.Context) error {
 	return p.opts.Furnish(ctx, rest.CopyConfig(p.loopback))
 }
 
-// shortcut returns the way to the plane's own store, or nil with an external
-// etcd.
+// shortcut returns the shortcut to the plane's own store, or nil with an
+// external etcd.
 func (p *Plane) shortcut() *apiserver.Shortcut {
 	if p.etcd == nil {
 		return nil
@@ -188,7 +190,7 @@ func (p *Plane) startManager() error {
 }
 
 // startDaemonSets runs the DaemonSet controller separately if there are
-// programs, and returns the profile without it.
+// programs, and then returns the profile without that controller.
 func (p *Plane) startDaemonSets() (controllers.Profile, error) {
 	profile := p.opts.Profile
 	if len(p.opts.Programs) == 0 || !profile.Has(controllers.DaemonSets) {
@@ -198,7 +200,8 @@ func (p *Plane) startDaemonSets() (controllers.Profile, error) {
 	if err != nil {
 		return profile, err
 	}
-	// The user and the user agent show in audit logs and managedFields.
+	// The user and the user agent are upstream's, because they appear in audit
+	// logs and managedFields.
 	kubeconfig, err := credentials.Kubeconfig(p.ca, p.URL(), pki.Request{
 		CommonName: "system:serviceaccount:kube-system:daemon-set-controller",
 		Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"},
@@ -245,7 +248,8 @@ func (p *Plane) startNodes(ctx context.Context) error {
 
 func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Nodes == 0 && !p.opts.Profile.Has(controllers.Scheduler) {
-		// None are wanted, but those of an earlier start must be deleted.
+		// No simulated nodes are wanted, but those of an earlier start must be
+		// deleted.
 		if err := nodes.Ensure(ctx, client, 0, 0); err != nil {
 			return p.named(apiserverName, err)
 		}
@@ -266,7 +270,7 @@ func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface)
 	if err != nil {
 		return err
 	}
-	engine.QPS = -1 // client-go's default lets five Pods a second come up, on all nodes together
+	engine.QPS = -1 // with client-go's default, only five Pods a second would start on all nodes together
 	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: kubelet.Port(), Log: log})
 	if err != nil {
 		return p.named(nodesName, err)
@@ -277,7 +281,7 @@ func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface)
 func (p *Plane) startKubelet(log io.Writer) (*nodes.Kubelet, error) {
 	serving, err := tls.LoadX509KeyPair(p.certs.Path("kubelet.crt"), p.certs.Path("kubelet.key"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the nodes' certificate: %w", err)
+		return nil, fmt.Errorf("reading the certificate for the nodes: %w", err)
 	}
 	kubelet, err := nodes.NewKubelet(p.ca.Cert, serving, clog.Slog(log))
 	if err != nil {

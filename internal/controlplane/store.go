@@ -14,8 +14,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// maxSocketDir leaves room for a file name within the 104 bytes that a unix
-// socket's path may have on macOS (108 on Linux).
+// maxSocketDir is the maximum length of the path of a folder for sockets. It
+// leaves room for a file name: the path of a unix socket may have 104 bytes on
+// macOS (108 on Linux).
 const maxSocketDir = 90
 
 func (p *Plane) startStore(ctx context.Context) error {
@@ -48,8 +49,8 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// etcd ends the process when it cannot trust its data. The reason must
-	// reach the user, not only the log.
+	// etcd ends the process if it cannot trust its data. The reason must reach
+	// the user, not only the log.
 	lastWords := zap.WithFatalHook(p.fatal(etcdName))
 	p.etcd, err = storage.Start(ctx, storage.Config{
 		Dir:       p.dir.Path("etcd"),
@@ -75,8 +76,8 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 	return nil
 }
 
-// checkStore refuses a data directory whose store is missing: etcd would create
-// a new, empty one in its place.
+// checkStore returns an error if the store of an initialized data directory is
+// missing or damaged: etcd might create a new, empty store in its place.
 func (p *Plane) checkStore() error {
 	if !p.dir.Marker().Initialized {
 		return nil
@@ -84,9 +85,9 @@ func (p *Plane) checkStore() error {
 	return storage.Check(p.dir.Path("etcd"), p.dir.Damaged)
 }
 
-// fitsSocket reports whether an address can name sockets in dir: the path must
-// be short, contain nothing that a URL escapes, and no comma, which separates
-// addresses.
+// fitsSocket reports whether an etcd address can name sockets in dir: the path
+// must be short, and must contain no characters that a URL escapes and no
+// comma, which separates addresses.
 func fitsSocket(dir string) bool {
 	return len(dir) <= maxSocketDir && (&url.URL{Path: dir}).EscapedPath() == dir && !strings.Contains(dir, ",")
 }

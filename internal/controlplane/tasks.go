@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// stopTimeout bounds the wait for components that were asked to stop. Some of
-// upstream's wait a minute for open connections; nothing is lost by leaving
-// them behind.
+// stopTimeout limits the wait for components that were asked to stop. Some of
+// upstream's components wait a minute for open connections; nothing is lost if
+// they are left behind.
 const stopTimeout = 300 * time.Millisecond
 
-// tasks runs the components. When the first one fails, ctx ends for all of
-// them, with that error as its cause.
+// tasks runs the components. When the first component fails, ctx ends for all
+// components, with that error as its cause.
 type tasks struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -35,8 +35,8 @@ func (t *tasks) run(f func(context.Context) error) {
 	})
 }
 
-// stop ends all tasks, waits a moment for them, and returns the error of the
-// one that failed first.
+// stop ends all tasks, waits a short time for them, and returns the error of
+// the task that failed first, if any.
 func (t *tasks) stop() error {
 	t.cancel(errStopped)
 	done := make(chan struct{})

@@ -17,15 +17,16 @@ import (
 
 const readyPoll = 20 * time.Millisecond
 
-// runAPIServer runs the program kube-apiserver. fresh reports whether only this program
-// has written to its etcd; shortcut leads to an etcd in this process.
+// runAPIServer runs the program kube-apiserver. fresh reports whether this program is the
+// only one that has written to the server's etcd. shortcut gives access to an etcd in
+// this process.
 func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apiserver.Shortcut) int {
 	profile, err := chosen()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
 		return exitError
 	}
-	// The name for clients that upstream makes itself.
+	// This is the name for clients that upstream code makes.
 	useragent.Claim(apiserverName)
 	if profile.RunsManager() {
 		useragent.Claim(managerName)
@@ -51,7 +52,8 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 	}.Run(ctx)
 }
 
-// ready waits until the server is ready. It reports false if it never was.
+// ready waits until the server is ready. It returns false if the server never became
+// ready.
 func ready(ctx context.Context, loopback *rest.Config) bool {
 	client, err := kubernetes.NewForConfig(loopback)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
 
-// ControllersVariable lists the controllers that run beside the API server, separated by
+// ControllersVariable lists the controllers to run with the API server, separated by
 // commas. By default there are none, as in stock envtest.
 const ControllersVariable = "KOBOSHI_CONTROLLERS"
 
@@ -31,7 +31,7 @@ const (
 	nodesName     = "kwok"
 )
 
-// beside runs controllers beside an API server that was started with args.
+// beside runs controllers next to an API server that was started with args.
 type beside struct {
 	profile  controllers.Profile
 	args     []string
@@ -39,7 +39,7 @@ type beside struct {
 	loopback *rest.Config
 }
 
-// componentUsers maps the components to their users in a cluster.
+// componentUsers maps each component to the user that it has in a cluster.
 var componentUsers = map[string]user.DefaultInfo{
 	managerName:   {Name: "system:kube-controller-manager", Groups: []string{user.AllAuthenticated}},
 	schedulerName: {Name: "system:kube-scheduler", Groups: []string{user.AllAuthenticated}},
@@ -54,8 +54,8 @@ func newTokens() map[string]string {
 	return tokens
 }
 
-// users returns the users for the server to accept, by token. Without controllers there
-// are none.
+// users returns the users that the server should accept, by token. Without controllers
+// there are none.
 func (b beside) users() map[string]*user.DefaultInfo {
 	users := map[string]*user.DefaultInfo{}
 	if len(b.profile.Controllers) == 0 {
@@ -97,7 +97,7 @@ func (b beside) runManager(ctx context.Context) error {
 	return nil
 }
 
-// runScheduler runs the scheduler, and a node for it to schedule to.
+// runScheduler runs the scheduler and a simulated node to which it can schedule Pods.
 func (b beside) runScheduler(ctx context.Context) error {
 	client, kubeconfig, err := b.identity(schedulerName)
 	if err != nil {
@@ -127,7 +127,8 @@ func (b beside) file(name string) string {
 }
 
 // identity returns a client that uses the component's token, and the path of a
-// kubeconfig with it. The file lies beside the server's keys and is removed with them.
+// kubeconfig with that token. The file is in the folder of the server's keys and is
+// removed with them.
 func (b beside) identity(component string) (*rest.Config, string, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[credentials.ClusterName] = &clientcmdapi.Cluster{
@@ -149,7 +150,7 @@ func (b beside) identity(component string) (*rest.Config, string, error) {
 	return useragent.As(component, client), path, nil
 }
 
-// ended runs a component, and logs its end if nothing stopped it.
+// ended runs a component, and logs an error if the component ends without being stopped.
 func ended(ctx context.Context, component string, run func() error) {
 	err := run()
 	if ctx.Err() == nil {
@@ -157,7 +158,7 @@ func ended(ctx context.Context, component string, run func() error) {
 	}
 }
 
-// chosen reads which controllers run.
+// chosen returns the profile of controllers that the environment selects.
 func chosen() (controllers.Profile, error) {
 	p, err := controllers.Parse(os.Getenv(ControllersVariable))
 	if err != nil {

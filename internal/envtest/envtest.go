@@ -2,8 +2,8 @@
 // flags, as controller-runtime's envtest starts them.
 //
 // On Linux one process, the host, runs both servers, and the processes that envtest
-// sees are shims (see package shim). Elsewhere, and where a host cannot run a server
-// faithfully, each server is the process that envtest started.
+// sees are shims (see package shim). On other systems, and where a host cannot run a
+// server faithfully, each server runs in the process that envtest started.
 package envtest
 
 import (
@@ -24,10 +24,10 @@ const (
 	exitError = 1
 )
 
-// endTimeout bounds the wait for a server whose suite has gone.
+// endTimeout limits the wait for the end of a server whose suite has gone.
 const endTimeout = 2 * time.Second
 
-// Run runs the program of that name in this process.
+// Run runs the named program in this process.
 func Run(name string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -45,7 +45,7 @@ func Run(name string, args []string) int {
 	code := serve(ctx, name, args)
 	close(ended)
 	if shim.IsOrphaned() {
-		select {} // until the folder is removed
+		select {} // until the goroutine above has removed the folder and exits
 	}
 	return code
 }
@@ -72,7 +72,7 @@ func serve(ctx context.Context, name string, args []string) int {
 	}
 }
 
-// Tell answers --help and --version.
+// Tell prints the answer to --help or --version.
 func Tell(name string, args []string) int {
 	if name == shim.APIServer {
 		return apiserver.Tell(args)

@@ -20,14 +20,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
-// A host runs the servers that its shims stand for. It ends with the last of them.
+// A host runs the servers that its shims stand for. It ends when the last server has
+// ended.
 type host struct {
-	first     shim.Request // its environment and folder are the process's
-	inherited []*os.File   // the standard output and error, which belong to etcd
+	first     shim.Request // the process has the environment and folder of this request
+	inherited []*os.File   // the original standard output and error, which belong to etcd
 
 	mu      sync.Mutex
 	running int
-	spent   bool // upstream's globals allow one API server per process
+	spent   bool // an API server was started; upstream's globals allow only one per process
 }
 
 // A client is the connection to a shim that waits for its server to end.
@@ -39,7 +40,7 @@ type client struct {
 }
 
 // Host serves the shim that started this process, and the shim of the API server that
-// uses its etcd. It returns when both are gone.
+// uses its etcd. The process ends when both servers have ended.
 func Host() int {
 	file, err := strconv.Atoi(os.Getenv(shim.HostVariable))
 	if err != nil {
@@ -91,7 +92,8 @@ func (h *host) serveEtcd(c *client) {
 	case code = <-ended:
 	case <-ctx.Done():
 		if h.alone() {
-			// The server ends with the process, and the shim waits for that.
+			// The server ends with this process, and the shim waits for the end of the
+			// process.
 			c.say(shim.Exit + " " + strconv.Itoa(exitOK))
 			return
 		}
@@ -101,7 +103,7 @@ func (h *host) serveEtcd(c *client) {
 	h.end()
 }
 
-// admit serves the shims that ask for an API server of this etcd.
+// admit serves shims that ask for an API server that uses this etcd.
 func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -128,8 +130,8 @@ func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	}
 }
 
-// fits reports whether the requested server can run here exactly as in a process of its
-// own. It must be an API server of the etcd at one of these URLs.
+// fits reports whether the requested server can run here exactly as it would in a
+// separate process. It must be an API server whose etcd is at one of these URLs.
 func (h *host) fits(r shim.Request, etcd []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,7 +147,8 @@ func (h *host) fits(r shim.Request, etcd []string) bool {
 	return true
 }
 
-// relevant returns an environment without what a shell sets for each command.
+// relevant returns an environment without the variable that a shell sets for each
+// command.
 func relevant(env []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		return strings.HasPrefix(v, "_=")
@@ -157,7 +160,8 @@ func relevant(env []string) []string {
 func (h *host) serveAPIServer(c *client, etcd *command.Command, fresh bool) {
 	ctx, cancel := c.untilStopped()
 	defer cancel()
-	// etcd's log has a copy of them. From now on they belong to the API server.
+	// The log of etcd has its own copy of both files. From now on these variables belong
+	// to the API server.
 	os.Stdout, os.Stderr = c.stdout, c.stderr
 	c.exit(runAPIServer(ctx, c.request.Args, fresh, &apiserver.Shortcut{
 		Endpoint: shim.Flag(c.request.Args, "etcd-servers"),
@@ -172,7 +176,8 @@ func (h *host) begin() {
 	h.running++
 }
 
-// alone reports whether no other server runs, and keeps it so.
+// alone reports whether no other server is running. If so, it also keeps others from
+// starting.
 func (h *host) alone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,7 +188,8 @@ func (h *host) alone() bool {
 	return true
 }
 
-// end ends the process with its last server. Otherwise it does not return.
+// end notes that a server has ended, and ends the process if it was the last. Otherwise
+// it never returns.
 func (h *host) end() {
 	h.mu.Lock()
 	h.running--
@@ -192,7 +198,7 @@ func (h *host) end() {
 	if last {
 		os.Exit(exitOK)
 	}
-	select {} // another server runs
+	select {} // another server is still running
 }
 
 // maxFiles is the number of open files in a request: stdout and stderr.
@@ -234,22 +240,23 @@ func openFiles(rights []byte) ([]*os.File, error) {
 		}
 	}
 	if len(files) != maxFiles {
-		return nil, errors.New("the request has no open files")
+		return nil, errors.New("the request carries no open files")
 	}
 	return files, nil
 }
 
 func (c *client) say(line string) { _, _ = c.Write([]byte(line + "\n")) }
 
-// refuse makes the shim become the server itself. Its files are closed here.
+// refuse makes the shim become the server itself, and closes the files of the shim
+// here.
 func (c *client) refuse() {
 	_, _ = c.stdout.Close(), c.stderr.Close()
 	c.say(shim.Refused)
 	_ = c.Close()
 }
 
-// exit sends the shim its exit code. A reader of the server's output must see its end
-// although this process continues, so the files are replaced by /dev/null.
+// exit sends the shim its exit code. A reader of the server's output must see the end of
+// the output although this process continues, so exit replaces the files with /dev/null.
 func (c *client) exit(code int, inherited ...*os.File) {
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		for _, f := range append(inherited, c.stdout, c.stderr) {
@@ -261,7 +268,7 @@ func (c *client) exit(code int, inherited ...*os.File) {
 	_ = c.Close()
 }
 
-// untilStopped returns a context that ends when the shim asks for it or is gone.
+// untilStopped returns a context that ends when the shim requests a stop or is gone.
 func (c *client) untilStopped() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -4,7 +4,7 @@ package envtest
 
 import "os"
 
-// Host is for Linux only; see package shim.
+// Host only prints an error, because hosts exist only on Linux; see package shim.
 func Host() int {
 	_, _ = os.Stderr.WriteString("koboshi: this system has no host for the servers\n")
 	return exitError

@@ -1,15 +1,15 @@
-// Package freeport opens free ports on loopback, and leaves alone those that envtest
+// Package freeport opens free ports on loopback and avoids those that envtest
 // has reserved.
 //
 // envtest picks a free port, closes it, and starts a server that opens it again. In
-// between any other program may take it. For programs that use envtest too it leaves a
-// reservation: a file named after the port, in a folder of the user's cache, which the
-// suite's process keeps locked as long as it lives. Two minutes later any suite may
-// remove the file.
+// between, any other program may take the port. To warn other programs that use envtest,
+// it leaves a reservation: a file named after the port, in a folder of the user's cache.
+// The suite's process keeps the file locked as long as it lives. Any suite may remove the
+// file two minutes after it was made.
 //
-// The same lock tells a server whether the suite that started it is still alive, which
-// package shim uses. It runs before most of the program is initialised, so this package
-// imports the standard library only.
+// Package shim uses the same lock to learn whether the suite that started a server is
+// still alive. That package runs before most of the program is initialised, so this one
+// imports only the standard library.
 package freeport
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const (
 	attempts = 100
-	// validity is the time for which envtest respects a reservation.
+	// validity is the time during which envtest respects a reservation.
 	validity = 2 * time.Minute
 )
 
@@ -34,7 +34,7 @@ type Listener struct {
 	release func()
 }
 
-// Listen listens on a port of 127.0.0.1; 0 is any free port that envtest has not
+// Listen listens on a port of 127.0.0.1; 0 means any free port that envtest has not
 // reserved. Until the listener is closed, no suite gets the port either.
 func Listen(port int) (net.Listener, error) {
 	if port != 0 {
@@ -53,9 +53,9 @@ func Listen(port int) (net.Listener, error) {
 			l.release = sync.OnceFunc(release)
 			return l, nil
 		}
-		_ = l.Close() // a server of a suite is about to open it
+		_ = l.Close() // the server of some suite is about to open it
 	}
-	return nil, fmt.Errorf("opening a port on 127.0.0.1: envtest has reserved all of %d free ports", attempts)
+	return nil, fmt.Errorf("opening a port on 127.0.0.1: tried %d free ports, but envtest has reserved them all", attempts)
 }
 
 func open(port int) (*Listener, error) {
@@ -66,8 +66,8 @@ func open(port int) (*Listener, error) {
 	return &Listener{TCPListener: l.(*net.TCPListener), release: func() {}}, nil
 }
 
-// Close closes the listener. The reservation goes first: while the port is open, no
-// suite can have made another one.
+// Close closes the listener. It removes the reservation first: no suite can make another
+// one while the port is still open.
 func (l *Listener) Close() error {
 	l.release()
 	return l.TCPListener.Close()
@@ -80,7 +80,7 @@ func reserve(port int) (release func(), ok bool) {
 		path := filepath.Join(folder, name(port))
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
-			continue // a folder that this process may not write, or no suite has made
+			continue // no suite has made the folder, or this process may not write to it
 		}
 		switch lock(file, exclusive) {
 		case locked:
@@ -89,7 +89,7 @@ func reserve(port int) (release func(), ok bool) {
 			_ = file.Close()
 			return nil, false
 		}
-		_ = file.Close() // a file system without locks
+		_ = file.Close() // the file system has no locks
 	}
 	return func() {}, true
 }
@@ -97,8 +97,8 @@ func reserve(port int) (release func(), ok bool) {
 // Reservation is envtest's file for a port.
 type Reservation struct{ file *os.File }
 
-// Find returns the reservation of a port. It is nil if there is none, or if it is too
-// old to say anything about the port's present user.
+// Find returns the reservation of a port. It returns nil if there is none, or if the
+// reservation is too old to show anything about the port's present user.
 func Find(port int) *Reservation {
 	for _, folder := range folders() {
 		file, err := os.Open(filepath.Join(folder, name(port)))
@@ -129,13 +129,13 @@ func (r *Reservation) Held() bool {
 	return true
 }
 
-// AwaitEnd returns when the process that made the reservation has ended.
+// AwaitEnd waits until the process that made the reservation has ended.
 func (r *Reservation) AwaitEnd() { await(r.file) }
 
 func name(port int) string { return "port-" + strconv.Itoa(port) }
 
-// folders lists where envtest keeps its reservations: the second is for users without
-// a cache.
+// folders lists the folders where envtest keeps its reservations. The second is for users
+// without a cache folder.
 func folders() []string {
 	const folder = "kubebuilder-envtest"
 	all := []string{filepath.Join(os.TempDir(), folder)}
@@ -151,5 +151,5 @@ type lockResult int
 const (
 	unsupported lockResult = iota
 	locked
-	held // by another process
+	held // another process holds the lock
 )

@@ -13,7 +13,7 @@ import (
 
 const suiteVariable = "FREEPORT_TEST_SUITE"
 
-// TestMain lets a test start this binary as a suite: it locks a reservation and lives
+// TestMain lets a test start this binary as a suite, which locks a reservation and lives
 // until its input ends.
 func TestMain(m *testing.M) {
 	path := os.Getenv(suiteVariable)
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// reserved starts a process that reserves the port, and returns what ends it.
+// reserved starts a process that reserves the port, and returns a function that ends it.
 func reserved(t *testing.T, port int) (end func()) {
 	t.Helper()
 	path := filepath.Join(cache(t), name(port))
@@ -57,7 +57,7 @@ func reserved(t *testing.T, port int) (end func()) {
 	return end
 }
 
-// cache returns the folder of reservations, which is the test's own.
+// cache returns a folder for reservations that only this test uses.
 func cache(t *testing.T) string {
 	t.Helper()
 	if folders()[0] == os.Getenv("FREEPORT_TEST_FOLDER") {

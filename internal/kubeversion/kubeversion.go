@@ -1,7 +1,7 @@
-// Package kubeversion stamps the version of Kubernetes into the program.
+// Package kubeversion sets the version of Kubernetes that the program reports.
 //
 // Upstream's own builds do this with linker flags, which `go install` cannot set;
-// without a stamp, /version would return v0.0.0-master.
+// if the version were not set, /version would return v0.0.0-master.
 package kubeversion
 
 import (
@@ -10,7 +10,8 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is the version of k8s.io/kubernetes in go.mod; a test keeps them equal.
+// Version is the version of k8s.io/kubernetes in go.mod; a test ensures that they are
+// equal.
 const Version = "1.37.0"
 
 //go:linkname gitVersion k8s.io/component-base/version.gitVersion
@@ -24,9 +25,9 @@ var gitTreeState string
 
 func init() {
 	gitVersion = "v" + Version
-	// The module does not record the commit; an empty value is better than a placeholder.
+	// The module does not record the commit. An empty value is better than a placeholder.
 	gitCommit, gitTreeState = "", "clean"
 	if err := version.SetDynamicVersion(gitVersion); err != nil {
-		panic(err) // a programming error: Version is not a version
+		panic(err) // a programming error: the constant Version is malformed
 	}
 }

@@ -1,9 +1,9 @@
-// Package memory limits the memory of a plane: how far the heap grows between
+// Package memory limits the memory of a plane. It controls how far the heap grows between
 // collections, and which pages of the program's file stay resident.
 //
-// It only imports the standard library, because package shim uses it before the
-// rest of the program is initialised. docs/investigations has the costs and savings
-// of its settings.
+// It imports only the standard library, because package shim uses it before the rest of
+// the program is initialised. docs/investigations records what its settings cost and
+// save.
 package memory
 
 import (
@@ -17,8 +17,8 @@ import (
 const (
 	// While a plane starts, nearly everything that it allocates stays in use.
 	startPercent = 200
-	// A collection delays the requests that run at the same time. With fewer
-	// collections than Go's default of 100 causes, the delay is no longer than with
+	// A collection delays the requests that run at the same time. Go's default of 100
+	// would cause more collections. With this value, the delay is no longer than with
 	// stock, whose two processes collect one at a time. GOGC in the environment
 	// overrides both values.
 	servePercent = 150
@@ -26,9 +26,9 @@ const (
 
 const (
 	look = time.Second
-	// An idle plane allocates less than this between two looks.
+	// An idle plane allocates less than this between two checks.
 	quiet = 4 << 20 // bytes
-	// A collection is worthwhile after this much was allocated since the last one.
+	// A collection is worthwhile once this much has been allocated since the last one.
 	worth = 32 << 20 // bytes
 )
 
@@ -36,11 +36,12 @@ const (
 func Starting() { collectAt(startPercent) }
 
 // Settle must be called when a plane has started. It releases the memory that only
-// the start needed and, until ctx ends, the memory that is left after heavy use.
+// the start needed. Until ctx ends, it also releases the memory left over from each
+// period of heavy use.
 func Settle(ctx context.Context) {
 	collectAt(servePercent)
 	giveBack()
-	before, given := allocated(), uint64(0) // the first idle look releases memory once more
+	before, given := allocated(), uint64(0) // the first idle check releases memory once more
 	for {
 		select {
 		case <-time.After(look):

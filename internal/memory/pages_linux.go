@@ -8,9 +8,9 @@ import (
 )
 
 // GiveBackPages advises the kernel that no page of the program's file is needed at
-// the moment. About 60 MB of a program that links Kubernetes are used only while
-// it starts. The pages are clean: a page that is used again is mapped again from
-// the page cache, in a microsecond.
+// the moment. A program that links Kubernetes uses about 60 MB of its file only while it
+// starts. The pages are clean, so a page that is used again is mapped from the page cache
+// in a microsecond.
 func GiveBackPages() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -34,8 +34,8 @@ type mapping struct{ from, to uintptr }
 //	…
 //	Anonymous:             0 kB
 //
-// Being read-only is not enough: pages that a dynamic linker has relocated become
-// read-only afterwards, but differ from the file.
+// It is not enough that a mapping is read-only: pages that a dynamic linker has relocated
+// become read-only afterwards, but differ from the file.
 func unchanged(smaps []byte, program string) (found []mapping) {
 	var candidate *mapping
 	for line := range bytes.Lines(smaps) {

@@ -32,7 +32,7 @@ func TestOnlyWhatCannotDifferFromTheFileIsGivenBack(t *testing.T) {
 	}
 }
 
-// constants is memory that only exists in the program's file.
+// constants is memory that exists only in the program's file.
 var constants = strings.Repeat("x", 3)
 
 func TestAProgramGoesOnAfterItHasGivenBackItsPages(t *testing.T) {

@@ -2,6 +2,6 @@
 
 package memory
 
-// GiveBackPages does nothing, because other systems do not tell where the file is
+// GiveBackPages does nothing, because other systems do not report where the file is
 // mapped.
 func GiveBackPages() {}

@@ -21,12 +21,13 @@ import (
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew lets clients whose clock is a little behind accept a fresh certificate.
+	// clockSkew lets clients whose clocks are slightly behind accept a new certificate.
 	clockSkew = time.Hour
 )
 
-// An Authority signs certificates. It never signs as a server itself: strict clients,
-// Python's among them, refuse a server that is its own CA.
+// An Authority signs certificates. Its own certificate is never used as a server
+// certificate, because strict clients, such as Python's, refuse a server that is its own
+// CA.
 type Authority struct {
 	Cert *x509.Certificate
 	Key  crypto.Signer
@@ -54,11 +55,11 @@ type Request struct {
 	Groups     []string // the user's groups, for a client
 	Names      []string // DNS names, for a server
 	IPs        []net.IP // addresses, for a server
-	Server     bool     // a server certificate; otherwise a client's
+	Server     bool     // request a server certificate; otherwise a client certificate
 }
 
-// Issue signs a new key pair and returns both as PEM, the key as PKCS #8, which the
-// libraries of all languages read.
+// Issue makes a key, signs a certificate for it and returns both as PEM. The key is in
+// PKCS #8, which libraries in all languages can read.
 func (a *Authority) Issue(req Request) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -96,7 +97,7 @@ func encode(c *x509.Certificate) []byte {
 func sign(template *x509.Certificate, lifetime time.Duration, public crypto.PublicKey, parent *x509.Certificate, key crypto.Signer) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, fmt.Errorf("drawing serial number: %w", err)
+		return nil, fmt.Errorf("choosing a serial number: %w", err)
 	}
 	now := time.Now()
 	template.SerialNumber = serial

@@ -51,7 +51,7 @@ func authority(t *testing.T, name string) *Authority {
 	return a
 }
 
-// leaf issues a certificate, whose key must belong to it.
+// leaf issues a certificate and checks that the key belongs to it.
 func leaf(t *testing.T, a *Authority, r Request) *x509.Certificate {
 	t.Helper()
 	cert, key, err := a.Issue(r)

@@ -16,7 +16,7 @@ import (
 // fields lists the fields of an entry.
 var fields = []string{"image", "path", "args", "workingDir", "env", "user"}
 
-// Load reads the programs in the list "run" of a YAML file. Paths in it are
+// Load reads the programs in the list "run" of a YAML file. Paths in the file are
 // relative to its folder. Errors name the line.
 func Load(file string) (Set, error) {
 	file, err := filepath.Abs(file)
@@ -98,7 +98,7 @@ func known(mapping *yaml.Node, names []string) error {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		switch key := mapping.Content[i]; {
 		case !slices.Contains(names, key.Value):
-			return fmt.Errorf("line %d: unknown field %q; it may be %s", key.Line, key.Value, strings.Join(names, ", "))
+			return fmt.Errorf("line %d: unknown field %q; use one of %s", key.Line, key.Value, strings.Join(names, ", "))
 		case slices.Contains(seen, key.Value):
 			return fmt.Errorf("line %d: field %q appears twice; leave one out", key.Line, key.Value)
 		default:
@@ -108,7 +108,7 @@ func known(mapping *yaml.Node, names []string) error {
 	return nil
 }
 
-// goType matches the end of the YAML library's error about a value.
+// goType matches the end of the YAML library's error messages about values.
 var goType = regexp.MustCompile(` into (\S+)$`)
 
 // plain returns an error of the YAML library on one line, without the names of the

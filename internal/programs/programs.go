@@ -23,12 +23,12 @@ const maxUser = 1<<32 - 2
 
 // A Program is the program that replaces an image.
 type Program struct {
-	// Image is the image as the user wrote it. With a tag or digest it matches only
-	// that one; without, it matches every tag and digest of the name.
+	// Image is the image as the user wrote it. An image with a tag or digest matches only
+	// that tag or digest; an image without one matches all images of that name.
 	Image string `json:"image" yaml:"image"`
 	// Path is the absolute path of an executable.
 	Path string `json:"path" yaml:"path"`
-	// Args are the image's CMD: arguments that are used if the Pod has neither args
+	// Args are the image's CMD: the arguments used if the Pod has neither args
 	// nor a command.
 	Args []string `json:"args,omitempty" yaml:"args"`
 	// WorkingDir is the default working directory. Empty means the folder in which
@@ -37,11 +37,11 @@ type Program struct {
 	// Env is the image's environment; the Pod's variables take precedence.
 	Env map[string]string `json:"env,omitempty" yaml:"env"`
 	// User is the default uid that the program sees as its own. Nil means
-	// DefaultUser. Outside the namespace it is always the invoking user.
+	// DefaultUser. Outside its namespace the program always runs as the invoking user.
 	User *int64 `json:"user,omitempty" yaml:"user"`
 }
 
-// A Set holds programs. If several match an image equally well, the first counts.
+// A Set holds programs. If several match an image equally well, the first one wins.
 type Set []Program
 
 // UID returns the default uid that the program sees as its own.
@@ -61,8 +61,8 @@ func Parse(flag string) (Program, error) {
 	return Program{Image: image, Path: path}.resolved("")
 }
 
-// resolved validates the program and makes its paths absolute. They are relative
-// to dir; empty means the current directory.
+// resolved validates the program and makes its paths absolute. Relative paths start at
+// dir; an empty dir means the current directory.
 func (p Program) resolved(dir string) (Program, error) {
 	if p.Image == "" {
 		return p, errors.New("the image is empty; write it as in the Pods, such as web=./bin/web")
@@ -94,7 +94,7 @@ func (p Program) resolved(dir string) (Program, error) {
 		}
 	}
 	if p.User != nil && (*p.User < 0 || *p.User > maxUser) {
-		return p, fmt.Errorf("image %s: user %d is not a uid; it may be 0 to %d", p.Image, *p.User, int64(maxUser))
+		return p, fmt.Errorf("image %s: user %d is not a uid; use 0 to %d", p.Image, *p.User, int64(maxUser))
 	}
 	return p, nil
 }
@@ -106,8 +106,8 @@ func absolute(dir, path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// executable checks that path is an executable file. Its content only matters when
-// it starts; a script is fine.
+// executable checks that path is an executable file. The content of the file does not
+// matter here; a script is fine.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -123,8 +123,9 @@ func executable(path string) error {
 	return nil
 }
 
-// image is a parsed reference to an image. Without a tag and a digest, a program's
-// image means all images of the name, and a Pod's image the tag latest.
+// image is a parsed reference to an image. If it has neither a tag nor a digest, a
+// program's image stands for all images of that name, and a Pod's image stands for the
+// tag latest.
 type image struct {
 	name, tag, digest string
 }
@@ -145,7 +146,7 @@ func parseImage(s string) (image, error) {
 }
 
 // Lookup returns the program for an image of a Pod. It prefers a program with the
-// image's digest to one with its tag, and that to one with only its name.
+// digest of the image, then one with its tag, then one with only its name.
 func (s Set) Lookup(podImage string) (Program, bool) {
 	pod, err := parseImage(podImage)
 	if err != nil {
@@ -170,7 +171,7 @@ func (p Program) fit(pod image) int {
 	switch {
 	case err != nil, own.name != pod.name:
 		return -1
-	// The digest determines the content of an image; a tag beside it means nothing.
+	// A digest determines the content of an image, so a tag given with it means nothing.
 	case own.digest != "" && own.digest == pod.digest:
 		return 2
 	case own.digest == "" && own.tag != "" && own.tag == pod.tag:
@@ -181,7 +182,7 @@ func (p Program) fit(pod image) int {
 	return -1
 }
 
-// Any reports whether one of the images stands for a program.
+// Any reports whether at least one of the images is mapped to a program.
 func (s Set) Any(images ...string) bool {
 	for _, image := range images {
 		if _, found := s.Lookup(image); found {

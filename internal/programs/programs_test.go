@@ -12,8 +12,8 @@ import (
 
 const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// workshop makes a folder with a program, a text file and a folder the current
-// directory.
+// workshop makes a folder that holds a program, a text file and a folder, and changes to
+// it.
 func workshop(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

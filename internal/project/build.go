@@ -20,22 +20,25 @@ import (
 const (
 	// progressEvery is the interval of progress lines during a build.
 	progressEvery = 5 * time.Second
-	// errorTail is the number of bytes of the compiler's output in an error.
+	// errorTail is the number of bytes at the end of the compiler's output that an error
+	// includes.
 	errorTail = 4 << 10
 	// helpWithin is the time limit for printing the help. A program that does not
-	// know --help may never end; one that does may be slow on a busy machine.
+	// know --help may run forever; a program that does know it may be slow on a busy
+	// machine.
 	helpWithin = 15 * time.Second
 )
 
-// Build builds the manager to the file out, and completes Subject with the flags
-// that the program supports. If progress is not nil, it gets lines of progress.
-// CGO_ENABLED, GOFLAGS and the like are the user's.
+// Build builds the manager and writes it to the file named by out. It then completes
+// Subject with the flags that the program supports. If progress is not nil, Build writes
+// lines of progress to it. CGO_ENABLED, GOFLAGS and similar variables keep the user's
+// values.
 func (p *Project) Build(ctx context.Context, out string, progress io.Writer) error {
 	if len(p.options.Command) > 0 {
 		return nil
 	}
 	if p.Main == "" {
-		return errors.New("building the manager: there is no main package; name a program after --")
+		return errors.New("building the manager: there is no main package; give a command after --")
 	}
 	out, err := filepath.Abs(out)
 	if err != nil {
@@ -97,8 +100,8 @@ func tick(stop <-chan struct{}, said *compilerOutput, main string) {
 	}
 }
 
-// compilerOutput passes on the lines about downloads, and keeps the end of the
-// output.
+// compilerOutput passes the lines about downloads on to progress, and keeps the end of
+// the output.
 type compilerOutput struct {
 	text *output.Tail
 
@@ -130,8 +133,8 @@ func (c *compilerOutput) report(line string) {
 	_, _ = fmt.Fprintln(c.progress, line)
 }
 
-// help asks the program for its flags. A program that ignores --help finds no
-// cluster.
+// help asks the program for its flags. It gives the program no kubeconfig, so that a
+// program that ignores --help reaches no cluster.
 func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo, error) {
 	empty, err := os.MkdirTemp("", "koboshi-help-")
 	if err != nil {
@@ -149,10 +152,10 @@ func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo
 	if err != nil {
 		return nil, fmt.Errorf("asking the manager for its flags: %w", err)
 	}
-	<-child.Exited() // when the context ends at the latest
+	<-child.Exited() // the program exits at the latest when the context ends
 	flags := parseHelp(printed.String())
 	if len(flags) == 0 {
-		p.note("the manager prints no flags for --help, so it is started with those of its Deployment (%s adds others)", flagArgs)
+		p.note("the manager prints no flags for --help, so it is started with the flags of its Deployment (use %s to add others)", flagArgs)
 	}
 	return flags, nil
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// objects returns all objects of the project. Objects that the options name
-// replace those of the same kinds.
+// objects returns all objects of the project. Objects in files that the options name
+// replace objects of the same kinds.
 func (p *Project) objects(ctx context.Context) ([]document, error) {
 	docs, err := p.configured()
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Project) configured() ([]document, error) {
 	}
 	whole := filepath.Join(p.Dir, "config", "default")
 	if !isKustomization(whole) {
-		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (%s names a kustomization)", flagKustomization)
+		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization)", flagKustomization)
 		return p.apart()
 	}
 	docs, err := p.kustomize(whole)
@@ -61,10 +61,10 @@ func (p *Project) configured() ([]document, error) {
 	}
 	docs, apartErr := p.apart()
 	if apartErr != nil {
-		// This error names the document that kustomize failed on.
+		// This error names the document on which kustomize failed.
 		return nil, apartErr
 	}
-	p.note("config/default cannot be built, so config/crd, config/rbac, config/webhook and config/manager are used as they are (%s names another kustomization): %v", flagKustomization, err)
+	p.note("config/default cannot be built, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name another kustomization): %v", flagKustomization, err)
 	return docs, nil
 }
 
@@ -94,8 +94,8 @@ func (p *Project) apart() ([]document, error) {
 	return docs, nil
 }
 
-// part reads a folder. If its kustomization cannot be built, it reads the files
-// that the kustomization lists.
+// part reads a folder. If the folder's kustomization cannot be built, part reads the
+// files that the kustomization lists.
 func (p *Project) part(dir, bases string) ([]document, error) {
 	if !exists(dir) {
 		return nil, nil
@@ -110,7 +110,7 @@ func (p *Project) part(dir, bases string) ([]document, error) {
 	if err == nil {
 		return docs, nil
 	}
-	// The other files are patches and settings of kustomize, not objects.
+	// The other files are patches and settings for kustomize, not objects.
 	files, listErr := p.listed(dir)
 	if listErr != nil || len(files) == 0 {
 		return nil, err

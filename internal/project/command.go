@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// The names of flags in managers, the newest first.
+// These are the names that managers use for their flags, the newest first.
 var (
 	metricsFlags  = []string{"metrics-bind-address", "metrics-addr", "metrics-address"}
 	probeFlags    = []string{"health-probe-bind-address", "health-probe-addr", "health-addr", "probe-addr"}
@@ -24,14 +24,14 @@ var (
 	electionNamespace = "leader-election-namespace"
 )
 
-// defaultPort and defaultCertDir are controller-runtime's; the folder is below
-// TMPDIR.
+// defaultPort and defaultCertDir are the defaults of controller-runtime; the folder is
+// relative to TMPDIR.
 const (
 	defaultPort    = 9443
 	defaultCertDir = "k8s-webhook-server/serving-certs"
 )
 
-// composer turns the command of a Pod into one for a local process.
+// composer turns the command of a Pod into a command for a local process.
 type composer struct {
 	p     *Project
 	given []argument
@@ -59,8 +59,8 @@ func (p *Project) compose(program string, flags map[string]flagInfo) {
 	s.Env = slices.Concat(c.env, p.options.Env)
 }
 
-// useCommand makes a given command the subject's, unchanged. Its webhook port comes
-// from its flags, --webhook-port or conventions.
+// useCommand gives the subject the command that the user named, unchanged. The webhook
+// port comes from the command's flags, --webhook-port or conventions.
 func (p *Project) useCommand() error {
 	program := p.options.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
@@ -87,8 +87,9 @@ func (p *Project) useCommand() error {
 	return nil
 }
 
-// webhookOfCommand is like webhook, but adds nothing to the command. The folder of
-// the certificate is the one given as $(CERTS), or controller-runtime's default.
+// webhookOfCommand returns the same as webhook, but adds nothing to the command. The
+// folder of the certificate is the one that the command names as $(CERTS), or else
+// controller-runtime's default.
 func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	const certs = "$(" + subject.Certs + ")"
 	says := func(text string) bool { return strings.Contains(text, certs) }
@@ -102,14 +103,14 @@ func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	case w.Port == 0 || folder == "":
 		return w, nil
 	case !says(folder):
-		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' instead, which becomes a folder with tls.crt and tls.key for each run", folder, certs)
+		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' instead, which stands for a folder with tls.crt and tls.key in each run", folder, certs)
 	}
 	w.CertDir = folder
 	return w, nil
 }
 
-// has returns the first of these flags that the program supports, or else that it
-// is given; or "".
+// has returns the first of these flags that the program supports. If there is none, it
+// returns the first that the program is given, or "".
 func (c *composer) has(names []string) string {
 	for _, name := range names {
 		if _, ok := c.known[name]; ok {
@@ -133,21 +134,21 @@ func (c *composer) value(names []string) string {
 	return ""
 }
 
-// keep copies the arguments that mean the same outside a Pod.
+// keep copies the arguments that have the same meaning outside a Pod.
 func (c *composer) keep() {
 	replaced := slices.Concat(metricsFlags, probeFlags, electionFlags, certFlags, portFlags, fileFlags, []string{electionNamespace, "kubeconfig"})
 	for _, a := range c.given {
 		switch {
 		case slices.Contains(replaced, a.name):
 		case c.p.manager.mounted(a.value):
-			c.p.note("left out the argument %s of %s: the file is in a volume of its Pod (%s adds a path on this machine)", strings.Join(a.text, " "), c.p.manager.workload, flagArgs)
+			c.p.note("left out the argument %s of %s: the file is in a volume of its Pod (use %s to add a path on this machine)", strings.Join(a.text, " "), c.p.manager.workload, flagArgs)
 		default:
 			c.args = append(c.args, a.text...)
 		}
 	}
 }
 
-// quiet turns off what two instances on one machine would compete for.
+// quiet turns off the features for which two instances on one machine would compete.
 func (c *composer) quiet() {
 	if name := c.has(metricsFlags); name != "" {
 		c.args = append(c.args, "--"+name+"=0")
@@ -163,7 +164,7 @@ func (c *composer) quiet() {
 }
 
 // election returns the arguments that enable leader election outside a Pod, where
-// controller-runtime cannot find out its namespace.
+// controller-runtime cannot detect its namespace.
 func (c *composer) election() []string {
 	name := c.has(electionFlags)
 	if name == "" {
@@ -180,11 +181,13 @@ func (c *composer) election() []string {
 	return nil
 }
 
-// webhook returns where the controller serves its webhooks, if it has any.
+// webhook returns the port, certificates and arguments of the controller's webhooks, if
+// it has any.
 func (c *composer) webhook() subject.Webhook {
 	s := &c.p.Subject
 	if !conversion(s.Webhooks) && !conversion(s.Install) {
-		// Otherwise most managers would require certificates that are not needed.
+		// Most managers would otherwise require certificates although no webhook needs
+		// them.
 		c.defaultEnv("ENABLE_WEBHOOKS", "false")
 		return subject.Webhook{}
 	}
@@ -227,7 +230,7 @@ func (c *composer) webhookPort() int {
 	return defaultPort
 }
 
-// defaultEnv sets a variable unless it is set.
+// defaultEnv sets a variable unless it is already set.
 func (c *composer) defaultEnv(name, value string) {
 	if !slices.ContainsFunc(slices.Concat(c.env, c.p.options.Env), func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
 		c.env = append(c.env, name+"="+value)

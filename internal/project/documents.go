@@ -21,11 +21,11 @@ import (
 // document is an object with its origin.
 type document struct {
 	File   string
-	Number int // of the document in the file, from 1; 0 if unknown
+	Number int // number of the document in the file, from 1; 0 if unknown
 	Object unstructured.Unstructured
 }
 
-// errorf names the file, the document and the object.
+// errorf returns an error that names the file, the document and the object.
 func (d document) errorf(format string, args ...any) error {
 	where := d.File
 	if d.Number > 0 {
@@ -43,7 +43,7 @@ func (d document) String() string {
 	return d.Object.GetKind() + " " + name
 }
 
-// parse reads the documents of a YAML or JSON file. It expands Lists and leaves out
+// parse reads the documents of a YAML or JSON file. It expands Lists and skips
 // empty documents.
 func parse(file string, data []byte) ([]document, error) {
 	var docs []document
@@ -82,7 +82,7 @@ func decode(text []byte) ([]unstructured.Unstructured, error) {
 	case map[string]any:
 		return objects(content)
 	}
-	return nil, errors.New("not a Kubernetes object, which is a mapping with apiVersion and kind")
+	return nil, errors.New("not a Kubernetes object, because it is not a mapping with apiVersion and kind")
 }
 
 func objects(content map[string]any) ([]unstructured.Unstructured, error) {
@@ -117,7 +117,8 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	return []unstructured.Unstructured{object}, nil
 }
 
-// read reads a path from the options: a file, a kustomization or a folder.
+// read reads the objects at a path from the options, which may be a file, a kustomization
+// or a folder.
 func (p *Project) read(path string) ([]document, error) {
 	at := p.path(path)
 	info, err := os.Stat(at)
@@ -140,7 +141,8 @@ func (p *Project) readFile(path string) ([]document, error) {
 	return parse(p.rel(path), data)
 }
 
-// readFolder reads all YAML and JSON files below a folder, except kustomizations.
+// readFolder reads all YAML and JSON files in a folder and its subfolders, except
+// kustomizations.
 func (p *Project) readFolder(dir string) ([]document, error) {
 	files, err := manifests(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ type flagInfo struct {
 	Default string
 }
 
-// The help of the two flag packages of Go programs looks like this:
+// Go programs use one of two flag packages, whose help looks like this:
 //
 //	-health-probe-bind-address string                (flag; the text is on the next lines)
 //	    --metrics-bind-address string   The address  (pflag)
@@ -45,14 +45,15 @@ func parseHelp(help string) map[string]flagInfo {
 	return flags
 }
 
-// argument is a part of a command line: a flag with its value, or a word.
+// argument is part of a command line: a flag with its value, or a word.
 type argument struct {
-	name  string // of a flag, without dashes
+	name  string // the name of a flag, without dashes
 	value string
-	text  []string // as written
+	text  []string // the argument as written
 }
 
-// booleans lists flags that take no separate value, in case the help is missing.
+// booleans lists flags that take no separate value. It is needed when there is no help
+// text.
 var booleans = []string{
 	"leader-elect", "enable-leader-election", "leader-election", "metrics-secure", "enable-http2", "zap-devel", "h", "help", "v",
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// identity returns the service account of the manager, or the only one with
-// bindings. If config/rbac only has the role that controller-gen writes, it adds
-// an account for it.
+// identity returns the service account of the manager, or the only service account with
+// bindings. If config/rbac has only the role that controller-gen writes, identity adds an
+// account for that role.
 func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	if p.manager != nil {
 		return subject.ServiceAccount{
@@ -36,7 +36,7 @@ func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	case 0:
 		return p.madeUp(parts)
 	}
-	p.note("roles are bound to %d service accounts, and no Deployment tells which is the controller's, so it runs as an administrator and RBAC is not checked (%s names the folder with its own)", len(bound), flagRBAC)
+	p.note("roles are bound to %d service accounts, and no Deployment shows which of them the controller uses, so it runs as an administrator and RBAC is not checked (use %s to name a folder with only the controller's objects)", len(bound), flagRBAC)
 	return subject.ServiceAccount{}
 }
 
@@ -49,7 +49,7 @@ func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 		}
 	}
 	if len(unbound) == 0 {
-		p.note("there is no Deployment, service account or role in config/, so the controller runs as an administrator and RBAC is not checked (%s names their file or folder)", flagRBAC)
+		p.note("there is no Deployment, service account or role in config/, so the controller runs as an administrator and RBAC is not checked (use %s to name their file or folder)", flagRBAC)
 		return subject.ServiceAccount{}
 	}
 	account := subject.ServiceAccount{Namespace: "default", Name: "controller-manager"}
@@ -64,7 +64,7 @@ func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 		binding.Object["roleRef"] = map[string]any{"apiGroup": groupRBAC, "kind": d.Object.GetKind(), "name": d.Object.GetName()}
 		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": account.Name, "namespace": account.Namespace}}
 		parts.install = append(parts.install, document{File: d.File, Object: binding})
-		p.note("%s in %s has no binding, so the controller runs as a service account that is created for it (%s names the file of the real one)", d, d.File, flagRBAC)
+		p.note("%s in %s has no binding, so the controller runs as a service account that is created for it (use %s to name the file of the real account)", d, d.File, flagRBAC)
 	}
 	return account
 }
@@ -72,7 +72,7 @@ func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 // binding is a RoleBinding or ClusterRoleBinding.
 type binding struct {
 	rbacv1.RoleBinding
-	namespace string // empty for the whole cluster
+	namespace string // empty for the entire cluster
 }
 
 func bindings(parts parts) []binding {
@@ -94,7 +94,7 @@ func bindings(parts parts) []binding {
 	return all
 }
 
-// binds reports whether the binding is for the account, by name or by group.
+// binds reports whether the binding applies to the account, by name or by group.
 func (b binding) binds(account subject.ServiceAccount) bool {
 	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -131,19 +131,20 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.R
 		})
 	}
 	if len(roles) == 0 {
-		p.note("no role in config/ is bound to the controller's service account %s/%s; if it needs any, %s names their file or folder", account.Namespace, account.Name, flagRBAC)
+		p.note("no role in config/ is bound to the controller's service account %s/%s; if it needs any, use %s to name their file or folder", account.Namespace, account.Name, flagRBAC)
 	}
 	return roles
 }
 
-// Reasons why a permission is not used in a check although a cluster would use it.
+// These are reasons why a permission goes unused in a check although it would be used in
+// a cluster.
 const (
 	metricsOff  = "metrics are turned off in a check"
 	electionOff = "a leader is elected only when two instances run"
 )
 
-// idle returns the resources of a role that only serve what is turned off in a
-// check, with the reason.
+// idle returns the resources of a role that are needed only by features that a check
+// turns off. Each is mapped to the reason.
 func idle(role unstructured.Unstructured) map[string]string {
 	reasons := map[string]string{
 		"tokenreviews.authentication.k8s.io":        metricsOff,

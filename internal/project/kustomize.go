@@ -48,7 +48,7 @@ func (p *Project) kustomize(dir string) (docs []document, err error) {
 		return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
 	}
 	options := krusty.MakeDefaultOptions()
-	// Many Makefiles set this, and the project is the user's own.
+	// Many Makefiles set this, and it is safe because the project belongs to the user.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	built, err := krusty.MakeKustomizer(options).Run(withOrigins{filesys.MakeFsOnDisk(), root}, root)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Project) fromResource(root string, r *resource.Resource) (document, err
 }
 
 // withOrigins makes kustomize annotate each object with its file, as if the root
-// kustomization asked for it.
+// kustomization requested it.
 type withOrigins struct {
 	filesys.FileSystem
 	root string
@@ -105,12 +105,12 @@ func (w withOrigins) ReadFile(path string) ([]byte, error) {
 	return yaml.Marshal(content)
 }
 
-// errRemote includes what the user can do.
+// errRemote includes the user's next action.
 var errRemote = errors.New("is not on this machine, and koboshi downloads nothing; " +
 	"download it, or name another kustomization with " + flagKustomization)
 
 // refuseRemote returns an error if kustomize would download something for a
-// kustomization or one that it includes.
+// kustomization or for another one that it includes.
 func (p *Project) refuseRemote(dir string, seen []string) error {
 	file := kustomizationFile(dir)
 	if file == "" || slices.Contains(seen, dir) {
@@ -147,12 +147,12 @@ func (p *Project) refuseRemote(dir string, seen []string) error {
 	return nil
 }
 
-// inline lists the fields of a kustomization whose texts are not paths.
+// inline lists the fields of a kustomization whose strings are not paths.
 var inline = []string{
 	"literals", "patch", "commonAnnotations", "commonLabels", "labels", "images", "options", "pairs", "annotations",
 }
 
-// firstURL returns the first text that kustomize would treat as a URL.
+// firstURL returns the first string that kustomize would treat as a URL.
 func firstURL(part any) string {
 	switch part := part.(type) {
 	case string:

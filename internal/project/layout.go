@@ -44,7 +44,7 @@ func (r layoutResource) key() string {
 	return strings.Trim(r.Kind+"."+group, ".")
 }
 
-// readLayout reads PROJECT, which a project written by hand lacks.
+// readLayout reads PROJECT. A project written by hand lacks that file.
 func readLayout(dir string) (layout, error) {
 	var l layout
 	data, err := os.ReadFile(filepath.Join(dir, "PROJECT"))
@@ -61,7 +61,7 @@ func readLayout(dir string) (layout, error) {
 
 var moduleLine = regexp.MustCompile(`(?m)^module\s+("[^"\n]+"|\S+)`)
 
-// module returns the path of the module that the folder is in, or "".
+// module returns the path of the module that contains the folder, or "".
 func module(dir string) string {
 	for {
 		if data, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
@@ -84,7 +84,7 @@ func (p *Project) findMain(l layout) error {
 		return nil
 	}
 	if p.Module == "" {
-		return fmt.Errorf("there is no go.mod in %s or its parent folders; if the controller is not a Go program, name its command after --", p.Dir)
+		return fmt.Errorf("there is no go.mod in %s or its parent folders; if the controller is not a Go program, give its command after --", p.Dir)
 	}
 	if p.options.Main != "" {
 		return p.namedMain(p.options.Main)
@@ -110,16 +110,16 @@ func (p *Project) findMain(l layout) error {
 	}
 	switch len(managers) {
 	case 0:
-		return fmt.Errorf("there is no main package in cmd, cmd/manager, cmd/* or the project's folder; name its folder with %s, or a program after --", flagMain)
+		return fmt.Errorf("there is no main package in cmd, cmd/manager, cmd/* or the project's folder; name its folder with %s, or give a command after --", flagMain)
 	case 1:
 		p.Main = managers[0]
 		return nil
 	}
-	return fmt.Errorf("%s could each be the manager; choose one with %s", strings.Join(managers, ", "), flagMain)
+	return fmt.Errorf("each of %s could be the manager; choose one with %s", strings.Join(managers, ", "), flagMain)
 }
 
-// usualMain searches the folders that kubebuilder and operator-sdk use, the newest
-// first. It prefers a main package that imports controller-runtime.
+// usualMain searches the folders that kubebuilder and operator-sdk use, the most recent
+// convention first. It prefers a main package that imports controller-runtime.
 func (p *Project) usualMain() string {
 	first := ""
 	for _, dir := range []string{"cmd", ".", "cmd/manager"} {
@@ -146,7 +146,7 @@ func (p *Project) namedMain(path string) error {
 	return nil
 }
 
-// foldersOf returns the folder top and all folders below it.
+// foldersOf returns the folder top and all folders inside it.
 func (p *Project) foldersOf(top string) []string {
 	var folders []string
 	_ = filepath.WalkDir(filepath.Join(p.Dir, top), func(path string, entry fs.DirEntry, err error) error {
@@ -162,8 +162,8 @@ func (p *Project) foldersOf(top string) []string {
 	return folders
 }
 
-// mainPackage reports whether there is a main package in the folder, and whether
-// it uses controller-runtime.
+// mainPackage reports whether the folder has a main package, and whether that package
+// uses controller-runtime.
 func mainPackage(dir string) (program, manages bool) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, name := range files {

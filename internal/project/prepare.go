@@ -16,15 +16,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// Observer is told how the preparation proceeds.
+// Observer receives the progress of the preparation.
 type Observer interface {
 	Phase(name string)
 	Note(text string)
 }
 
-// Prepare opens the project and builds its manager to the file out, so that
-// Subject is complete. It reports the phases and the notes to w, and writes what
-// the compiler prints to progress.
+// Prepare opens the project, builds its manager and writes it to the file named by out,
+// so that Subject is complete. It reports the phases and the notes to w, and passes the
+// progress of the compiler on to progress.
 func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w Observer) (*Project, error) {
 	p, err := Open(ctx, o)
 	if err != nil {
@@ -32,7 +32,8 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 	}
 	told := 0
 	tell := func() {
-		// A user who names the command does not need to know what the project lacks.
+		// If the user gives the command, notes about what the project lacks are of no
+		// interest.
 		for ; told < len(p.Notes) && (len(o.Command) == 0 || o.AllNotes); told++ {
 			w.Note(p.Notes[told])
 		}
@@ -43,7 +44,7 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 		if err := p.Build(ctx, out, progress); err != nil {
 			return nil, err
 		}
-		tell() // what the flags of the manager have shown
+		tell() // notes that result from the manager's flags
 	}
 	if len(o.Election) > 0 {
 		p.Subject.Election = o.Election
@@ -51,15 +52,15 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 	return p, nil
 }
 
-// Open reads the manifests alone if the options name a command and its CRDs, and
-// the whole project otherwise. The command is looked up as in a shell.
+// Open reads only the manifests if the options name a command and its CRDs, and the
+// entire project otherwise. It looks up the command as a shell does.
 func Open(ctx context.Context, o Options) (*Project, error) {
 	if len(o.Command) == 0 {
 		return Load(ctx, o)
 	}
 	program, err := lookPath(o.Command[0])
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the controller %s: %w; name an executable after --", o.Command[0], err)
+		return nil, fmt.Errorf("cannot start the controller %s: %w; give an executable after --", o.Command[0], err)
 	}
 	o.Command = append([]string{program}, o.Command[1:]...)
 	if o.CRDs != "" {
@@ -68,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Project, error) {
 	return Load(ctx, o)
 }
 
-// lookPath returns the absolute path of an executable, which is relative to the
+// lookPath returns the absolute path of an executable, whose name may be relative to the
 // current folder or on the PATH.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
@@ -96,7 +97,7 @@ func (p *Project) RoleFile() string {
 }
 
 // Scenarios makes scenarios from the project's samples and schemas, and returns
-// notes about what could not be made. At least one scenario is made, or there is
+// notes about those that could not be made. It returns at least one scenario or
 // an error.
 func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error) {
 	if len(p.Samples) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// heard records what an Observer is told.
+// heard records everything that is reported to an Observer.
 type heard []string
 
 func (h *heard) Phase(name string) { *h = append(*h, "phase: "+name) }
@@ -24,7 +24,7 @@ func (h heard) has(start string) bool {
 	return slices.ContainsFunc(h, func(line string) bool { return strings.HasPrefix(line, start) })
 }
 
-// definition is the smallest CRD, of Boats, and boat a sample of it.
+// definition is a minimal CRD for Boats, and boat is a sample of one.
 const (
 	definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -99,7 +99,7 @@ func TestCommandIsFoundFromTheCurrentFolderAndPrepared(t *testing.T) {
 			t.Errorf("main file %q, role file %q", p.MainFile(), p.RoleFile())
 		}
 	}
-	if _, err := project.Open(t.Context(), project.Options{Command: []string{"./missing"}}); err == nil || !strings.HasSuffix(err.Error(), "name an executable after --") {
+	if _, err := project.Open(t.Context(), project.Options{Command: []string{"./missing"}}); err == nil || !strings.HasSuffix(err.Error(), "give an executable after --") {
 		t.Errorf("a missing program: %v", err)
 	}
 }

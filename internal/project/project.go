@@ -1,13 +1,14 @@
-// Package project reads a kubebuilder-layout project for koboshi check: how its
-// controller is built and started, and what it needs in a cluster.
+// Package project reads a kubebuilder-layout project for koboshi check. It finds out how
+// to build and start the project's controller, and what the controller needs in a
+// cluster.
 //
 //	PROJECT, go.mod, cmd/ ──▶ main package ──Build──▶ program ──--help──▶ its flags ─┐
 //	config/default ──▶ objects ─┬─▶ Install, Webhooks, Identity, Roles               ├─▶ Subject
 //	  (or config/{crd,rbac,…})  └─▶ the manager's Deployment ──▶ arguments, Env ─────┘
 //	config/samples ──▶ Samples
 //
-// It does not guess silently: a note reports what is missing or left out, and names
-// the flag that supplies it.
+// It never guesses silently: a note reports everything that is missing or left out, and
+// names the flag that supplies it.
 package project
 
 import (
@@ -21,40 +22,40 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// Options names the files of a project that are not where kubebuilder puts them.
+// Options names the files of a project that are not in the places that kubebuilder uses.
 // Paths are relative to Dir.
 type Options struct {
 	// Dir is the folder of the project; empty means the current folder.
 	Dir string
-	// Main is the folder of the manager's main package, --main.
+	// Main is the folder of the manager's main package; set by --main.
 	Main string
-	// CRDs, RBAC and Webhooks are files, folders of YAML or kustomizations that
-	// replace the objects of these kinds in Kustomization: --crds, --rbac,
-	// --webhooks.
+	// CRDs, RBAC and Webhooks are files, folders of YAML or kustomizations. Their objects
+	// replace those of the same kinds in Kustomization. They are set by --crds, --rbac
+	// and --webhooks.
 	CRDs, RBAC, Webhooks string
-	// Samples is a file or folder of sample objects, --samples.
+	// Samples is a file or folder of sample objects; set by --samples.
 	Samples string
-	// Kustomization is built instead of config/default, --kustomization.
+	// Kustomization is built instead of config/default; set by --kustomization.
 	Kustomization string
-	// Args are added to the arguments of the manager, --args.
+	// Args are added to the arguments of the manager; set by --args.
 	Args []string
-	// Env is added to its environment, --env.
+	// Env is added to the environment of the manager; set by --env.
 	Env []string
-	// Command is started unchanged instead of the manager. Then no main package is
-	// needed, and Build does nothing.
+	// Command is started unchanged instead of the manager. If it is set, no main package
+	// is needed and Build does nothing.
 	Command []string
-	// WebhookPort is the port on which the controller serves webhooks,
-	// --webhook-port; 0 means the port in its flags or its Pod, or
+	// WebhookPort is the port on which the controller serves webhooks; set by
+	// --webhook-port. 0 means the port in the controller's flags or its Pod, or else
 	// controller-runtime's default.
 	WebhookPort int
-	// Election replaces the arguments that make the controller elect a leader,
+	// Election replaces the arguments that make the controller elect a leader; set by
 	// --election.
 	Election []string
-	// AllNotes makes Prepare report notes about a Command too.
+	// AllNotes makes Prepare report notes even if Command is set.
 	AllNotes bool
 }
 
-// The flags that supply what was not found.
+// These flags supply what was not found.
 const (
 	flagMain          = "--main"
 	flagCRDs          = "--crds"
@@ -70,16 +71,16 @@ const (
 type Project struct {
 	Dir    string // absolute
 	Name   string
-	Module string // of the nearest go.mod
+	Module string // the module of the nearest go.mod
 	Main   string // the folder of the main package, relative to Dir
 	// CRDs lists the files with CustomResourceDefinitions, relative to Dir.
 	CRDs []string
 	// Samples have files relative to Dir.
 	Samples []scenario.Sample
-	// Subject lacks only its command, and what depends on the manager's flags:
-	// Webhook, Election, some of Env. Build adds them.
+	// Subject is complete except for its command and the fields that depend on the
+	// manager's flags: Webhook, Election and parts of Env. Build adds them.
 	Subject subject.Subject
-	// Notes tell the user what was not found or was left out, and which flag
+	// Notes report to the user what was not found or was left out, and which flag
 	// supplies it.
 	Notes []string
 
@@ -122,8 +123,8 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	return p, nil
 }
 
-// FromManifests describes a command by the manifests in CRDs, RBAC and Webhooks
-// alone, which are files, folders of YAML, or kustomizations.
+// FromManifests describes a command using only the manifests in CRDs, RBAC and Webhooks,
+// which are files, folders of YAML, or kustomizations.
 func FromManifests(o Options) (*Project, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {

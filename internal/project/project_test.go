@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// boats makes a copy of the project in testdata with some files changed; files that
-// are changed to be empty are removed.
+// boats makes a copy of the project in testdata with some files changed; files changed to
+// be empty are removed instead.
 func boats(t *testing.T, changed map[string]string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "kubebuilder.txtar"))
@@ -69,7 +69,7 @@ func names(objects []unstructured.Unstructured) []string {
 	return all
 }
 
-// wantNotes fails unless each text is in a note.
+// wantNotes fails the test unless each text is in some note.
 func wantNotes(t *testing.T, p *project.Project, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
@@ -207,7 +207,7 @@ func TestAManagerThatKnowsItsNamespaceElectsALeader(t *testing.T) {
 			[]string{"--leader-elect=true", "--leader-election-namespace=boats-system"}},
 		{"by itself", `package main
 			import "flag"
-			// LeaderElectionNamespace is fixed.
+			// The manager sets LeaderElectionNamespace to a fixed value.
 			func main() { flag.Bool("leader-elect", true, "x"); flag.Parse() }`,
 			[]string{"--leader-elect=true"}},
 	} {

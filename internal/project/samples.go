@@ -49,7 +49,7 @@ func (p *Project) samples() ([]scenario.Sample, error) {
 	return samples, nil
 }
 
-const noSamples = "there are no samples in config/samples (" + flagSamples + " names a file or folder of samples)"
+const noSamples = "there are no samples in config/samples (" + flagSamples + " can name a file or folder of samples)"
 
 func (p *Project) sampleFiles(at string) ([]string, error) {
 	info, err := os.Stat(at)

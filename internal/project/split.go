@@ -40,7 +40,7 @@ func isWorkload(d document) bool { return d.is("apps", "Deployment", "StatefulSe
 // parts holds the objects, grouped by how they are used.
 type parts struct {
 	install, webhooks, workloads []document
-	served                       map[schema.GroupVersionKind]bool // by the CRDs
+	served                       map[schema.GroupVersionKind]bool // the kinds that the CRDs serve
 	primary                      []string                         // "Kind.group" of the CRDs
 }
 
@@ -86,7 +86,7 @@ func (p *Project) split(docs []document) (parts, error) {
 		}
 	}
 	if len(parts.served) == 0 {
-		p.note("there is no CustomResourceDefinition in config/crd or config/default; if the controller has any, %s names their file or folder", flagCRDs)
+		p.note("there is no CustomResourceDefinition in config/crd or config/default; if the controller has any, use %s to name their file or folder", flagCRDs)
 	}
 	var left []string
 	for _, d := range docs {
@@ -115,7 +115,7 @@ func (ps *parts) define(d document) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	data, err := d.Object.MarshalJSON()
 	if err == nil {
-		err = json.Unmarshal(data, &crd) // whose errors name the field
+		err = json.Unmarshal(data, &crd) // an error here names the field
 	}
 	if err != nil {
 		return d.errorf("%w", err)
@@ -139,8 +139,8 @@ func (ps *parts) defined(d document) bool {
 	return scheme.Scheme.Recognizes(gvk) || ps.served[gvk]
 }
 
-// primary returns the kinds that have controllers according to PROJECT, and the
-// kinds of CRDs that PROJECT does not mention, because they were added by hand.
+// primary returns the kinds that have controllers according to PROJECT, and also the
+// kinds of CRDs that PROJECT does not mention, because those were added by hand.
 func (p *Project) primary(parts parts, l layout) []string {
 	var kinds, known []string
 	for _, r := range l.Resources {
@@ -170,10 +170,10 @@ func rank(d document) int {
 	return len(order)
 }
 
-// ownNamespaces exist in every cluster.
+// ownNamespaces lists the namespaces that exist in every cluster.
 var ownNamespaces = []string{"", "default", "kube-system", "kube-public", "kube-node-lease"}
 
-// complete adds the service account and the namespaces that are missing.
+// complete adds the service account and the namespaces if they are missing.
 func (ps *parts) complete(id subject.ServiceAccount) {
 	if id.Name != "" && id.Name != "default" && !ps.has("ServiceAccount", id.Namespace, id.Name) {
 		account := object("v1", "ServiceAccount", id.Namespace, id.Name)
@@ -191,7 +191,7 @@ func (ps *parts) has(kind, namespace, name string) bool {
 	return ps.find(kind, namespace, name) != nil
 }
 
-// find returns an object of the core or RBAC group.
+// find returns the object of the core or RBAC group with this kind and name, or nil.
 func (ps *parts) find(kind, namespace, name string) *document {
 	for i, d := range ps.install {
 		o := d.Object

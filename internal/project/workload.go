@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// manager is the project's Deployment of the controller.
+// manager is the Deployment that runs the project's controller.
 type manager struct {
 	workload  document
 	template  corev1.PodTemplateSpec
@@ -34,7 +34,7 @@ func (p *Project) pickManager(parts parts) *manager {
 		})
 	}
 	if len(found) != 1 {
-		p.note("%s in config/manager or config/default, so the manager is started with default arguments (%s and %s add others; %s names a kustomization that has it)",
+		p.note("%s in config/manager or config/default, so the manager is started with default arguments (use %s and %s to add others, or %s to name a kustomization that has the Deployment)",
 			map[bool]string{true: "there is no Deployment of the manager", false: "several Deployments could be the manager"}[len(parts.workloads) == 0], flagArgs, flagEnv, flagKustomization)
 		return nil
 	}
@@ -46,7 +46,7 @@ func (p *Project) pickManager(parts parts) *manager {
 	m := &manager{workload: found[0]}
 	content, _, _ := unstructured.NestedMap(found[0].Object.Object, "spec", "template")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &m.template); err != nil || len(m.template.Spec.Containers) == 0 {
-		p.note("%s in %s cannot be read, so the manager is started with default arguments (%s adds others): %v", found[0], found[0].File, flagArgs, cmp.Or(errText(err), "it has no containers"))
+		p.note("%s in %s cannot be read, so the manager is started with default arguments (use %s to add others): %v", found[0], found[0].File, flagArgs, cmp.Or(errText(err), "it has no containers"))
 		return nil
 	}
 	m.container = m.template.Spec.Containers[0]
@@ -65,7 +65,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// resolve expands the environment and the arguments as a kubelet does.
+// resolve expands variables in the environment and the arguments as a kubelet does.
 func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
 	values := map[string]string{}
 	set := func(name, value string) {
@@ -82,12 +82,12 @@ func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
 		} else if value, ok := m.valueOf(parts, id, e.ValueFrom); ok {
 			set(e.Name, value)
 		} else if !optional(e.ValueFrom) {
-			p.note("the value of the environment variable %s of %s is unknown (%s sets it)", e.Name, m.workload, flagEnv)
+			p.note("the value of the environment variable %s of %s is unknown (use %s to set it)", e.Name, m.workload, flagEnv)
 		}
 	}
 	command := m.container.Command
 	if len(command) > 0 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) {
-		p.note("%s starts the manager through a shell, so its arguments are unknown (%s adds them)", m.workload, flagArgs)
+		p.note("%s starts the manager through a shell, so its arguments are unknown (use %s to add them)", m.workload, flagArgs)
 		return
 	}
 	for _, arg := range append(slices.Clone(command[min(1, len(command)):]), m.container.Args...) {
@@ -95,16 +95,16 @@ func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
 	}
 }
 
-// fromAll sets the variables of an envFrom with a ConfigMap.
+// fromAll sets the variables that an envFrom takes from a ConfigMap.
 func (m *manager) fromAll(p *Project, parts parts, id subject.ServiceAccount, from corev1.EnvFromSource, set func(name, value string)) {
 	if from.ConfigMapRef == nil {
-		p.note("%s takes environment variables from a Secret, whose values are unknown (%s sets them)", m.workload, flagEnv)
+		p.note("%s takes environment variables from a Secret, whose values are unknown (use %s to set them)", m.workload, flagEnv)
 		return
 	}
 	found := parts.find("ConfigMap", id.Namespace, from.ConfigMapRef.Name)
 	if found == nil {
 		if from.ConfigMapRef.Optional == nil || !*from.ConfigMapRef.Optional {
-			p.note("%s takes environment variables from the ConfigMap %s, which is not in config/ (%s sets them)", m.workload, from.ConfigMapRef.Name, flagEnv)
+			p.note("%s takes environment variables from the ConfigMap %s, which is not in config/ (use %s to set them)", m.workload, from.ConfigMapRef.Name, flagEnv)
 		}
 		return
 	}
@@ -119,7 +119,7 @@ func (m *manager) fromAll(p *Project, parts parts, id subject.ServiceAccount, fr
 	}
 }
 
-// valueOf returns the value that a kubelet would use. It ignores Secrets, whose
+// valueOf returns the value that a kubelet would use. It ignores Secrets, because their
 // values would appear in the environment of a process and in findings.
 func (m *manager) valueOf(parts parts, id subject.ServiceAccount, from *corev1.EnvVarSource) (string, bool) {
 	if ref := from.ConfigMapKeyRef; ref != nil {
@@ -182,7 +182,7 @@ func expand(text string, values map[string]string) string {
 	})
 }
 
-// mounted reports whether a path is in a volume of the manager, which does not
+// mounted reports whether a path is in a volume of the manager. Such a path does not
 // exist outside a Pod.
 func (m *manager) mounted(file string) bool {
 	if !path.IsAbs(file) {
@@ -193,7 +193,7 @@ func (m *manager) mounted(file string) bool {
 	})
 }
 
-// port returns the container's port whose name has this prefix, or 0.
+// port returns the port of the container whose name has this prefix, or 0.
 func (m *manager) port(name string) int {
 	for _, port := range m.container.Ports {
 		if strings.HasPrefix(port.Name, name) {
@@ -203,7 +203,7 @@ func (m *manager) port(name string) int {
 	return 0
 }
 
-// conversion reports whether an object names a webhook behind a service.
+// conversion reports whether one of the objects names a webhook behind a Service.
 func conversion(objects []unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, subject.NamesService)
 }

@@ -3,7 +3,8 @@ package request
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // IsBookkeepingObject reports whether an object belongs to the machinery around
-// controllers. Its changes neither delay rest nor make two states differ.
+// controllers. Changes to such objects do not delay the idle state, and do not make two
+// states differ.
 func IsBookkeepingObject(kind schema.GroupKind, object map[string]any) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Event"}, schema.GroupKind{Group: "events.k8s.io", Kind: "Event"},
@@ -21,7 +22,7 @@ func IsLeaseKind(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Group: coordination, Kind: "Lease"}
 }
 
-// IsDerived reports whether upstream's own controllers compute objects of the kind
+// IsDerived reports whether upstream controllers compute objects of the kind
 // from Services and Pods, often after everything else has settled.
 func IsDerived(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Kind: "Endpoints"} || kind == schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}

@@ -1,7 +1,7 @@
-// Package request classifies what a controller asks of an API server, and the
-// objects in it: what is a write, which writes are the controller's work, and which
-// objects are bookkeeping. Everything is keyed by API group, because a CRD may call
-// its resource leases, or its kind Node, too.
+// Package request classifies the requests that a controller makes to an API server and
+// the objects in them: which requests are writes, which writes are the controller's work,
+// and which objects are bookkeeping. Everything is keyed by API group, because a CRD may
+// also name its resource leases or its kind Node.
 //
 //	                      counted as work   place for a fault   change delays rest   compared
 //	child, custom object  yes               yes                 yes                  yes
@@ -10,9 +10,9 @@
 //	election record       no                no                  no                   no
 //	dry run               no                no                  -                    -
 //
-// The judge judges work, and a lesson counts it. A kubelet's heartbeats write its Node,
-// so changes of Nodes are no sign of unrest; but a controller that writes a Node does
-// its work.
+// The judge considers only work, and a lesson counts only work. A kubelet's heartbeats
+// write its Node, so a change to a Node does not mean that the cluster is still busy. A
+// write to a Node by a controller, however, counts as its work.
 package request
 
 import (
@@ -26,11 +26,11 @@ import (
 )
 
 // LeaderAnnotation marks a ConfigMap or Endpoints object as the record of a leader
-// election, as client-go kept it before there were Leases.
+// election. client-go kept such records before Leases existed.
 const LeaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
-// Method returns the HTTP method of a verb, as a person reads it. List and watch
-// remain, because GET would not tell them from reading one object.
+// Method returns the HTTP method of a verb in a form for people. The verbs list and watch
+// stay as they are, because GET would not distinguish them from reading one object.
 func Method(verb string) string {
 	switch verb {
 	case "create":
@@ -43,8 +43,8 @@ func Method(verb string) string {
 	return strings.ToUpper(verb)
 }
 
-// IsWriteVerb reports whether an API server changes something at a request with
-// this verb.
+// IsWriteVerb reports whether a request with this verb changes something in an API
+// server.
 func IsWriteVerb(verb string) bool {
 	switch verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -63,19 +63,19 @@ func IsWrite(call *trace.Call) bool {
 }
 
 // IsWork reports whether a request is a write that is part of the controller's
-// work in the cluster: no bookkeeping and no dry run.
+// work in the cluster, not bookkeeping or a dry run.
 func IsWork(call *trace.Call) bool {
 	return call.Endpoint == "" && IsWrite(call) && !IsBookkeeping(call) && !IsDryRun(call)
 }
 
-// IsDryRun reports whether the server only pretends to do a write. A deletion
-// carries that in its body, any other write in its query.
+// IsDryRun reports whether the server only pretends to perform a write. A deletion may
+// carry the option in its body, any other write only in its query.
 func IsDryRun(call *trace.Call) bool {
 	if call.Endpoint != "" || !IsWriteVerb(call.Verb) {
 		return false
 	}
 	_, query, _ := strings.Cut(call.Path, "?")
-	values, _ := url.ParseQuery(query) // what it could read is enough
+	values, _ := url.ParseQuery(query) // the part that can be parsed is enough
 	if slices.Contains(values["dryRun"], "All") {
 		return true
 	}
@@ -96,7 +96,7 @@ func IsBookkeeping(call *trace.Call) bool {
 	return call.Endpoint == "" && (IsBookkeepingTarget(call.Target) || isElection(call))
 }
 
-// bookkeeping are the resources that IsBookkeepingTarget knows.
+// bookkeeping lists the resources that IsBookkeepingTarget recognises.
 var bookkeeping = map[schema.GroupResource]bool{
 	{Resource: "events"}:                         true,
 	{Group: "events.k8s.io", Resource: "events"}: true,
@@ -112,15 +112,15 @@ var bookkeeping = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}:   true,
 }
 
-// IsBookkeepingTarget is IsBookkeeping where only the URL is known. It cannot tell
-// an election's ConfigMap from any other.
+// IsBookkeepingTarget is a form of IsBookkeeping that needs only the URL. It cannot
+// distinguish the ConfigMap of an election from any other.
 func IsBookkeepingTarget(t trace.Target) bool {
 	return bookkeeping[schema.GroupResource{Group: t.Group, Resource: t.Resource}] ||
 		t.Group == "" && t.Resource == "serviceaccounts" && t.Subresource == "token"
 }
 
-// isElection looks for the annotation in what was sent and in what came back: a
-// patch may carry only one of them.
+// isElection looks for the annotation in both the request and the response, because with
+// a patch only one of them may contain it.
 func isElection(call *trace.Call) bool {
 	t := call.Target
 	if t.Group != "" || t.Resource != "configmaps" && t.Resource != "endpoints" || call.Verb == "list" || call.Verb == "watch" {

@@ -1,10 +1,10 @@
-// Package spelling measures how similar two names are, to suggest the one that
-// was probably meant.
+// Package spelling measures how similar two names are, so that an error can suggest the
+// name that was probably meant.
 package spelling
 
 // Distance returns the Levenshtein distance of two texts: the number of bytes to
-// insert, delete or replace to turn one into the other. Its time grows with the
-// product of the lengths.
+// insert, delete or replace to turn one into the other. The time that it takes grows with
+// the product of the lengths.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

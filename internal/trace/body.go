@@ -20,15 +20,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Body is a body as it was on the wire. It is decoded on demand.
+// Body is the body of a request or response as it was on the wire. It is decoded on
+// demand.
 type Body struct {
 	data        []byte
 	contentType string
 	encoding    string
 }
 
-// NewBody returns a Body that keeps data, which must not be changed afterwards. The two
-// strings are the headers Content-Type and Content-Encoding.
+// NewBody returns a Body that keeps data; the caller must not change data afterwards. The
+// two strings are the headers Content-Type and Content-Encoding.
 func NewBody(data []byte, contentType, encoding string) Body {
 	return Body{data: data, contentType: contentType, encoding: encoding}
 }
@@ -36,7 +37,7 @@ func NewBody(data []byte, contentType, encoding string) Body {
 // Len returns the number of bytes on the wire.
 func (b Body) Len() int { return len(b.data) }
 
-// Equal reports whether both are the same bytes of the same type.
+// Equal reports whether both bodies have the same bytes and the same type.
 func (b Body) Equal(o Body) bool {
 	return bytes.Equal(b.data, o.data) && b.contentType == o.contentType && b.encoding == o.encoding
 }
@@ -44,12 +45,12 @@ func (b Body) Equal(o Body) bool {
 // String describes the body without its content, which may be secret.
 func (b Body) String() string { return fmt.Sprintf("%d bytes of %q", len(b.data), b.contentType) }
 
-// GoString is String, for %#v.
+// GoString returns the same text as String, for %#v.
 func (b Body) GoString() string { return b.String() }
 
 var protobufMagic = []byte("k8s\x00")
 
-// Plain returns the body without its compression.
+// Plain returns the uncompressed body.
 func (b Body) Plain() ([]byte, error) {
 	switch b.encoding {
 	case "", "identity":
@@ -84,7 +85,7 @@ func (b Body) json() ([]byte, error) {
 		}
 		return json.Marshal(v)
 	case "yaml":
-		// A client may send JSON as YAML, and most do.
+		// A client may declare its JSON as YAML, and most do.
 		if json.Valid(data) {
 			return data, nil
 		}
@@ -121,7 +122,7 @@ func (b Body) format(data []byte) string {
 	return media
 }
 
-// decoder knows the built-in types and CustomResourceDefinition. No other kinds are
+// decoder handles the built-in types and CustomResourceDefinition. No other kinds are
 // encoded as protobuf.
 var decoder = sync.OnceValue(func() runtime.Decoder {
 	s := runtime.NewScheme()
@@ -146,8 +147,8 @@ func protobufJSON(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// value decodes the body like encoding/json, but with whole numbers as int64, as in the
-// rest of Kubernetes.
+// value decodes the body as encoding/json does, except that integers become int64, as in
+// the rest of Kubernetes.
 func (b Body) value() (any, error) {
 	data, err := b.json()
 	if err != nil || data == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // WriteTo writes the header and the entries so far, one per line. Bodies are decoded and
-// redacted. A body that cannot be decoded is left out, but its size is written.
+// redacted. If a body cannot be decoded, WriteTo writes only its size.
 func (l *Log) WriteTo(w io.Writer) (int64, error) {
 	out := &counter{w: w}
 	err := Write(out, Header{Version: Version, Started: l.started, Subject: l.Subject}, l.Entries())
@@ -36,7 +36,7 @@ func Write(w io.Writer, h Header, entries []Entry) error {
 	return nil
 }
 
-// Read reads what Write wrote. It refuses a version later than its own.
+// Read reads the output of Write. It refuses versions later than its own.
 func Read(r io.Reader) (Header, []Entry, error) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var header Header
@@ -51,7 +51,7 @@ func Read(r io.Reader) (Header, []Entry, error) {
 	case header.Version < 1:
 		return Header{}, nil, errors.New("line 1: the header has no version; is this a trace?")
 	case header.Version > Version:
-		return Header{}, nil, fmt.Errorf("line 1: the trace has version %d, and this koboshi reads up to %d; use a newer one", header.Version, Version)
+		return Header{}, nil, fmt.Errorf("line 1: the trace has version %d, but this koboshi reads versions up to %d; use a newer koboshi", header.Version, Version)
 	}
 	entries, err := readEntries(lines)
 	return header, entries, err
@@ -91,7 +91,7 @@ func (e *Entry) check(last int64) error {
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("entry %d has %d of call, watch, process, step, fault; it must have exactly one", e.Seq, set)
+		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step and fault; it must have exactly one", e.Seq, set)
 	}
 	if e.Seq <= last {
 		return fmt.Errorf("entry %d comes after entry %d", e.Seq, last)

@@ -16,15 +16,15 @@ type Log struct {
 	entries []Entry
 }
 
-// NewLog returns an empty log. Its times count from started.
+// NewLog returns an empty log whose times count from started.
 func NewLog(started time.Time) *Log { return &Log{started: started} }
 
-// Record appends e, with its number, and with the time if it has none. What e points to
-// must not be changed afterwards.
+// Record numbers e and appends it; if e has no time, Record sets it. The caller must not
+// change anything that e points to afterwards.
 func (l *Log) Record(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The time is taken under the lock, so that times never go back.
+	// The time is read under the lock, so that times never go backwards.
 	if e.At == 0 {
 		e.At = time.Since(l.started)
 	}

@@ -11,8 +11,8 @@ import (
 // PatchKey is the key under which RequestObject returns a JSON patch, which is a list.
 const PatchKey = "jsonPatch"
 
-// RequestObject decodes the request's body, with its secrets redacted. It returns nil
-// if there is none.
+// RequestObject decodes the request's body and redacts its secrets. It returns nil if
+// there is no body.
 func (c *Call) RequestObject() (map[string]any, error) {
 	obj, err := object(c.RawRequest, c.Request, c.Target)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *Call) RequestObject() (map[string]any, error) {
 	return obj, nil
 }
 
-// ResponseObject decodes the answer like RequestObject.
+// ResponseObject decodes the body of the response, as RequestObject does for the request.
 func (c *Call) ResponseObject() (map[string]any, error) {
 	obj, err := object(c.RawResponse, c.Response, c.Target)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Call) ResponseObject() (map[string]any, error) {
 	return obj, nil
 }
 
-// EventObject decodes the event's object like RequestObject.
+// EventObject decodes the object of the event, as RequestObject does for a request.
 func (w *Watch) EventObject() (map[string]any, error) {
 	obj, err := object(w.RawObject, w.Object, w.Target)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *Watch) EventObject() (map[string]any, error) {
 	return obj, nil
 }
 
-// MarshalJSON decodes and redacts the bodies that are not decoded yet.
+// MarshalJSON decodes and redacts the bodies that have not been decoded yet.
 func (c Call) MarshalJSON() ([]byte, error) {
 	type fields Call
 	f := fields(c)
@@ -49,7 +49,7 @@ func (c Call) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// MarshalJSON decodes and redacts the object if it is not decoded yet.
+// MarshalJSON decodes and redacts the object if it has not been decoded yet.
 func (w Watch) MarshalJSON() ([]byte, error) {
 	type fields Watch
 	f := fields(w)
@@ -79,8 +79,8 @@ func object(raw Body, done json.RawMessage, t Target) (map[string]any, error) {
 	return nil, fmt.Errorf("the body is a %T, not an object", v)
 }
 
-// written returns a body as it leaves the process. Most bodies hold nothing secret, and
-// are not decoded to find that out.
+// written returns a body in the form in which it leaves the process. Most bodies hold
+// nothing secret; a fast check finds those, so they need not be decoded to be searched.
 func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	if len(done) > 0 || raw.Len() == 0 {
 		return done
@@ -103,8 +103,8 @@ func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	return out
 }
 
-// maySecret reports whether JSON could name a kind whose values are secret, possibly
-// with escapes.
+// maySecret reports whether the JSON could contain the name of a kind whose values are
+// secret, possibly written with escapes.
 func maySecret(data []byte) bool {
 	return bytes.Contains(data, []byte("Secret")) || bytes.Contains(data, []byte(`"Token`)) || bytes.Contains(data, []byte(`\u`))
 }

@@ -14,11 +14,11 @@ import (
 
 const redactedPrefix = "redacted:sha256:"
 
-// The key prevents guessing values by their digests. Each process has another one.
+// The key prevents guessing values from their digests. Each process has a different key.
 var redactionKey atomic.Pointer[[]byte]
 
-// UseKey makes this process redact like another, so that values of both can be
-// compared. It must be called before anything is redacted.
+// UseKey makes this process redact with the key of another, so that values from both can
+// be compared. It must be called before anything is redacted.
 func UseKey(key []byte) {
 	k := append([]byte(nil), key...)
 	redactionKey.Store(&k)
@@ -35,9 +35,9 @@ func Key() []byte {
 	return *redactionKey.Load()
 }
 
-// Redact replaces, in place, the secrets in an object of the API: tokens, and the values
-// of Secrets, also in lists and in other objects. Equal values stay equal, so that a
-// change can be seen, but the value cannot be recovered.
+// Redact replaces in place the secrets in an API object: tokens and the values of
+// Secrets, including those in lists and in other objects. Equal values stay equal, so
+// changes remain visible, but the values cannot be recovered.
 func Redact(obj map[string]any) { redact(obj, false) }
 
 // secret reports whether everything about the target is secret.
@@ -62,8 +62,8 @@ func redactAs(t Target, v any) any {
 	return redact(v, true)
 }
 
-// redact walks v. If v is secret, every map may be a Secret or a patch of one, whatever
-// its kind.
+// redact walks v. If v is secret, every map in it may be a Secret or a patch of a Secret,
+// whatever its kind.
 func redact(v any, secret bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -105,7 +105,8 @@ func redactSecret(v map[string]any) {
 	meta, _ := v["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	for k, x := range annotations {
-		// Tools keep there what they have applied, often compressed.
+		// In these annotations tools keep a copy of what they have applied, often
+		// compressed.
 		text, _ := x.(string)
 		if strings.Contains(k, "applied") || strings.Contains(k, "original") || strings.HasPrefix(text, "{") {
 			replace(annotations, k, false)
@@ -113,7 +114,7 @@ func redactSecret(v map[string]any) {
 	}
 }
 
-// redactStatus removes from an error about a Secret whatever may quote it.
+// redactStatus removes everything that may quote the Secret from an error about it.
 func redactStatus(t Target, status map[string]any) map[string]any {
 	reason, _ := status["reason"].(string)
 	message, _ := status["message"].(string)
@@ -124,8 +125,8 @@ func redactStatus(t Target, status map[string]any) map[string]any {
 	return status
 }
 
-// redactMessage redacts messages about Secrets: one about a patch that cannot be applied
-// quotes the whole object.
+// redactMessage redacts messages about Secrets, because a message about a patch that
+// cannot be applied quotes the entire object.
 func redactMessage(t Target, reason, message string) string {
 	if !t.secret() || message == "" {
 		return message
@@ -138,7 +139,7 @@ func redactMessage(t Target, reason, message string) string {
 	return digest([]byte(message))
 }
 
-// replace replaces all values in m[key], however deep, by digests.
+// replace replaces all values in m[key], at any depth, with digests.
 func replace(m map[string]any, key string, isBase64 bool) {
 	if v, ok := m[key]; ok {
 		m[key] = digests(v, isBase64)
@@ -148,7 +149,7 @@ func replace(m map[string]any, key string, isBase64 bool) {
 func digests(v any, isBase64 bool) any {
 	switch v := v.(type) {
 	case nil:
-		return nil // removes a key, in a patch
+		return nil // null removes a key in a patch
 	case map[string]any:
 		for k, x := range v {
 			v[k] = digests(x, isBase64)
@@ -163,8 +164,8 @@ func digests(v any, isBase64 bool) any {
 		if redacted.MatchString(v) {
 			return v
 		}
-		// Decoded first, so that stringData and the data made from it have the same
-		// digest.
+		// The value is decoded first, so that stringData and the data made from it have
+		// the same digest.
 		if plain, err := base64.StdEncoding.DecodeString(v); isBase64 && err == nil {
 			return digest(plain)
 		}

@@ -1,10 +1,10 @@
-// Package trace records what a controller saw and wrote: one line of JSON for each
-// entry, in the order in which the recorder learnt of it.
+// Package trace records everything that a controller saw and wrote, as one line of JSON
+// per entry, in the order in which the recorder learnt of the entries.
 //
 //	apiproxy ──Record──▶ Log ──WriteTo──▶ file ──Read──▶ judge, report, inspector
 //
 // Bodies are kept as they were on the wire, because decoding costs more than forwarding.
-// They are decoded and redacted when they leave the process, see Redact.
+// They are decoded and redacted when they leave the process; see Redact.
 package trace
 
 import (
@@ -30,8 +30,8 @@ type Entry struct {
 	// At is the time since the start of the trace, in nanoseconds.
 	At time.Duration `json:"at"`
 	// Instance is the process that acted: "controller-1" is the first instance,
-	// "controller-2" the one after its first restart or beside it. It is empty for
-	// the test itself.
+	// "controller-2" is the instance after its first restart, or one that runs next to
+	// it. It is empty for the test itself.
 	Instance string `json:"instance,omitempty"`
 
 	Call    *Call    `json:"call,omitempty"`
@@ -52,44 +52,47 @@ type Target struct {
 	Name        string `json:"name,omitempty"`
 }
 
-// Call is a request with its answer. It is recorded when the answer is complete or has
-// failed; a watch is recorded when it is established.
+// Call is a request with its response. It is recorded when the response is complete or
+// has failed; a watch is recorded when it is established.
 type Call struct {
 	// ID numbers the requests, from 1.
 	ID int64 `json:"id"`
-	// Verb is RBAC's: get, list, watch, create, update, patch, delete,
-	// deletecollection; without a resource it is the method in lower case.
+	// Verb is the RBAC verb: get, list, watch, create, update, patch, delete or
+	// deletecollection. If there is no resource, it is the method in lower case.
 	Verb string `json:"verb"`
 	// Endpoint is the name of an endpoint outside the cluster. Then Target is empty,
 	// and Verb is the method.
 	Endpoint string `json:"endpoint,omitempty"`
 	Target   Target `json:"target,omitzero"`
 	Path     string `json:"path"` // with the query
-	// ContentType is the request's. It distinguishes the kinds of patches.
+	// ContentType is the type of the request's body. It distinguishes the kinds of
+	// patches.
 	ContentType string `json:"contentType,omitempty"`
 	UserAgent   string `json:"userAgent,omitempty"`
 	// Request is the request's body, decoded and redacted. In the process that records,
 	// RawRequest holds it instead; RequestObject reads either.
 	Request    json.RawMessage `json:"request,omitempty"`
 	RawRequest Body            `json:"-"`
-	// RequestSize and ResponseSize are the lengths of the bodies on the wire, in bytes,
-	// also of bodies that were not kept.
+	// RequestSize and ResponseSize are the lengths of the bodies on the wire, in bytes.
+	// They are set even if the bodies were not kept.
 	RequestSize  int64 `json:"requestSize,omitempty"`
 	ResponseSize int64 `json:"responseSize,omitempty"`
-	// Code is the HTTP status, 0 if there was no answer.
+	// Code is the HTTP status, or 0 if there was no response.
 	Code int `json:"code"`
 	// Reason is the metav1.StatusReason of an error.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Response is to RawResponse as Request is to RawRequest.
+	// Response is the body of the response; it relates to RawResponse as Request does to
+	// RawRequest.
 	Response    json.RawMessage `json:"response,omitempty"`
 	RawResponse Body            `json:"-"`
-	// ResourceVersion is taken from the answer's object or list.
+	// ResourceVersion is taken from the object or list in the response.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Took is the time from the request's arrival to the answer's end, in nanoseconds.
+	// Took is the time from the arrival of the request to the end of the response, in
+	// nanoseconds.
 	Took time.Duration `json:"took"`
-	// Injected reports whether a fault made the answer instead of the server. Lost
-	// reports whether the server's answer did not reach the client.
+	// Injected reports whether a fault made the response instead of the server. Lost
+	// reports whether the server's response failed to reach the client.
 	Injected bool `json:"injected,omitempty"`
 	Lost     bool `json:"lost,omitempty"`
 }
@@ -99,40 +102,42 @@ type Watch struct {
 	// Call is the ID of the watch's Call.
 	Call   int64  `json:"call"`
 	Target Target `json:"target"`
-	// Type is ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or CLOSED at its end.
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, or CLOSED for the end of the
+	// watch.
 	Type            string `json:"type"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Object is to RawObject as Call.Request is to Call.RawRequest.
+	// Object relates to RawObject as Call.Request does to Call.RawRequest.
 	Object    json.RawMessage `json:"object,omitempty"`
 	RawObject Body            `json:"-"`
-	// Held is the delay by a fault, in nanoseconds.
+	// Held is the time for which a fault delayed the event, in nanoseconds.
 	Held     time.Duration `json:"held,omitempty"`
 	Injected bool          `json:"injected,omitempty"`
 }
 
 // Process is the start or the end of an instance.
 type Process struct {
-	// What is "started", "killed" (by the check) or "exited" (by itself).
+	// What holds "started", "killed" (by the check) or "exited" (by itself).
 	What string `json:"what"`
 	PID  int    `json:"pid,omitempty"`
-	// ExitCode is set if it exited; for a signal it is 128 plus the number.
+	// ExitCode is set if the instance exited. After a signal it is 128 plus the signal's
+	// number.
 	ExitCode int `json:"exitCode,omitempty"`
-	// Output is the end of its output if it exited.
+	// Output is the end of the instance's output. It is set if the instance exited.
 	Output string `json:"output,omitempty"`
 }
 
-// Step is the start of a step of the scenario, or the moment when everything was idle
-// after it.
+// Step is the start of a scenario's step, or the moment after it when everything was
+// idle.
 type Step struct {
 	Name string `json:"name"`
-	// What is "started" or "settled".
+	// What holds "started" or "settled".
 	What string `json:"what"`
-	// Revision is the store's revision at that moment.
+	// Revision is the revision of the store at that moment.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Fault is a change in the state of a fault, or a stage of helping the controller to
-// recover.
+// Fault is a change in the state of a fault, or a stage of the help that a controller
+// gets to recover.
 type Fault struct {
 	What string `json:"what"` // armed, applied, ended, wait, relist, restart, poke
 	// Text is for people.

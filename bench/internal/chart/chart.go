@@ -1,4 +1,4 @@
-// Package chart draws a report's ratios as an SVG. The same report gives the
+// Package chart draws the ratios of a report as an SVG. The same report always gives the
 // same bytes.
 package chart
 
@@ -22,8 +22,8 @@ var drawing string
 // Positions, in the SVG's own units.
 const (
 	width  = 800
-	left   = 250 // start of the plot; labels are left of it
-	right  = 610 // end of the plot; figures are right of it
+	left   = 250 // start of the plot; the labels are to its left
+	right  = 610 // end of the plot; the figures are to its right
 	top    = 74
 	rowGap = 24
 	head   = 34 // for the heading of a group
@@ -31,7 +31,7 @@ const (
 )
 
 // Draw renders the ratios of all contestants except the baseline on a logarithmic
-// scale: half and double are equally far from the line at one.
+// scale, so that half and double are equally far from the line at one.
 func Draw(r result.Report) ([]byte, error) {
 	less, more := bars(r, false), bars(r, true)
 	if len(less)+len(more) == 0 {
@@ -104,7 +104,8 @@ type scale struct {
 	low, top float64
 }
 
-// newScale finds the ticks 1, 2, 5 of each decade that enclose the bars.
+// newScale chooses ticks at 1, 2 and 5 in each decade, from the last below the bars to
+// the first above them.
 func newScale(bars []bar) scale {
 	low, top := 0.5, 2.0
 	for _, b := range bars {
@@ -113,10 +114,11 @@ func newScale(bars []bar) scale {
 	var ticks []float64
 	for exponent := -6; exponent <= 6; exponent++ {
 		for _, digit := range []float64{1, 2, 5} {
-			// Parsed, because 5 times a computed power may not be exactly 0.05.
+			// The tick is parsed from text, because 5 times a computed power of ten may
+			// not be exactly 0.05.
 			t, _ := strconv.ParseFloat(fmt.Sprintf("%ge%d", digit, exponent), 64)
 			switch {
-			case t <= low: // keep only the last tick below
+			case t <= low: // keep only the last tick below the bars
 				ticks = []float64{t}
 			case len(ticks) == 0 || ticks[len(ticks)-1] < top:
 				ticks = append(ticks, t)
@@ -126,7 +128,7 @@ func newScale(bars []bar) scale {
 	return scale{thin(ticks), ticks[0], ticks[len(ticks)-1]}
 }
 
-// thin keeps only the powers of ten if the labels would collide.
+// thin keeps only the powers of ten if there are so many ticks that labels would collide.
 func thin(ticks []float64) (kept []float64) {
 	if len(ticks) <= 9 {
 		return ticks
@@ -191,7 +193,8 @@ type (
 func (p picture) render() ([]byte, error) {
 	t, err := template.New("chart").Funcs(template.FuncMap{
 		"xml": escape,
-		// One decimal is finer than a screen, and the same on every machine.
+		// One decimal is more precise than a screen, and gives the same text on every
+		// machine.
 		"n":   func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) },
 		"add": func(v, by float64) float64 { return v + by },
 	}).Parse(drawing)

@@ -1,5 +1,5 @@
-// Package contestant finds and builds the contestants of the benchmark: folders that
-// hold an etcd, a kube-apiserver and a kubectl.
+// Package contestant finds and builds the contestants of the benchmark, which are folders
+// with an etcd, a kube-apiserver and a kubectl.
 package contestant
 
 import (
@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// The names, as they appear in tables, charts and JSON.
+// The contestants have these names in tables, charts and JSON.
 const (
 	Stock   = "stock"
 	Koboshi = "koboshi"
 	Standby = "standby"
 )
 
-// A Contestant is one way of running a control plane behind envtest's contract.
+// A Contestant is one way to run a control plane that fulfils envtest's contract.
 type Contestant struct {
 	Name string
 	// Assets is the folder with the three programs.
@@ -28,7 +28,8 @@ type Contestant struct {
 	// Env is added to the environment of the test process, as NAME=value. The
 	// programs that envtest starts inherit it.
 	Env []string
-	// Resident reports whether processes may outlive an environment on purpose.
+	// Resident reports whether processes of the contestant may deliberately outlive an
+	// environment.
 	Resident bool
 }
 
@@ -40,7 +41,7 @@ func (c Contestant) Check() error {
 	for _, name := range programs {
 		path := filepath.Join(c.Assets, name)
 		if _, err := exec.LookPath(path); err != nil {
-			return fmt.Errorf("%s cannot take part: %w; name a folder that has it with -%s DIR", c.Name, err, c.Name)
+			return fmt.Errorf("%s cannot take part: %w; name a folder that has the program with -%s DIR", c.Name, err, c.Name)
 		}
 	}
 	return nil
@@ -59,9 +60,9 @@ func FromBinary(ctx context.Context, binary string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// BuildStock builds upstream's programs, unchanged, in the versions that the
-// module in root requires, and returns the folder. This takes minutes the first
-// time; later calls only check the result.
+// BuildStock builds upstream's programs without changes, in the versions that the module
+// in root requires, and returns their folder. The first call takes minutes; later calls
+// only check the result.
 func BuildStock(ctx context.Context, root string, progress io.Writer) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(root, "bin", "stock"))
 	if err != nil {
@@ -71,8 +72,8 @@ func BuildStock(ctx context.Context, root string, progress io.Writer) (string, e
 	if err != nil {
 		return "", err
 	}
-	// Without cgo and symbols, and with the version stamped, like upstream's
-	// releases.
+	// Like upstream's releases, the programs have no cgo and no symbols, and report their
+	// version.
 	flags := "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + kubernetes
 	for _, p := range []struct{ name, pkg string }{
 		{"etcd", "go.etcd.io/etcd/server/v3"},
@@ -89,8 +90,8 @@ func BuildStock(ctx context.Context, root string, progress io.Writer) (string, e
 	return dir, nil
 }
 
-// BuildReset builds, in dir, the tests of the package that implements Koboshi's
-// reset. It returns an empty path if that package has no such benchmark.
+// BuildReset builds the tests of the package that implements Koboshi's reset, and puts
+// the binary in dir. It returns an empty path if the package has no benchmark of reset.
 func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error) {
 	path := filepath.Join(dir, "reset.test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", path, "./internal/controlplane")

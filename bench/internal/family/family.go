@@ -1,8 +1,8 @@
-// Package family finds all processes that a run has started, directly or not, however
-// they left it: children of children, processes whose parent has ended, and processes
-// in a session of their own.
+// Package family finds all processes that a run has started, directly or indirectly, even
+// if they have become detached: children of children, processes whose parent has ended,
+// and processes in a separate session.
 //
-// It reads /proc and so works on Linux only.
+// It reads /proc, so it works only on Linux.
 package family
 
 import (
@@ -21,23 +21,24 @@ import (
 type Process struct {
 	PID, Parent, Group, Session int
 	State                       byte
-	// Ticks is the CPU time it has used, in hundredths of a second on Linux.
+	// Ticks is the CPU time that the process has used, in hundredths of a second on
+	// Linux.
 	Ticks int64
-	// Marked reports whether its environment holds the run's mark.
+	// Marked reports whether the environment of the process has the mark of the run.
 	Marked bool
 }
 
 // A Family is identified by its first process and by a mark.
 type Family struct {
-	// Root is the leader of the session in which all others begin. It
-	// may have ended. Zero means that there is none.
+	// Root is the leader of the session in which all other members start. It may have
+	// ended. Zero means that there is no root.
 	Root int
 	// Mark is an entry of the environment, NAME=value, that Root was given and
 	// that no process outside the family has.
 	Mark string
 }
 
-// Members lists the living family, without its root.
+// Members lists the living members of the family, without its root.
 func (f Family) Members() ([]Process, error) {
 	all, err := list(f.Mark)
 	if err != nil {
@@ -53,8 +54,8 @@ func (f Family) Members() ([]Process, error) {
 }
 
 // in selects the processes that belong to the family. A process
-// belongs to it if it is marked, or if its parent, the leader of its group or
-// the leader of its session belongs to it.
+// belongs to the family if it is marked, or if its parent, the leader of its group or the
+// leader of its session does.
 func (f Family) in(all []Process) []Process {
 	member := map[int]bool{}
 	if f.Root != 0 {
@@ -78,7 +79,7 @@ func (f Family) in(all []Process) []Process {
 }
 
 // End asks every member to end, and kills those that have not ended within grace.
-// It returns their number.
+// It returns the number of members that were alive at first.
 func (f Family) End(grace time.Duration) (int, error) {
 	first, err := f.signal(syscall.SIGTERM)
 	if err != nil || first == 0 {
@@ -89,19 +90,20 @@ func (f Family) End(grace time.Duration) (int, error) {
 		within time.Duration
 	}{{0, grace}, {syscall.SIGKILL, 10 * time.Second}} {
 		for deadline := time.Now().Add(step.within); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-			// Again each time: a dying process may have started another.
+			// The members are listed again each time, because a dying process may have
+			// started another.
 			if left, err := f.signal(step.signal); err != nil || left == 0 {
 				return first, err
 			}
 		}
 	}
-	return first, fmt.Errorf("processes of %s outlive SIGKILL", f.Mark)
+	return first, fmt.Errorf("processes of %s survive SIGKILL", f.Mark)
 }
 
 func (f Family) signal(s syscall.Signal) (int, error) {
 	members, err := f.Members()
 	for _, p := range members {
-		_ = syscall.Kill(p.PID, s) // it may have ended by itself
+		_ = syscall.Kill(p.PID, s) // the process may have ended by itself
 	}
 	return len(members), err
 }
@@ -136,14 +138,14 @@ func (f Family) Quiet(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// list reads all processes. It leaves out those that end meanwhile.
+// list reads all processes. It omits processes that end in the meantime.
 func list(mark string) ([]Process, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
 	if len(dirs) == 0 {
-		return nil, fmt.Errorf("reading /proc: no process in it; the benchmark needs Linux")
+		return nil, fmt.Errorf("reading /proc: it lists no process; the benchmark needs Linux")
 	}
 	var all []Process
 	for _, dir := range dirs {
@@ -155,7 +157,8 @@ func list(mark string) ([]Process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s/stat: %w", dir, err)
 		}
-		// The environment of another user's process cannot be read; it is not ours.
+		// The environment cannot be read if the process belongs to another user; then it
+		// is not ours.
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		p.Marked = marked(environ, mark)
 		all = append(all, p)
@@ -174,7 +177,7 @@ func marked(environ []byte, mark string) bool {
 
 // parseStat reads a line of /proc/PID/stat; see proc_pid_stat(5).
 func parseStat(line string) (p Process, err error) {
-	// The program's name is in parentheses and may hold any character.
+	// The program's name is in parentheses and may contain any character.
 	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if open < 0 || end < open {
 		return p, fmt.Errorf("no name in %q", line)

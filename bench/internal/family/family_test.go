@@ -90,7 +90,7 @@ func TestAMarkIsAWholeEntry(t *testing.T) {
 
 const role = "FAMILY_TEST_ROLE"
 
-// TestMain lets the test binary play the processes that the tests look for.
+// TestMain lets the test binary act as the processes that the tests look for.
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":

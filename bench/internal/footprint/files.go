@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Files maps the paths of files in memory to the bytes they use.
+// Files maps the path of each file in memory to the number of bytes it uses.
 type Files map[string]int64
 
 // InMemory lists the files of all memory-backed file systems that can be read.
@@ -27,7 +27,7 @@ func InMemory() (Files, error) {
 
 // memoryBacked reads a table of mounts; see fstab(5).
 func memoryBacked(mounts string) (roots []string) {
-	// Spaces are escaped in octal.
+	// The table escapes spaces in octal.
 	blanks := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(mounts) {
 		if fields := strings.Fields(line); len(fields) > 2 && (fields[2] == "tmpfs" || fields[2] == "ramfs") {
@@ -37,8 +37,8 @@ func memoryBacked(mounts string) (roots []string) {
 	return roots
 }
 
-// add walks one file system, without those mounted below it. It skips what
-// cannot be read, which belongs to another user.
+// add walks one file system, without those mounted inside it. It skips files that cannot
+// be read, because they belong to another user.
 func (f Files) add(root string) {
 	var top syscall.Stat_t
 	if syscall.Lstat(root, &top) != nil {
@@ -62,7 +62,7 @@ func (f Files) add(root string) {
 	})
 }
 
-// charged returns the files that are not in before, and those held open.
+// charged returns the files that are not in before, and the files that are held open.
 func (f Files) charged(before Files, held map[string]bool) Files {
 	charged := Files{}
 	for path, size := range f {

@@ -1,5 +1,5 @@
 // Package footprint measures the memory that processes hold, including their files
-// in memory-backed file systems: a store in /dev/shm uses memory just as a heap
+// in memory-backed file systems, because a store in /dev/shm uses memory just as a heap
 // does.
 package footprint
 
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Memory is the memory that processes hold together, in bytes. Both sums include
-// files, each page once.
+// Memory is the memory that a set of processes holds in total, in bytes. Both sums
+// include files in memory, with each page counted once.
 type Memory struct {
 	// RSS counts a page once for each process that maps it.
 	RSS int64
@@ -24,7 +24,7 @@ type Memory struct {
 }
 
 // Take adds up the memory of the processes and of files in memory. It counts
-// files that are not in before, and files that one of the processes holds open.
+// only files that are not in before or that one of the processes holds open.
 func Take(before Files, pids []int) (Memory, error) {
 	now, err := InMemory()
 	if err != nil {
@@ -39,7 +39,7 @@ func take(before, now Files, pids []int) (Memory, error) {
 	for _, pid := range pids {
 		own, err := mappingsOf(pid)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has ended since it was listed
+			continue // the process has ended since it was listed
 		}
 		if err != nil {
 			return Memory{}, err
@@ -90,7 +90,7 @@ func parseSmaps(r io.Reader) ([]mapping, error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		key, rest, _ := strings.Cut(lines.Text(), " ")
-		if !strings.HasSuffix(key, ":") { // a new mapping: its addresses
+		if !strings.HasSuffix(key, ":") { // the addresses of a new mapping
 			found = append(found, mapping{file: mappedFile(lines.Text())})
 			continue
 		}
@@ -132,7 +132,7 @@ func openFiles(pid int) (files []string) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // it has ended, and holds nothing
+		return nil // the process has ended and holds nothing
 	}
 	for _, entry := range entries {
 		if file, err := os.Readlink(dir + "/" + entry.Name()); err == nil {

@@ -83,7 +83,7 @@ proc /proc proc rw 0 0
 
 const hold = "FOOTPRINT_TEST_FILE"
 
-// TestMain lets the test binary play a process that holds memory and a file.
+// TestMain lets the test binary act as a process that holds memory and a file.
 func TestMain(m *testing.M) {
 	path, play := os.LookupEnv(hold)
 	if !play {

@@ -1,5 +1,5 @@
-// Package machine describes what figures depend on, without anything that would
-// identify a machine.
+// Package machine describes the properties of the machine on which figures depend,
+// without anything that would identify the machine.
 package machine
 
 import (
@@ -31,7 +31,7 @@ func Warning(m result.Machine) string {
 	if m.Load <= float64(m.Cores) {
 		return ""
 	}
-	return fmt.Sprintf("the load is %.1f on %d cores: others are using this machine, so the figures will be worth little; wait until it is idle", m.Load, m.Cores)
+	return fmt.Sprintf("the load is %.1f on %d cores: other programs are using this machine, so the figures will be worth little; wait until it is idle", m.Load, m.Cores)
 }
 
 func read(path string) string {
@@ -42,7 +42,7 @@ func read(path string) string {
 	return string(data)
 }
 
-// value finds the first line "key : value" in one of /proc's tables.
+// value returns the value of the first line "key : value" in a table of /proc.
 func value(table, key string) string {
 	for line := range strings.Lines(table) {
 		if name, rest, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == key {

@@ -17,7 +17,7 @@ const (
 	window = 3 * time.Second
 )
 
-// creates measures how many objects clients create when they never wait.
+// creates measures how many objects clients create if they never pause.
 var creates = Measure{
 	Name:    "creates",
 	Timeout: 4 * time.Minute,
@@ -32,7 +32,7 @@ var creates = Measure{
 			return nil, err
 		}
 		defer env.stop(&err)
-		// Stock sleeps for two seconds in the first create after a CRD.
+		// Stock sleeps for two seconds in the first create after a CRD is installed.
 		if err := fill(ctx, config, 1); err != nil {
 			return nil, err
 		}
@@ -48,14 +48,14 @@ var creates = Measure{
 	},
 }
 
-// createRate returns the creates per second of several clients, each with a
-// connection of its own.
+// createRate returns the creates per second of several clients, each with its own
+// connection.
 func createRate(ctx context.Context, config *rest.Config, clients int) (float64, error) {
 	var shelves []shelf
 	for range clients {
 		own := rest.CopyConfig(config)
-		// client-go shares a connection among equal configurations. A
-		// configuration with a dialer is equal to no other.
+		// client-go shares a connection between clients with equal configurations. A
+		// configuration with a dialer is never equal to another one.
 		own.Dial = (&net.Dialer{}).DialContext
 		s, err := openShelf(own)
 		if err != nil {

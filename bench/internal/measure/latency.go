@@ -19,12 +19,12 @@ const (
 	eventTimeout = 30 * time.Second
 )
 
-// latency measures how soon a controller could learn of a write.
+// latency measures how soon a controller could learn about a write.
 var latency = Measure{
 	Name:    "watch",
 	Timeout: 5 * time.Minute,
 	Figures: []Figure{
-		{Name: "event-p50", Label: "write to event, p50", Unit: "ms", Note: "Write to event: from just before a create until a watch has its event; 1000 creates, one after the other."},
+		{Name: "event-p50", Label: "write to event, p50", Unit: "ms", Note: "Write to event: from just before a create until a watch receives its event; 1000 creates, one after the other."},
 		{Name: "event-p99", Label: "write to event, p99", Unit: "ms"},
 	},
 	run: func(ctx context.Context, b Bout) (v Values, err error) {
@@ -48,7 +48,7 @@ var latency = Measure{
 	},
 }
 
-// A sight records when the event of an object arrived.
+// A sight records the time at which the event of an object arrived.
 type sight struct {
 	name string
 	at   time.Time
@@ -67,7 +67,8 @@ func (s shelf) writeAndSee(ctx context.Context) (took []float64, err error) {
 		return nil, fmt.Errorf("watching: %w", err)
 	}
 	defer events.Stop()
-	// Read separately from the writes: an event may arrive before the write's answer.
+	// Events are read separately from the writes, because an event may arrive before the
+	// response to the write.
 	seen := make(chan sight, warmWrites+writes)
 	go note(events, seen)
 	for i := range warmWrites + writes {
@@ -103,7 +104,7 @@ func await(ctx context.Context, seen <-chan sight, name string) (time.Time, erro
 		select {
 		case one, open := <-seen:
 			if !open {
-				return time.Time{}, errors.New("the watch ended before all events came")
+				return time.Time{}, errors.New("the watch ended before all events had arrived")
 			}
 			if one.name == name {
 				return one.at, nil

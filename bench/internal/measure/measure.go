@@ -1,6 +1,6 @@
-// Package measure holds the measures. Each one is a list of figures
-// and a procedure that yields a value for each of them. It runs in a process of
-// its own, as the tests of a package do.
+// Package measure holds the measures. Each measure is a list of figures and a procedure
+// that yields a value for each of them. It runs in a separate process, as the tests of a
+// package do.
 package measure
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
 )
 
-// startTimeout bounds each start and each stop of one process. envtest's own
-// 20 s would turn a slow machine's figures into failures.
+// startTimeout limits each start and each stop of one process. With envtest's own 20 s, a
+// slow machine would yield failures instead of figures.
 const startTimeout = 60 * time.Second
 
 // settle is the pause before the memory of a control plane is read.
@@ -36,9 +36,9 @@ type Figure struct {
 type Measure struct {
 	Name    string // for -only
 	Figures []Figure
-	// Standby reports whether a plane on standby affects the measure.
+	// Standby reports whether a plane on standby makes a difference to the measure.
 	Standby bool
-	// Timeout bounds one run.
+	// Timeout limits one run.
 	Timeout time.Duration
 
 	run func(context.Context, Bout) (Values, error)
@@ -48,17 +48,16 @@ type Measure struct {
 type Values map[string]float64
 
 // A Bout is one run of one measure by one contestant. It holds everything that the
-// process needs to run it.
+// process of the bout needs.
 type Bout struct {
 	Measure    string
 	Contestant string
 	Assets     string // the folder with etcd, kube-apiserver and kubectl
-	Mark       string // identifies the run's processes; see family.Family
-	Work       string // the run's folder, for cleaning up
+	Mark       string // identifies the processes of the benchmark; see family.Family
+	Work       string // the folder of the benchmark, to be removed at the end
 	Verbose    bool   // whether the components' logs go to stderr
-	// Binary, Root and ResetTest are Koboshi's program, the folder of its module and
-	// its built benchmark of Reset. Only the measures that go beyond
-	// envtest need them.
+	// Binary is Koboshi's program, Root the folder of its module, and ResetTest the built
+	// benchmark of Reset. Only the measures that go beyond envtest need them.
 	Binary, Root, ResetTest string
 }
 
@@ -73,7 +72,7 @@ func Lookup(name string) (Measure, error) {
 		for _, m := range All {
 			names = append(names, m.Name)
 		}
-		return Measure{}, fmt.Errorf("no measure is named %q; there are %v", name, names)
+		return Measure{}, fmt.Errorf("no measure is named %q; choose from %v", name, names)
 	}
 	return All[i], nil
 }
@@ -92,7 +91,7 @@ func Run(ctx context.Context, b Bout) (Values, error) {
 
 func (b Bout) stock() bool { return b.Contestant == contestant.Stock }
 
-// An environment is one of envtest's, configured as a user would.
+// An environment is an environment of envtest, configured as a user would do it.
 type environment struct{ *envtest.Environment }
 
 func (b Bout) environment() environment {
@@ -109,7 +108,7 @@ func (b Bout) environment() environment {
 	return environment{env}
 }
 
-// started starts an environment. The returned configuration does not limit the
+// started starts an environment. The configuration that it returns does not limit the
 // rate of requests.
 func (b Bout) started() (environment, *rest.Config, error) {
 	env := b.environment()
@@ -133,7 +132,8 @@ func (e environment) stop(first *error) {
 	}
 }
 
-// settled reads the memory of everything that this run has started, after a pause.
+// settled waits for a moment, and then reads the memory of everything that this run has
+// started.
 func (b Bout) settled(ctx context.Context, before footprint.Files) (footprint.Memory, error) {
 	if err := pause(ctx, settle); err != nil {
 		return footprint.Memory{}, err
@@ -147,7 +147,7 @@ func (b Bout) settled(ctx context.Context, before footprint.Files) (footprint.Me
 		pids = append(pids, p.PID)
 	}
 	if len(pids) == 0 {
-		return footprint.Memory{}, fmt.Errorf("reading memory: the environment runs and no process of it is found")
+		return footprint.Memory{}, fmt.Errorf("reading memory: the environment is running, but none of its processes were found")
 	}
 	return footprint.Take(before, pids)
 }

@@ -2,8 +2,8 @@ package measure
 
 import "golang.org/x/sys/unix"
 
-// pin restricts the calling thread, and the processes it starts, to the first n of
-// the cores that it may run on now.
+// pin restricts the calling thread, and the processes that it starts, to the first n of
+// the cores that it may use now.
 func pin(n int) error {
 	var may, shall unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {

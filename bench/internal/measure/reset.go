@@ -23,8 +23,8 @@ var reset = Measure{
 	Name:    "reset",
 	Timeout: 10 * time.Minute,
 	Figures: []Figure{
-		{Name: "reset-10", Label: "reset, 10 objects", Unit: "ms", Note: "Reset: Koboshi brings a running plane back to its baseline, called in its own process. Stock" +
-			" has no such call, so there it is what its user must do instead: stop, start, install the CRD."},
+		{Name: "reset-10", Label: "reset, 10 objects", Unit: "ms", Note: "Reset: Koboshi brings a running plane back to its baseline, by a call within the process. Stock" +
+			" has no such call, so its figure is the time for what a user must do instead: stop, start, install the CRD."},
 		{Name: "reset-100", Label: "reset, 100 objects", Unit: "ms"},
 		{Name: "reset-1000", Label: "reset, 1000 objects", Unit: "ms"},
 	},
@@ -36,8 +36,8 @@ var reset = Measure{
 	},
 }
 
-// restart measures stock's way back to a clean cluster, which does not depend on the
-// number of objects.
+// restart measures how long stock takes to get back to a clean cluster. The time does not
+// depend on the number of objects.
 func (b Bout) restart() (v Values, err error) {
 	used := b.environment()
 	used.CRDs = []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}
@@ -73,7 +73,7 @@ func (b Bout) benchmarkReset(ctx context.Context) (Values, error) {
 		return nil, err
 	}
 	if len(v) == 0 {
-		return nil, fmt.Errorf("running %s: no figure in what it printed:\n%s", ResetBenchmark, out)
+		return nil, fmt.Errorf("running %s: its output has no figures:\n%s", ResetBenchmark, out)
 	}
 	return v, nil
 }

@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// start measures the time that the tests of every package spend on start and stop.
+// start measures the time that the tests of each package spend on starting and stopping.
 var start = Measure{
 	Name:    "start",
 	Standby: true,
@@ -47,7 +47,7 @@ var roundtrip = Measure{
 	},
 }
 
-// onePackage does the least that the tests of one package do.
+// onePackage does the minimum that the tests of one package do.
 func onePackage(ctx context.Context, b Bout) (err error) {
 	env := b.environment()
 	env.CRDs = []*apiextensionsv1.CustomResourceDefinition{widgetCRD()}

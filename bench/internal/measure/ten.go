@@ -18,13 +18,13 @@ const packageName = "package"
 
 const together, cores = 10, 2
 
-// tenAtOnce measures `go test ./...` in a project of which ten packages have a suite,
-// on a small machine.
+// tenAtOnce measures `go test ./...` on a small machine, in a project with ten packages
+// that have a suite.
 var tenAtOnce = Measure{
 	Name:    "ten",
 	Timeout: 12 * time.Minute,
 	Figures: []Figure{
-		{Name: "ten", Label: "ten at once", Unit: "s", Note: "Ten at once: ten processes make a round trip each, on two cores; until the last is done, where none failed."},
+		{Name: "ten", Label: "ten at once", Unit: "s", Note: "Ten at once: ten processes on two cores make one round trip each; the time until the last one is done, in rounds without failures."},
 		{Name: "ten-failed", Label: "ten at once, failed"},
 	},
 	run: func(ctx context.Context, b Bout) (Values, error) {
@@ -40,7 +40,7 @@ var tenAtOnce = Measure{
 			return nil, err
 		}
 		v := Values{"ten-failed": float64(len(failed))}
-		if len(failed) == 0 { // a failed package may have been fast
+		if len(failed) == 0 { // a package that failed may have been fast
 			v["ten"] = seconds(took)
 		}
 		for _, reason := range failed {
@@ -50,7 +50,7 @@ var tenAtOnce = Measure{
 	},
 }
 
-// packages runs all of them at once, started from the calling thread, and returns the
+// packages starts all packages in parallel from the calling thread, and returns the
 // reasons of those that failed.
 func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 	b.Measure = packageName
@@ -65,7 +65,7 @@ func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 		var stderr bytes.Buffer
 		cmd := exec.CommandContext(ctx, os.Args[0], os.Args[1], string(told))
 		cmd.Stderr, cmd.WaitDelay = &stderr, 2*time.Second
-		// It treats the end of its input as the end of this process.
+		// The process treats the end of its input as the end of this process.
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return nil, err

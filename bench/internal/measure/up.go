@@ -16,13 +16,14 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
 )
 
-// up measures `koboshi up` with everything it can run, against stock's two programs.
+// up measures `koboshi up` with everything it can run, compared with stock's two
+// programs.
 var up = Measure{
 	Name:    "up",
 	Timeout: 4 * time.Minute,
 	Figures: []Figure{
-		{Name: "up", Label: "up, full", Unit: "s", Note: "Up, full: koboshi up --profile full --ephemeral until /readyz is 200, with all controllers, the" +
-			" scheduler and a node; stock's figure is envtest's start, which has none of them."},
+		{Name: "up", Label: "up, full", Unit: "s", Note: "Up, full: koboshi up --profile full --ephemeral until /readyz returns 200, with all controllers, the" +
+			" scheduler and a node; the figure for stock is the start of envtest, which runs none of them."},
 		{Name: "up-rss", Label: "up, full, RSS", Unit: "MB"},
 	},
 	run: func(ctx context.Context, b Bout) (v Values, err error) {
@@ -51,7 +52,7 @@ var up = Measure{
 }
 
 // up starts the program and returns when it is ready. The port is chosen
-// beforehand, so that readiness can be polled rather than read from the output.
+// in advance, so that readiness can be polled rather than read from the output.
 func (b Bout) up(ctx context.Context) (end func(), err error) {
 	port, err := freePort()
 	if err != nil {
@@ -74,7 +75,7 @@ func (b Bout) up(ctx context.Context) (end func(), err error) {
 			return nil, fmt.Errorf("koboshi up ended: %s", output.String())
 		case <-ctx.Done():
 			end()
-			return nil, fmt.Errorf("koboshi up is not ready within %s: %s", startTimeout, output.String())
+			return nil, fmt.Errorf("koboshi up did not become ready within %s: %s", startTimeout, output.String())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -82,7 +83,7 @@ func (b Bout) up(ctx context.Context) (end func(), err error) {
 }
 
 func answers(ctx context.Context, url string) bool {
-	// The certificate does not matter here.
+	// The certificate is not checked, because it does not matter here.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

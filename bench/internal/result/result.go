@@ -10,12 +10,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
-// Baseline names the contestant that the others are compared with.
+// Baseline names the contestant with which the others are compared.
 const Baseline = "stock"
 
-// A Report is one run. It names neither the machine nor a person.
+// A Report is one run of the benchmark. It identifies neither the machine nor a person.
 type Report struct {
-	// Comment is for the reader of the figures: what limits their value.
+	// Comment explains to readers what limits the value of the figures.
 	Comment     string            `json:"comment,omitempty"`
 	Date        string            `json:"date"`
 	Machine     Machine           `json:"machine"`
@@ -25,7 +25,7 @@ type Report struct {
 	Figures     []Figure          `json:"figures"`
 }
 
-// Machine describes what the figures depend on.
+// Machine describes the properties of the machine on which the figures depend.
 type Machine struct {
 	OS     string `json:"os"`
 	Arch   string `json:"arch"`
@@ -34,7 +34,7 @@ type Machine struct {
 	Cores  int    `json:"cores"`
 	Memory int64  `json:"memoryBytes"`
 	Go     string `json:"go"`
-	// Load is the average over the minute before the run. If it exceeds Cores,
+	// Load is the average load in the minute before the run. If it exceeds Cores,
 	// another program was using the machine.
 	Load float64 `json:"loadBefore"`
 }
@@ -48,8 +48,8 @@ type Figure struct {
 	More bool `json:"moreIsBetter,omitempty"`
 	// Note explains the label.
 	Note string `json:"note,omitempty"`
-	// Rounds holds a value per contestant. A contestant that failed, or does not
-	// take part, has none.
+	// Rounds holds one value per contestant for each round. A contestant that failed, or
+	// does not take part, has no value.
 	Rounds []map[string]float64 `json:"rounds"`
 	// Failed counts the rounds without a value, per contestant.
 	Failed map[string]int `json:"failed,omitempty"`
@@ -66,7 +66,7 @@ func (f Figure) Values(contestant string) stats.Spread {
 	return stats.Of(values)
 }
 
-// Ratio compares the contestant with the baseline, round by round: both sides
+// Ratio compares the contestant with the baseline round by round, so that both sides
 // of each quotient were measured within the same minutes.
 func (f Figure) Ratio(contestant string) stats.Spread {
 	var ratios []float64
@@ -83,7 +83,7 @@ func (f Figure) Ratio(contestant string) stats.Spread {
 // decimals.
 func (f Figure) Worse(contestant string) bool {
 	r := f.Ratio(contestant)
-	if r.N == 0 { // the baseline is zero, as a count of failures should be
+	if r.N == 0 { // the baseline is zero, as the number of failures should be
 		value, base := f.Values(contestant), f.Values(Baseline)
 		return value.N > 0 && base.N > 0 && (value.Max > base.Max) != f.More && value.Max != base.Max
 	}
@@ -105,8 +105,8 @@ func Read(path string) (r Report, err error) {
 	return r, nil
 }
 
-// Write replaces the report's file by renaming, so that an interrupted run
-// keeps the old one intact.
+// Write replaces the report's file by renaming, so that an interruption leaves the old
+// file intact.
 func (r Report) Write(path string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -19,7 +19,7 @@ func (r Report) Table(w io.Writer) error {
 		label := strings.TrimSuffix(f.Label+", "+f.Unit, ", ")
 		for _, c := range r.Contestants {
 			if f.Values(c).N == 0 && f.Failed[c] == 0 && c != Baseline && len(r.Contestants) > 2 && f.measured() {
-				continue // does not take part in this figure
+				continue // this contestant does not take part in this figure
 			}
 			t.figure(label, f, c)
 			label = ""
@@ -75,7 +75,7 @@ func failures(f Figure, contestant string) string {
 	return ""
 }
 
-// legend writes how to read the table, and the notes of its figures.
+// legend explains how to read the table, and writes the notes of its figures.
 func (t *table) legend(r Report) {
 	t.line("")
 	t.line("%s", wrap("Rounds: "+strconv.Itoa(r.Rounds)+", of which the median is shown. A ratio is taken within a round; its median"+
@@ -92,7 +92,7 @@ func (t *table) legend(r Report) {
 	}
 }
 
-// wrap breaks a paragraph at spaces, at 80 columns.
+// wrap breaks a paragraph at spaces into lines of at most 80 columns.
 func wrap(text string) string {
 	const width = 80
 	var out strings.Builder
@@ -123,8 +123,7 @@ func Short(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(max(3-before, 0), 4), 64)
 }
 
-// Ratio formats a quotient with two decimals, and a small one with as many as it
-// needs.
+// Ratio formats a quotient with two decimals, or with as many as needed if it is small.
 func Ratio(v float64) string {
 	decimals := 2
 	switch {

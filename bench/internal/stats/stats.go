@@ -1,5 +1,5 @@
-// Package stats summarizes repeated measurements of one thing. It has no means,
-// because one hiccup of a shared machine spoils a mean but not a median.
+// Package stats summarizes repeated measurements of one thing. It computes no means,
+// because a single hiccup of a shared machine spoils a mean but not a median.
 package stats
 
 import (
@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Spread is the range of repeated measurements. N zero means that there are none.
+// Spread is the range of repeated measurements. If N is zero, there are none.
 type Spread struct {
 	N                int
 	Min, Median, Max float64
@@ -22,7 +22,7 @@ func Of(values []float64) Spread {
 	return Spread{N: len(sorted), Min: sorted[0], Median: median(sorted), Max: sorted[len(sorted)-1]}
 }
 
-// median returns the median. For an even number of values it is halfway between the
+// median returns the median. For an even number of values, this is halfway between the
 // two in the middle.
 func median(sorted []float64) float64 {
 	middle := len(sorted) / 2
@@ -32,8 +32,8 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Percentile returns the smallest value that p percent of the values do not
-// exceed: a measured value, never one in between. Without values it is NaN.
+// Percentile returns the smallest measured value that p percent of the values do not
+// exceed. It never interpolates. If there are no values, it returns NaN.
 func Percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

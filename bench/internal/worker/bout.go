@@ -34,12 +34,12 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 	if os.Getenv(orphan) != "" {
 		return cleanUp(b)
 	}
-	// Writing to the output of a parent that has ended must not end this process
+	// If the parent has ended, writing to its output must not end this process
 	// before it has cleaned up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	orphaned := make(chan struct{})
 	go watchParent(stdin, orphaned)
-	log.SetLogger(logr.Discard()) // otherwise controller-runtime complains after 30 s
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime prints a warning after 30 s
 	values, err := measure.Run(ctx, b)
 	select {
 	case <-orphaned:
@@ -53,8 +53,8 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 }
 
 // watchParent waits until the other end of stdin is closed, which happens even if
-// the process that holds it is killed. It then replaces the bout by a process that
-// only cleans up: the bout itself would go on starting what cleanUp ends.
+// the process that holds it is killed. It then replaces the bout with a process that only
+// cleans up, because the bout itself would keep starting the processes that cleanUp ends.
 func watchParent(stdin io.Reader, orphaned chan<- struct{}) {
 	_, _ = io.Copy(io.Discard, stdin)
 	close(orphaned)
@@ -65,7 +65,8 @@ func watchParent(stdin io.Reader, orphaned chan<- struct{}) {
 	panic(fmt.Sprintf("cleaning up after the benchmark: %v", err))
 }
 
-// cleanUp ends every process of the run but this one, and removes its folder.
+// cleanUp ends every process of the run except this one, and removes the folder of the
+// run.
 func cleanUp(b measure.Bout) error {
 	_, err := family.Family{Root: os.Getpid(), Mark: b.Mark}.End(grace)
 	return errors.Join(err, os.RemoveAll(b.Work))

@@ -1,4 +1,4 @@
-// Package worker runs each bout in a process of its own, with a clean environment,
+// Package worker runs each bout in a separate process with a clean environment,
 // and leaves no process behind.
 package worker
 
@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// grace bounds two things: how late a process may end, and how long it then
-	// has after SIGTERM before it is killed.
+	// grace limits two times: how long after its environment a process may end, and how
+	// long it then has between SIGTERM and being killed.
 	grace = 5 * time.Second
-	// rest bounds the time that a plane on standby takes to become ready.
+	// rest limits the wait for a plane on standby to become ready.
 	rest = time.Minute
 )
 
-// A Corner starts one contestant's bouts, one after the other.
+// A Corner starts the bouts of one contestant, one after the other.
 type Corner struct {
 	Contestant contestant.Contestant
 
-	mark string // in the environment of every process that it starts
+	mark string // is in the environment of every process that the corner starts
 	work string
 	tmp  string // TMPDIR of these processes
 }
@@ -41,7 +41,7 @@ type Corner struct {
 // NewCorner prepares a contestant. The caller removes the folder work
 // after Close; if the caller is killed, a bout removes it.
 func NewCorner(c contestant.Contestant, work string) (*Corner, error) {
-	// The same folder in all rounds: a plane on standby outlives a round.
+	// All rounds use the same folder, because a plane on standby outlives a round.
 	tmp, err := os.MkdirTemp(work, c.Name+"-")
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func NewCorner(c contestant.Contestant, work string) (*Corner, error) {
 	return &Corner{Contestant: c, mark: "KOBOSHI_BENCH_RUN=" + rand.Text(), work: work, tmp: tmp}, nil
 }
 
-// Run runs one bout to its end. A process that is left running is an error, because it
-// would disturb the next contestant.
+// Run runs one bout to its end. It is an error if a process is left running, because that
+// process would disturb the next contestant.
 func (c *Corner) Run(ctx context.Context, m measure.Measure, b measure.Bout) (measure.Values, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, fmt.Errorf("not done within %s", m.Timeout))
 	defer cancel()
@@ -85,11 +85,12 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	if b.Verbose {
 		cmd.Stderr = io.MultiWriter(&stderr, os.Stderr)
 	}
-	// A session of its own: Ctrl-C reaches only this process, which then ends
-	// all others in order.
+	// The bout gets a separate session, so that Ctrl-C reaches only this process, which
+	// then ends all others in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = 2 * time.Second // processes that hold its output may live on
-	// Nothing is written to it. Its end tells the bout that this process has ended.
+	cmd.WaitDelay = 2 * time.Second // processes that hold its output may outlive it
+	// Nothing is ever written to stdin. The bout learns from its end that this process
+	// has ended.
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, 0, err
@@ -109,7 +110,7 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	}
 	var values measure.Values
 	if err := json.Unmarshal(stdout.Bytes(), &values); err != nil {
-		return nil, root, fmt.Errorf("reading what the bout said: %w: %s", err, tail(stdout.String()))
+		return nil, root, fmt.Errorf("reading the output of the bout: %w: %s", err, tail(stdout.String()))
 	}
 	return values, root, nil
 }
@@ -129,7 +130,7 @@ func gone(ctx context.Context, f family.Family) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d processes still run %s after the environment has stopped", len(left), grace)
+			return fmt.Errorf("%d processes are still running %s after the environment stopped", len(left), grace)
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -139,8 +140,8 @@ func gone(ctx context.Context, f family.Family) error {
 	}
 }
 
-// clean removes the variables from an environment that would affect envtest or a
-// contestant.
+// clean removes the variables that would affect envtest or a contestant from an
+// environment.
 func clean(environ []string) (kept []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")

@@ -20,8 +20,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/measure"
 )
 
-// With role, the test binary plays the benchmark, which is then killed. The variable
-// work names its folder.
+// If the variable role is set, the test binary acts as the benchmark, which is then
+// killed. The variable work names the folder of the benchmark.
 const (
 	role = "WORKER_TEST_ASSETS"
 	work = "WORKER_TEST_FOLDER"
@@ -54,7 +54,7 @@ func begin() measure.Measure {
 	return m
 }
 
-// hanging returns a folder of assets whose etcd never answers, starts a process
+// hanging returns a folder of assets. Its etcd never answers, starts a process
 // that leaves its session, and ignores SIGTERM.
 func hanging(t *testing.T) string {
 	t.Helper()
@@ -71,7 +71,7 @@ func hanging(t *testing.T) string {
 	return dir
 }
 
-// eventually waits until the number of living processes satisfies is.
+// eventually waits until is returns true for the number of living processes.
 func eventually(t *testing.T, f family.Family, what string, is func(n int) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -89,7 +89,7 @@ func eventually(t *testing.T, f family.Family, what string, is func(n int) bool)
 	}
 }
 
-// The bout itself, its etcd, and the two that the script starts.
+// These are the bout itself, its etcd, and the two processes that the script starts.
 func allRun(n int) bool  { return n >= 4 }
 func noneRun(n int) bool { return n == 0 }
 

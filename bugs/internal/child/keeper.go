@@ -1,9 +1,10 @@
 // Package child creates, repairs and deletes the objects that a controller makes for
-// its own resource, as every controller of the track record should, whatever its bug.
+// its own resource. Every controller of the track record should do this correctly, no
+// matter which bug it has.
 //
-// All of it can be repeated at any time: after a kill, after a lost answer, with a
-// cache that lags. Nothing is created or deleted on the word of the cache alone: the
-// owner is read again from the server first, and so is an object that is missing from
+// Every operation can be repeated at any time: after a kill, after a lost response, or
+// with a lagging cache. Nothing is created or deleted based on the cache alone. The owner
+// is first read again from the server, as is an object that is missing from
 // the cache or about to be deleted.
 package child
 
@@ -19,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Keeper keeps the children of owners as they should be.
+// Keeper keeps the children of owners in their desired state.
 type Keeper struct {
 	client.Client
 	// Live reads from the server, and Client from the cache.
@@ -31,10 +32,10 @@ func NewKeeper(mgr ctrl.Manager) Keeper {
 	return Keeper{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 }
 
-// Ensure creates or updates child, which only needs a name and a namespace; set fills
-// in the rest. It writes only if set changes something, and reports whether the child
-// exists and is not being deleted. If it reports false, an event of the child or of
-// the owner will follow, and Ensure should be called again then.
+// Ensure creates or updates child, which needs only a name and a namespace; set fills in
+// the rest. It writes only if set changes something, and reports whether the child exists
+// and is not being deleted. If it reports false, an event of the child or the owner will
+// follow, after which the caller should call Ensure again.
 func (k Keeper) Ensure(ctx context.Context, owner, child client.Object, set func()) (bool, error) {
 	key := client.ObjectKeyFromObject(child)
 	err := k.Get(ctx, key, child)
@@ -55,10 +56,10 @@ func (k Keeper) Ensure(ctx context.Context, owner, child client.Object, set func
 	if !apierrors.IsAlreadyExists(err) {
 		return false, fmt.Errorf("creating %T %s: %w", child, key, err)
 	}
-	// It exists, but the cache does not have it yet.
+	// The child exists, but the cache does not have it yet.
 	blank(child, key)
 	if err := k.Live.Get(ctx, key, child); err != nil {
-		return false, fmt.Errorf("reading %T %s, which exists already: %w", child, key, err)
+		return false, fmt.Errorf("reading %T %s, which already exists: %w", child, key, err)
 	}
 	return k.repair(ctx, owner, child, set)
 }
@@ -82,9 +83,9 @@ func (k Keeper) repair(ctx context.Context, owner, child client.Object, set func
 	return true, nil
 }
 
-// Current asks the server whether the caller's copy of an object is up to date: the
-// object is not deleted, not replaced by another one of the same name, and its spec
-// has not changed.
+// Current asks the server whether the caller's copy of an object is up to date. This
+// means that the object was not deleted or replaced by another one of the same name, and
+// that its spec has not changed.
 func (k Keeper) Current(ctx context.Context, have client.Object) (bool, error) {
 	key := client.ObjectKeyFromObject(have)
 	now := have.DeepCopyObject().(client.Object)
@@ -96,10 +97,10 @@ func (k Keeper) Current(ctx context.Context, have client.Object) (bool, error) {
 		now.GetDeletionTimestamp().IsZero(), nil
 }
 
-// Remove deletes the child if mine accepts it, and reports whether there is no child
-// any more. Only its name and namespace need to be set. It deletes exactly the object
-// that it has read from the server. If Remove reports false, an event of the child
-// will follow, and Remove should be called again then.
+// Remove deletes the child if mine accepts it, and reports whether the child is gone.
+// Only the name and namespace of the child need to be set. Remove deletes exactly the
+// object that it has read from the server. If it reports false, an event of the child
+// will follow, after which the caller should call Remove again.
 func (k Keeper) Remove(ctx context.Context, child client.Object, mine func(client.Object) bool) (gone bool, err error) {
 	key := client.ObjectKeyFromObject(child)
 	if gone, err := k.absent(ctx, child, key, mine); err != nil || gone {
@@ -117,7 +118,7 @@ func (k Keeper) Remove(ctx context.Context, child client.Object, mine func(clien
 	return k.absent(ctx, child, key, mine)
 }
 
-// absent reads the child from the server, and reports whether there is none.
+// absent reads the child from the server, and reports whether it does not exist.
 func (k Keeper) absent(ctx context.Context, child client.Object, key client.ObjectKey, mine func(client.Object) bool) (bool, error) {
 	blank(child, key)
 	err := k.Live.Get(ctx, key, child)
@@ -132,20 +133,20 @@ func (k Keeper) absent(ctx context.Context, child client.Object, key client.Obje
 
 // Own makes owner the controller of child.
 func (k Keeper) Own(owner, child client.Object) {
-	// It fails only if there is another controller, which Ensure has ruled out.
+	// This fails only if the child has another controller, which Ensure has ruled out.
 	if err := ctrl.SetControllerReference(owner, child, k.Scheme()); err != nil {
 		panic(err)
 	}
 }
 
 // OwnedBy returns a function that reports whether an object is controlled by exactly
-// this owner, and not by an earlier one of the same name.
+// this owner, not by an earlier owner of the same name.
 func OwnedBy(owner client.Object) func(client.Object) bool {
 	return func(o client.Object) bool { return metav1.IsControlledBy(o, owner) }
 }
 
-// blank empties an object except for its name, so that another state can be read into
-// it.
+// blank empties an object except for its name and namespace, so that another state can be
+// read into it.
 func blank(obj client.Object, key client.ObjectKey) {
 	reflect.ValueOf(obj).Elem().SetZero()
 	obj.SetNamespace(key.Namespace)

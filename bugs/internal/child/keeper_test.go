@@ -25,7 +25,7 @@ func keeper(cached, live []client.Object) (k Keeper, server client.Client) {
 	return Keeper{Client: lagging{server, build(cached)}, Live: server}, server
 }
 
-// lagging writes to the server and reads from a cache.
+// lagging writes to the server but reads from a cache.
 type lagging struct {
 	client.Client
 	client.Reader

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The labels that name an object's owner where an owner reference cannot be used or
+// These labels name the owner of an object if an owner reference cannot be used or
 // is not wanted.
 const (
 	markNamespace = "bugs.koboshi.dev/owner-namespace"
 	markName      = "bugs.koboshi.dev/owner-name"
 )
 
-// Mark labels obj as the owner's. It keeps other labels.
+// Mark adds labels that name owner as the owner of obj. It keeps other labels.
 func Mark(obj, owner client.Object) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -25,12 +25,12 @@ func Mark(obj, owner client.Object) {
 	obj.SetLabels(labels)
 }
 
-// Marks returns the labels that Mark puts on the objects of an owner.
+// Marks returns the labels that Mark adds to the objects of an owner.
 func Marks(owner client.Object) client.MatchingLabels {
 	return client.MatchingLabels{markNamespace: owner.GetNamespace(), markName: owner.GetName()}
 }
 
-// MarkedBy returns a function that reports whether an object is marked as the owner's.
+// MarkedBy returns a function that reports whether an object has the marks of the owner.
 func MarkedBy(owner client.Object) func(client.Object) bool {
 	return func(o client.Object) bool {
 		l := o.GetLabels()
@@ -38,8 +38,8 @@ func MarkedBy(owner client.Object) func(client.Object) bool {
 	}
 }
 
-// ToOwner maps a marked object to its owner. If somebody edits the marks, the event
-// also carries the object as it was, which still leads to the owner.
+// ToOwner maps a marked object to its owner. If the marks are edited, the event also
+// carries the previous object, which still leads to the owner.
 func ToOwner() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		l := o.GetLabels()

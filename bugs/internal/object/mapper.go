@@ -17,15 +17,14 @@ var Scheme = builtin()
 func builtin() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := scheme.AddToScheme(s); err != nil {
-		panic(err) // the scheme was empty, so there is nothing to clash with
+		panic(err) // the scheme was empty, so there can be no conflict
 	}
 	metav1.AddToGroupVersion(s, Version)
 	metav1.AddToGroupVersion(s, Example)
 	return s
 }
 
-// clusterScoped lists the built-in kinds without a namespace, as far as the controllers
-// use them.
+// clusterScoped lists those built-in, cluster-scoped kinds that the controllers use.
 var clusterScoped = map[schema.GroupVersionKind]bool{
 	{Version: "v1", Kind: "Namespace"}:        true,
 	{Version: "v1", Kind: "Node"}:             true,
@@ -56,10 +55,10 @@ func builtinKinds() *meta.DefaultRESTMapper {
 func Mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds, nil }
 
 // Register adds a kind of Version to the scheme and the mapper. Its objects are in
-// namespaces. Each kind needs types of its own for its spec and status.
+// namespaces. Each kind needs separate types for its spec and status.
 func Register[Spec, Status any](kind string) { RegisterIn[Spec, Status](Version, kind) }
 
-// RegisterIn is Register for a kind of another group.
+// RegisterIn registers a kind of another group, as Register does for a kind of Version.
 func RegisterIn[Spec, Status any](group schema.GroupVersion, kind string) {
 	Scheme.AddKnownTypeWithName(group.WithKind(kind), &Object[Spec, Status]{})
 	Scheme.AddKnownTypeWithName(group.WithKind(kind+"List"), &List[Spec, Status]{})

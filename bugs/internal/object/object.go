@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the API version of the custom resources of the track record. A few kinds
-// with the names of built-in ones are in Example instead.
+// that have the names of built-in kinds are in Example instead.
 var (
 	Version = schema.GroupVersion{Group: "bugs.koboshi.dev", Version: "v1"}
 	Example = schema.GroupVersion{Group: "example.com", Version: "v1"}
@@ -29,7 +29,7 @@ type Object[Spec, Status any] struct {
 // DeepCopyObject implements runtime.Object.
 func (o *Object[Spec, Status]) DeepCopyObject() runtime.Object { return o.DeepCopy() }
 
-// DeepCopy copies the object, its spec and status by way of JSON.
+// DeepCopy copies the object. It copies the spec and status by way of JSON.
 func (o *Object[Spec, Status]) DeepCopy() *Object[Spec, Status] {
 	c := &Object[Spec, Status]{TypeMeta: o.TypeMeta}
 	o.DeepCopyInto(&c.ObjectMeta)

@@ -9,8 +9,8 @@ import urllib.parse
 
 
 class ApiError(Exception):
-    """An answer that reports a failure; code is its HTTP status. A server that is busy
-    says after how many seconds to ask again; retry_after is 0 if it does not."""
+    """A response that reports a failure; code is its HTTP status. A busy server states after
+    how many seconds to retry; otherwise retry_after is 0."""
 
     def __init__(self, code, message, retry_after=0):
         super().__init__(f"{code}: {message}")
@@ -30,7 +30,7 @@ def _named(entries, name):
 
 
 class Client:
-    """Talks to the cluster of a kubeconfig in JSON, which is also valid YAML."""
+    """Communicates with the cluster of a kubeconfig, which must be written in JSON."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as f:
@@ -77,7 +77,7 @@ class Client:
         return conn, conn.getresponse()
 
     def call(self, method, path, body=None):
-        """Sends one request and returns the object of the answer."""
+        """Sends one request and returns the object in the response."""
         conn, resp = self._send(method, path, body, timeout=30)
         try:
             if resp.status >= 300:
@@ -96,7 +96,7 @@ class Client:
             raise
 
     def events(self, path, version):
-        """Yields the type and object of each event after a version, until the watch ends."""
+        """Yields the type and object of each event after a version until the watch ends."""
         conn, resp = self._send("GET", f"{path}?watch=1&resourceVersion={version}", None, timeout=None)
         try:
             if resp.status >= 300:

@@ -1,10 +1,10 @@
-// Package storage has a kind that stands for a PersistentVolumeClaim, because a real one
-// can only be resized and deleted where there is a driver for it.
+// Package storage has a kind that stands for a PersistentVolumeClaim, because a real
+// claim can be resized and deleted only where there is a driver for it.
 package storage
 
 import "github.com/koboshi-dev/koboshi/bugs/internal/object"
 
-// ClaimSpec has the claimed size, in GiB.
+// ClaimSpec holds the claimed size in GiB.
 type ClaimSpec struct {
 	Size int `json:"size"`
 }

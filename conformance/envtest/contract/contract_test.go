@@ -23,8 +23,8 @@ import (
 //
 //	CONTRACT_ASSETS  the folder to test instead of Koboshi's, such as stock's
 //	KOBOSHI          the binary whose folder is tested (default: bin/koboshi)
-//	CONTRACT_SEED    the seed of the moments at which processes are killed
-//	CONTRACT_KILLS   how many suites are killed while a server starts
+//	CONTRACT_SEED    the seed for the times at which processes are killed
+//	CONTRACT_KILLS   the number of suites to kill while a server starts
 //	CONTRACT_ROLE    set by the tests for the processes that they start
 const (
 	assetsVariable = "CONTRACT_ASSETS"
@@ -72,7 +72,7 @@ func setup() (err error) {
 	if folder, err = assets.Koboshi(context.Background(), os.Getenv(assetsVariable), binary); err != nil {
 		return err
 	}
-	// Variables that would make envtest use programs outside the folder.
+	// These variables would make envtest use programs outside the folder.
 	for _, name := range []string{"TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER"} {
 		if err := os.Unsetenv(name); err != nil {
 			return err
@@ -81,7 +81,7 @@ func setup() (err error) {
 	return os.Setenv("KUBEBUILDER_ASSETS", folder)
 }
 
-// oursOnly marks a test of a promise that Koboshi makes and stock does not.
+// oursOnly marks a test of a promise that only Koboshi makes.
 func oursOnly(t *testing.T) {
 	t.Helper()
 	if os.Getenv(assetsVariable) != "" {
@@ -89,12 +89,13 @@ func oursOnly(t *testing.T) {
 	}
 }
 
-// newEnvironment returns an environment whose timeouts suit a busy machine.
+// newEnvironment returns an environment whose timeouts are long enough for a busy
+// machine.
 func newEnvironment() *envtest.Environment {
 	return &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute}
 }
 
-// start starts an environment that is stopped when the test ends, which must succeed.
+// start starts an environment, and stops it when the test ends. Both must succeed.
 func start(t *testing.T, changes ...func(*envtest.Environment)) *envtest.Environment {
 	t.Helper()
 	env := newEnvironment()
@@ -140,7 +141,7 @@ func eventually(t *testing.T, what string, condition func(context.Context) error
 	}
 }
 
-// reachable reads something that every cluster has.
+// reachable checks that a client can read an object that every cluster has.
 func reachable(ctx context.Context, c kubernetes.Interface) error {
 	_, err := c.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 	return err

@@ -55,7 +55,7 @@ func TestWithoutNamesSuitesMayPatchStatusAndInventOwners(t *testing.T) {
 	if _, err := c.AppsV1().Deployments("default").UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Some hundred writes later everything is as the suite has left it.
+	// After a few hundred writes, everything must still be as the suite left it.
 	for i := range 200 {
 		_, err := c.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("filler-", i)}}, metav1.CreateOptions{})
 		if err != nil {

@@ -22,24 +22,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// stockVariable names a folder with stock programs to compare with.
+// stockVariable names a folder with stock programs for the comparison.
 const stockVariable = "CONTRACT_STOCK"
 
-// varies lists paths whose answer depends on the process or the build, with the reason.
+// varies lists paths whose response depends on the process or the build, with the reason.
 var varies = map[string]string{
 	"/metrics":                 "counts what the process has done",
 	"/metrics/slis":            "counts what the process has done",
-	"/statusz":                 "tells since when the process runs",
-	"/version":                 "tells when and from what the program was built",
+	"/statusz":                 "reports how long the process has been running",
+	"/version":                 "reports when and from which source the program was built",
 	"/openid/v1/jwks":          "has the keys of the environment",
 	"/logs":                    "lists the logs of the machine",
 	"/flagz":                   "has a random separator, so that clients do not parse it",
 	"/debug/pprof":             "profiles the process",
 	"/debug/flags/v":           "changes the verbosity",
-	"/debug/controllers/leaks": "looks into the process",
+	"/debug/controllers/leaks": "inspects the process",
 }
 
-// A side is one of the two that are compared.
+// A side is one of the two environments that are compared.
 type side struct {
 	env    *envtest.Environment
 	client *http.Client
@@ -61,8 +61,8 @@ func newSide(t *testing.T, folder string) side {
 		":"+server.Port, ":PORT", ":"+env.ControlPlane.Etcd.URL.Port(), ":ETCD", server.CertDir, "DIR")}
 }
 
-// answer is a server's answer for a path, without the parts that differ between any
-// two environments.
+// answer is a server's response for a path, without the parts that differ between
+// any two environments.
 type answer struct {
 	Status                int
 	Type, ETag, CacheRule string
@@ -90,7 +90,7 @@ func (s side) get(t *testing.T, path, accept string) answer {
 	return answer{got.StatusCode, got.Header.Get("Content-Type"), got.Header.Get("ETag"), got.Header.Get("Cache-Control"), s.own.Replace(string(body))}
 }
 
-// paths returns the paths that the server lists.
+// paths returns the paths in the server's own list.
 func (s side) paths(t *testing.T) []string {
 	t.Helper()
 	var index metav1.RootPaths
@@ -180,7 +180,7 @@ func TestANewStoreHoldsWhatStocksHolds(t *testing.T) {
 	t.Logf("%d objects compared", len(a))
 }
 
-// objects returns all stored objects, by resource and name, without the parts that
+// objects returns all stored objects by resource and name, without the parts that
 // differ between any two stores.
 func (s side) objects(ctx context.Context) (map[string]any, error) {
 	config := rest.CopyConfig(s.env.Config)
@@ -202,7 +202,7 @@ func (s side) objects(ctx context.Context) (map[string]any, error) {
 	return found, nil
 }
 
-// storedResources lists the resources of which a server creates objects by itself.
+// storedResources lists the resources whose objects a server creates by itself.
 var storedResources = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "namespaces"},
 	{Version: "v1", Resource: "configmaps"},
@@ -222,7 +222,7 @@ var storedResources = []schema.GroupVersionResource{
 	{Group: "networking.k8s.io", Version: "v1", Resource: "ipaddresses"},
 }
 
-// comparable removes UIDs, versions, times and certificates.
+// comparable removes UIDs, versions, times and certificates from an object.
 func (s side) comparable(o unstructured.Unstructured) any {
 	metadata, _ := o.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// instruments is a resource in two versions, which use different names for the same
+// instruments is a resource with two versions, which use different names for the same
 // field.
 var instruments = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "instruments"}
 
@@ -87,8 +87,8 @@ func TestAnInstalledCRDServesAtOnce(t *testing.T) {
 	}
 }
 
-// Upstream sleeps for two seconds in the first create after a CRD, because of other
-// servers in the same cluster. Here there are none.
+// Upstream sleeps for two seconds in the first create after a CRD is installed, because
+// of other servers in the same cluster. Here there are none.
 func TestTheFirstCreateAfterACRDDoesNotWait(t *testing.T) {
 	oursOnly(t)
 	env := start(t)
@@ -122,7 +122,7 @@ func TestAdmissionWebhooksAreCalledByURL(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "instruments"},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 				Name: "no-drums.example.com", FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
-				// envtest replaces the service with a URL of its own.
+				// envtest replaces the service with a URL.
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{
 					Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "webhook", Path: &path},
 				},
@@ -144,7 +144,7 @@ func TestAdmissionWebhooksAreCalledByURL(t *testing.T) {
 		}
 		return review, nil
 	})
-	// A configuration takes effect when it reaches the server by its watch.
+	// A configuration takes effect when the server's watch delivers it.
 	eventually(t, "the webhook's refusal", func(context.Context) error {
 		_, err := create(t, env, instrument("drum", 1))
 		switch {
@@ -169,7 +169,7 @@ func TestConversionWebhooksAreCalledByURL(t *testing.T) {
 			Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"}},
 		}
 		env.CRDs = []*apiextensionsv1.CustomResourceDefinition{crd}
-		// The types are not in a scheme, where envtest would look for them.
+		// envtest would look for the types in a scheme, but they are in none.
 		env.WebhookInstallOptions.IgnoreSchemeConvertible = true
 	})
 	serve(t, env, convert)
@@ -213,7 +213,7 @@ func convert(body []byte) (any, error) {
 	return review, nil
 }
 
-// serve answers webhook calls at the address that envtest gave to the server.
+// serve answers webhook calls at the address that envtest has chosen for them.
 func serve(t *testing.T, env *envtest.Environment, answer func([]byte) (any, error)) {
 	t.Helper()
 	options := env.WebhookInstallOptions

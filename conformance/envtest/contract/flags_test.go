@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// output collects what a process writes while it runs.
+// output collects the output of a process while it runs.
 type output struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -87,7 +87,7 @@ func TestFlagsOfTheAPIServerReachIt(t *testing.T) {
 	})
 	t.Run("advertise-address is the service's endpoint", func(t *testing.T) { testAdvertised(t, c, "192.0.2.7") })
 	t.Run("max-requests-inflight is in effect", func(t *testing.T) {
-		// Priority and fairness shares out the sum of both limits, 400: the
+		// Priority and fairness distributes the sum of both limits, 400. The
 		// level workload-low has 100 of the 245 shares of all levels.
 		wantMetric(t, c, `apiserver_flowcontrol_nominal_limit_seats{priority_level="workload-low"}`, " 164")
 	})
@@ -213,7 +213,7 @@ func TestAWrongFlagFailsTheStartAndErrSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr output
-			// An Environment would make five attempts.
+			// An Environment would make five attempts to start the server.
 			plane := &envtest.ControlPlane{APIServer: &envtest.APIServer{Err: &stderr, StartTimeout: within}}
 			plane.APIServer.Configure().Set(test.flag, test.value)
 			if err := plane.Start(); err == nil || !strings.Contains(err.Error(), "stopped unexpectedly") {

@@ -17,7 +17,7 @@ import (
 )
 
 // Java's kube-api-test writes flags differently from envtest: with
-// one dash, with the value as a separate argument, and one of them twice.
+// one dash, with the value as a separate argument, and one flag twice.
 func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	dir := t.TempDir()
 	client, peer, secure := freePort(t), freePort(t), freePort(t)
@@ -54,7 +54,7 @@ func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	})
 }
 
-// With AlwaysAllow upstream switches anonymous access off, so that envtest's anonymous
+// With AlwaysAllow, upstream turns anonymous access off, so envtest's anonymous
 // health check never succeeds. Users of that mode start the server without envtest.
 func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 	dir := t.TempDir()
@@ -120,7 +120,8 @@ func run(t *testing.T, program string, args ...string) {
 	})
 }
 
-// answers reports whether a GET, with a token if one is given, has the status.
+// answers returns an error unless the response to a GET has the status. The request
+// carries the token, if one is given.
 func answers(ctx context.Context, url, token string, status int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -143,8 +144,8 @@ func answers(ctx context.Context, url, token string, status int) error {
 	return nil
 }
 
-// freePort returns a port that is free now. A caller that passes a port number to a
-// program cannot know more.
+// freePort returns a port that is free now. The port may be taken before a program opens
+// it, which a caller that must pass a number cannot prevent.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

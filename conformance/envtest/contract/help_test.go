@@ -9,7 +9,7 @@ import (
 )
 
 // envtest asks both programs for their help, and searches it for flags at the
-// beginning of a line.
+// start of a line.
 func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 	for _, test := range []struct {
 		program, flag string
@@ -26,7 +26,7 @@ func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 	}
 }
 
-// The processes that envtest sees start quickly because they do their work
+// The processes that envtest sees start quickly, because they do their work
 // before most of the program's packages are initialised.
 func TestHelpIsAnsweredBeforeMostOfTheProgramIsInitialised(t *testing.T) {
 	oursOnly(t)
@@ -56,7 +56,7 @@ func TestVersionIsKubernetesOwn(t *testing.T) {
 	}
 }
 
-// ask runs a program, which must exit with 0.
+// ask runs a program, and checks that it exits with 0.
 func ask(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, program), args...).CombinedOutput()

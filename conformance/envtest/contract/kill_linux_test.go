@@ -30,7 +30,7 @@ const (
 	markVariable = "CONTRACT_MARK"
 )
 
-// watchForever plays a suite: it starts an environment and holds a watch
+// watchForever acts as a suite that starts an environment and holds a watch
 // open until it is killed.
 func watchForever() error {
 	env := newEnvironment()
@@ -53,18 +53,18 @@ func watchForever() error {
 	select {}
 }
 
-// stopAtOnce is a suite's process: it starts an environment and stops it.
+// stopAtOnce acts as a suite that starts an environment and stops it immediately.
 func stopAtOnce() error {
 	env := newEnvironment()
 	if _, err := env.Start(); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(os.Stdout, "started")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test has looked at it
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test has taken its footprint
 	return env.Stop()
 }
 
-// A suite is this binary in another process, like any go test.
+// A suite is another process of this binary, like any go test.
 type suite struct {
 	cmd       *exec.Cmd
 	input     io.WriteCloser
@@ -105,7 +105,7 @@ func (s *suite) killAll(t *testing.T) {
 	}
 }
 
-// says waits until the suite writes the line.
+// says waits until the suite prints the line.
 func (s *suite) says(t *testing.T, want string) {
 	t.Helper()
 	for s.lines.Scan() {
@@ -126,8 +126,8 @@ func (s *suite) running() error {
 }
 
 // TestAServerThatHasJustBeenStartedEndsWithItsSuite kills suites up to 300 ms after a
-// server was executed: before it can know who its parent is, and while it starts. The
-// machine is busy meanwhile, which makes all of that take longer.
+// server was executed. Some are killed before the server can identify its parent, others
+// while it starts. The machine is kept busy, which makes each of these phases longer.
 func TestAServerThatHasJustBeenStartedEndsWithItsSuite(t *testing.T) {
 	oursOnly(t)
 	rounds := 12
@@ -155,8 +155,7 @@ func TestAServerThatHasJustBeenStartedEndsWithItsSuite(t *testing.T) {
 	}
 }
 
-// keepBusy keeps twice as many processes computing as there are processors, until the
-// test ends.
+// keepBusy runs two computing processes per processor until the test ends.
 func keepBusy(t *testing.T) {
 	t.Helper()
 	for range 2 * runtime.NumCPU() {
@@ -170,13 +169,13 @@ func keepBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = in.Close() // which ends it
+			_ = in.Close() // this ends the process
 			_ = cmd.Wait()
 		})
 	}
 }
 
-// compute uses a processor until the standard input ends.
+// compute keeps a processor busy until the standard input ends.
 func compute() error {
 	go func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
@@ -188,8 +187,8 @@ func compute() error {
 	}
 }
 
-// executes waits until a process of the suite has become the program, as long as the
-// suite itself waits for its servers.
+// executes waits until a process of the suite has become the program. Its time limit is
+// the same as that of the suite for its servers.
 func (s *suite) executes(t *testing.T, program string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, newEnvironment().ControlPlaneStartTimeout, true, func(context.Context) (bool, error) {
@@ -209,7 +208,8 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	for round := range rounds {
-		// The last rounds kill running servers, the others starting ones.
+		// The last rounds kill suites whose servers are running, the others kill suites
+		// whose servers are starting.
 		after := time.Duration(random.Int64N(int64(time.Second)))
 		ready := round >= rounds*3/4
 		t.Run(fmt.Sprintf("round %d, ready %v, after %v", round+1, ready, after), func(t *testing.T) {
@@ -228,8 +228,8 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfASuiteThatWasKilledInStop kills suites whose servers stop or have
-// stopped, and whose folders are not removed yet.
+// TestNothingIsLeftOfASuiteThatWasKilledInStop kills suites whose servers are stopping or
+// have stopped, and whose folders have not been removed yet.
 func TestNothingIsLeftOfASuiteThatWasKilledInStop(t *testing.T) {
 	oursOnly(t)
 	rounds := 10
@@ -255,8 +255,8 @@ func TestNothingIsLeftOfASuiteThatWasKilledInStop(t *testing.T) {
 	}
 }
 
-// mustDieWithoutTrace kills the suite and waits until nothing is left of what it owns
-// now, nor of what it owned before.
+// mustDieWithoutTrace kills the suite and waits until all resources are gone that it owns
+// now or owned before.
 func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 	t.Helper()
 	owned = append(owned, s.footprint())
@@ -264,8 +264,8 @@ func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait() // it was killed
-	// A server that was executed at the last moment has a folder, too. Folders that no
-	// server has been told of yet are envtest's own affair.
+	// A server that was executed at the last moment has a folder, too. Folders that were
+	// not yet passed to any server are envtest's own responsibility.
 	owned = append(owned, s.footprint())
 	eventually(t, "no trace of the killed suite", func(context.Context) error {
 		errs := []error{s.running()}
@@ -276,7 +276,8 @@ func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 	})
 }
 
-// seed returns the seed of the moments. It is printed so that a run can be repeated.
+// seed returns the seed for the times at which suites are killed. It is printed so that a
+// run can be repeated.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())
@@ -310,7 +311,7 @@ func TestSIGTERMEndsAProcessGroup(t *testing.T) {
 	}
 }
 
-// find returns the process of a server of the suite's.
+// find returns the process of one of the suite's servers.
 func (s *suite) find(t *testing.T, program string) process {
 	t.Helper()
 	p, found := s.server(program)
@@ -320,8 +321,8 @@ func (s *suite) find(t *testing.T, program string) process {
 	return p
 }
 
-// server finds the server by the flag that only it has on its command line, and tells
-// it from a host by its being the leader of a group.
+// server finds the server by a flag that only it has on its command line. Unlike a host,
+// the server is the leader of a process group.
 func (s *suite) server(program string) (process, bool) {
 	flag := map[string]string{"etcd": "--data-dir=", "kube-apiserver": "--cert-dir="}[program]
 	for _, p := range marked(s.mark) {
@@ -333,7 +334,7 @@ func (s *suite) server(program string) (process, bool) {
 	return process{}, false
 }
 
-// ended returns an error while a process is in the group.
+// ended returns an error while any process is in the group.
 func (s *suite) ended(group int) error {
 	for _, p := range marked(s.mark) {
 		if of, err := syscall.Getpgid(p.pid); err == nil && of == group {

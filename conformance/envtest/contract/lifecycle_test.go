@@ -54,8 +54,8 @@ func TestManyEnvironmentsRunAtOnceAndShareNothing(t *testing.T) {
 	}
 }
 
-// useOnce starts an environment, creates an object in it that no other
-// environment may have, calls meanwhile, and stops the environment.
+// useOnce starts an environment, creates an object that no other environment may contain,
+// calls meanwhile, and stops the environment.
 func useOnce(ctx context.Context, meanwhile func()) error {
 	env := newEnvironment()
 	if _, err := env.Start(); err != nil {
@@ -87,11 +87,12 @@ func use(ctx context.Context, env *envtest.Environment, meanwhile func()) error 
 	return reachable(ctx, c)
 }
 
-// traces holds what an environment leaves if it is not stopped properly.
+// traces holds the addresses and folders that an environment leaves behind if it is not
+// stopped properly.
 type traces struct{ addresses, folders []string }
 
-// remains returns the traces to look for. Call it before Stop, which makes envtest
-// forget its folders.
+// remains returns the traces that must disappear. Call it before Stop, which makes
+// envtest forget its folders.
 func remains(env *envtest.Environment) traces {
 	etcd, server := env.ControlPlane.Etcd, env.ControlPlane.APIServer
 	return traces{

@@ -15,13 +15,14 @@ import (
 
 const isolated = "isolated"
 
-// Sandboxes of build systems have a loopback interface but no route. There
-// stock kube-apiserver finds no address to advertise, unless a flag names one.
+// Sandboxes of build systems have a loopback interface but no route. In them, stock
+// kube-apiserver finds no address to advertise unless a flag names one.
 func TestAnEnvironmentNeedsNoDefaultRoute(t *testing.T) {
 	oursOnly(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), roleVariable+"="+isolated, "TMPDIR="+t.TempDir())
-	// A user namespace makes the network namespace possible without privileges.
+	// A user namespace makes it possible to create the network namespace without
+	// privileges.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -46,7 +47,7 @@ func useWithoutNetwork() error {
 	return useOnce(context.Background(), nil)
 }
 
-// loopbackUp does what `ip link set lo up` does.
+// loopbackUp has the effect of `ip link set lo up`.
 func loopbackUp() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A process as /proc shows it.
+// A process holds the data that /proc shows about it.
 type process struct {
 	pid  int
 	args []string
-	// held lists open and mapped files by name. The name of a socket is
+	// held lists the names of open and mapped files. The name of a socket is
 	// "socket:[inode]".
 	held []string
 }
@@ -23,12 +23,12 @@ type process struct {
 func (p process) String() string { return fmt.Sprintf("%d %s", p.pid, strings.Join(p.args, " ")) }
 
 // marked lists the processes that have the variable in their environment.
-// Children inherit it, whoever their parent becomes.
+// Children inherit the variable, and keep it even if they get another parent.
 func marked(variable string) (found []process) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
-		// A process that has ended and was not waited for has no environment.
+		// A process that has ended but has not been reaped has no environment.
 		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), variable) {
 			continue
 		}
@@ -57,14 +57,14 @@ func mapped(dir string) (names []string) {
 	return names
 }
 
-// footprint lists the resources that processes hold outside themselves.
+// footprint lists the resources that processes hold outside their own memory.
 type footprint struct {
 	sockets []string // inodes of listening sockets
 	locks   []string // device and inode of locked files
 	folders []string // under a temporary folder
 }
 
-// look takes the footprint of processes at one moment.
+// look returns the current footprint of the processes.
 func look(processes []process, temporary ...string) (f footprint) {
 	listening, locks := listeners(), locked()
 	for _, p := range processes {
@@ -88,8 +88,8 @@ func look(processes []process, temporary ...string) (f footprint) {
 	return f
 }
 
-// values returns the values of arguments such as --data-dir=/tmp/x, because a program
-// may not have created its folder yet.
+// values returns the values of arguments such as --data-dir=/tmp/x. They are needed
+// because a program may not have created its folder yet.
 func values(args []string) (values []string) {
 	for _, arg := range args {
 		if _, value, ok := strings.Cut(arg, "="); ok {
@@ -99,8 +99,8 @@ func values(args []string) (values []string) {
 	return values
 }
 
-// left returns an error that lists what still exists. Sockets and locks are identified
-// by inode, so that new ones of other programs are not mistaken for them.
+// left returns an error that lists the resources that still exist. It identifies sockets
+// and locks by inode, so that it does not confuse them with new ones of other programs.
 func (f footprint) left() error {
 	var errs []error
 	listening := listeners()

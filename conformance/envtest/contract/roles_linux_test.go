@@ -1,6 +1,6 @@
 package contract
 
-// roles maps the roles that a test may start this binary in.
+// roles maps each role in which a test may start this binary to its function.
 var roles = map[string]func() error{
 	watcher:  watchForever,
 	stopper:  stopAtOnce,

@@ -2,5 +2,6 @@
 
 package contract
 
-// The tests that start this binary again read /proc or need namespaces.
+// There are no roles, because all tests that start this binary again read /proc or need
+// namespaces.
 var roles map[string]func() error

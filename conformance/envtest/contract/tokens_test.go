@@ -31,7 +31,7 @@ func testTokens(t *testing.T, env *envtest.Environment) {
 	if self, want := whoami(t, clientset(t, config)), "system:serviceaccount:default:robot"; self.Username != want {
 		t.Errorf("the token's bearer is taken for %s, want %s", self.Username, want)
 	}
-	// envtest names the server's own address as the issuer.
+	// envtest sets the server's own address as the issuer.
 	if got, want := issuer(t, request.Status.Token), env.ControlPlane.APIServer.SecureServing.URL("https", "/").String(); got != want {
 		t.Errorf("the token's issuer is %s, want %s as flagged", got, want)
 	}

@@ -11,7 +11,8 @@ import (
 // prefixLen is the size of the length before a frame of protobuf.
 const prefixLen = 4
 
-// maxFrame is far more than a store accepts; a longer frame is not from a watch.
+// maxFrame is far larger than any object that a store accepts; a longer frame is not
+// from a watch.
 const maxFrame = 256 << 20
 
 // Frames splits a watch into its events.
@@ -19,11 +20,12 @@ type Frames struct {
 	r        io.Reader
 	protobuf bool
 	buf      []byte
-	// searched is the length of the start of buf that holds no end of a frame.
+	// searched is the number of bytes at the start of buf that were searched and
+	// contain no end of a frame.
 	searched int
 }
 
-// NewFrames returns the frames of a watch that is read from r.
+// NewFrames returns a reader of the frames of the watch in r.
 func NewFrames(r io.Reader, protobuf bool) *Frames { return &Frames{r: r, protobuf: protobuf} }
 
 // Next returns the next frame with its prefix or line feed, so that all frames together
@@ -66,7 +68,7 @@ func (f *Frames) read() error {
 	return err
 }
 
-// end returns the length of the first frame, 0 if it is not complete yet.
+// end returns the length of the first frame, or 0 if it is not complete yet.
 func (f *Frames) end() (int, error) {
 	if len(f.buf) > maxFrame {
 		return 0, fmt.Errorf("an event of a watch is longer than %d bytes", maxFrame)
@@ -93,7 +95,7 @@ func (f *Frames) end() (int, error) {
 		f.searched += n + 1
 		line := f.buf[:f.searched]
 		// API servers write compact JSON, which contains no line feeds. A stream
-		// formatted for people does.
+		// formatted for people contains them.
 		if bytes.HasPrefix(line, []byte(`{"`)) || json.Valid(line) {
 			return f.searched, nil
 		}

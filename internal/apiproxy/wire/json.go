@@ -1,12 +1,12 @@
 // Package wire reads the parts of bodies and watch streams that a proxy needs: where an
 // event ends, its type, a name and a resourceVersion. It skips everything else, which
-// costs a fraction of decoding.
+// costs a fraction of the time that decoding takes.
 package wire
 
 import "bytes"
 
-// cursor is a position in a JSON document. Its methods report false at the end of the
-// data, and at anything that is not JSON.
+// cursor is a position in a JSON document. Its methods return false at the end of the
+// data and at anything that is not JSON.
 type cursor struct {
 	b []byte
 	i int
@@ -186,7 +186,7 @@ func jsonEvent(data []byte) Event {
 			if e.Type != "" {
 				return false
 			}
-			// The type follows the object, so the end of the object matters.
+			// The type comes after the object, so the object must be skipped exactly.
 			ok := c.skip()
 			e.Object = data[start:c.i]
 			return ok

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The field numbers of generated.proto in k8s.io/apimachinery. Every kind of the API
-// has its metadata in field 1.
+// These are the field numbers in generated.proto of k8s.io/apimachinery. Every kind
+// of the API has its metadata in field 1.
 const (
 	unknownType, unknownRaw   = 1, 2
 	typeMetaKind              = 2

@@ -16,7 +16,7 @@ type Meta struct {
 	InitialEventsEnd bool
 }
 
-// Event is an event of a watch. Object is a slice of the frame, encoded like a body of
+// Event is an event of a watch. Object is a part of the frame, encoded like a body of
 // the same content type.
 type Event struct {
 	Meta
@@ -25,7 +25,7 @@ type Event struct {
 }
 
 // Peek reads the metadata of an object or list in JSON or protobuf. It returns what it
-// finds before data that is truncated or is neither.
+// found before the point where the data is truncated or in neither format.
 func Peek(data []byte) Meta {
 	var m Meta
 	if bytes.HasPrefix(data, magic) {

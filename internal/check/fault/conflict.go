@@ -2,27 +2,28 @@ package fault
 
 import "github.com/koboshi-dev/koboshi/internal/trace"
 
-// conflicts returns why a write would not be refused if another client wrote the
-// object just before. A write without a precondition goes through, as it should, and
-// then only the other client's write has happened.
+// conflicts returns the reason why a write would not be refused if another client wrote
+// the object just before. A write without a precondition rightly succeeds, so the only
+// effect of the fault would be the write of the other client.
 func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint != "" {
-		return "there are no resource versions at an endpoint"
+		return "an endpoint has no resource versions"
 	}
 	switch call.Verb {
 	case "update":
-		return carries(call, "the update names no resourceVersion: no earlier write can make it fail", objectVersion)
+		return carries(call, "the update names no resourceVersion, so no earlier write can make it fail", objectVersion)
 	case "patch":
-		return carries(call, "the patch names no resourceVersion: no earlier write can make it fail", objectVersion)
+		return carries(call, "the patch names no resourceVersion, so no earlier write can make it fail", objectVersion)
 	case "delete":
-		return carries(call, "the delete has no precondition on the resourceVersion: no earlier write can make it fail", deleteVersion)
+		return carries(call, "the delete has no precondition on the resourceVersion, so no earlier write can make it fail", deleteVersion)
 	case "create":
-		return "there is no object yet that another client could write"
+		return "the object that another client would have to write does not exist yet"
 	}
 	return "the request names no resourceVersion"
 }
 
-// carries returns why unless the body has a version.
+// carries returns "" if the body has a version. Otherwise it returns why, or if the body
+// could not be read, that reason.
 func carries(call *trace.Call, why string, version func(map[string]any) string) string {
 	body, err := call.RequestObject()
 	switch {
@@ -34,9 +35,9 @@ func carries(call *trace.Call, why string, version func(map[string]any) string) 
 	return ""
 }
 
-// objectVersion returns the version in an object, or in a patch of any kind. In a
-// JSON patch it is a test of /metadata/resourceVersion, or its replacement: the
-// server compares that with what is stored.
+// objectVersion returns the version in an object, or in a patch of any type. In a JSON
+// patch, it is the value of an operation that tests or replaces /metadata/resourceVersion,
+// because the server compares that value with the stored version.
 func objectVersion(body map[string]any) string {
 	ops, _ := body[trace.PatchKey].([]any)
 	for _, v := range ops {
@@ -50,8 +51,8 @@ func objectVersion(body map[string]any) string {
 	return version
 }
 
-// deleteVersion returns the version in the precondition. A precondition on the UID
-// alone does not count: the other client's write leaves the UID as it is.
+// deleteVersion returns the version in the precondition. A precondition on the UID alone
+// does not count, because the write of the other client does not change the UID.
 func deleteVersion(options map[string]any) string {
 	preconditions, _ := options["preconditions"].(map[string]any)
 	version, _ := preconditions["resourceVersion"].(string)

@@ -9,7 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Where classifies the moments at which kinds are applied.
+// Where classifies the moments at which faults are applied.
 type Where string
 
 // The moments.
@@ -21,8 +21,8 @@ const (
 	AtRest    Where = "at rest"
 )
 
-// The phases of a plan. A small budget ends in the first: its faults need nothing
-// but a write, and they find the most frequent bugs.
+// The phases of a plan. The faults of the first need only a write and find the most
+// frequent bugs, so a small budget is mostly spent on them.
 const (
 	PhaseWrites  = 1
 	PhaseWatches = 2
@@ -30,12 +30,12 @@ const (
 	PhaseOthers  = 4 // other clients, leases, and everything at an endpoint
 )
 
-// Answer is the answer of a fault, in place of the API server's.
+// Answer is the answer that a fault gives in place of the API server.
 type Answer struct {
 	Code    int
 	Reason  metav1.StatusReason
 	Message string
-	// RetryAfter is in seconds; 0 leaves the header out.
+	// RetryAfter is in seconds; if it is 0, the header is omitted.
 	RetryAfter int
 }
 
@@ -43,47 +43,47 @@ type Answer struct {
 type description struct {
 	kind  Kind
 	where Where
-	// phase is the plan's, except at endpoints.
+	// phase is the phase of the plan, except for faults at endpoints.
 	phase int
-	// cost is the time that the fault adds to a run, in about tenths of a second.
+	// cost is an estimate of the time that the fault adds to a run, in tenths of a second.
 	cost int
-	// kills reports whether the process only ends and starts again.
+	// kills reports whether the fault only kills and restarts the process.
 	kills bool
-	// answer is nil unless the fault answers in place of the server.
+	// answer is set only if the fault answers in place of the server.
 	answer *Answer
-	// sentence describes the fault for people, as Fault.String does.
+	// sentence describes the fault for human readers, see Fault.String.
 	sentence func(Fault) string
-	// why is the reason for which a real cluster shows this.
+	// why is the reason why this fault happens in a real cluster.
 	why string
-	// legal returns why the fault cannot be shown to this client, or "". The call
-	// is nil unless the fault is at a request.
+	// legal returns the reason why this client cannot meet the fault, or "". The call is
+	// nil unless the fault is at a request.
 	legal func(*Facts, Fault, *trace.Call) string
 }
 
-// leaderChanged is the answer of an API server whose store is changing its leader.
+// leaderChanged is the answer of an API server whose etcd is electing a new leader.
 var leaderChanged = &Answer{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "etcdserver: leader changed"}
 
-// table describes all kinds, in the order in which they are listed to people.
+// table describes all kinds, in the order in which they are listed to users.
 var table = []description{
 	{
 		kind: KillBefore, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
 		sentence: atRequest("killed before %s"), legal: write,
-		why: "a process can end at any moment: out of memory, eviction, a node that fails",
+		why: "a process can end at any moment, because memory runs out, a Pod is evicted or a node fails",
 	},
 	{
 		kind: KillLost, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
 		sentence: atRequest("killed after %s (the answer was lost)"), legal: write,
-		why: "a process can end while it waits for an answer; the server does what it was asked anyway",
+		why: "a process can end while it waits for an answer; the server carries out the request anyway",
 	},
 	{
 		kind: KillAfter, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
 		sentence: atRequest("killed after %s"), legal: write,
-		why: "a process can end right after a write, and loses everything that it had not stored",
+		why: "a process can end right after a write; it then loses everything that it has not stored",
 	},
 	{
 		kind: LoseResponse, where: AtWrite, phase: PhaseWrites, cost: 1,
 		sentence: atRequest("the answer to %s was lost (the write succeeded)"), legal: write,
-		why: "a connection can break after the server has committed; clients repeat only reads by themselves",
+		why: "a connection can break after the server has committed a write; clients automatically repeat only reads",
 	},
 	{
 		kind: Conflict, where: AtWrite, phase: PhaseWrites, cost: 1,
@@ -116,7 +116,7 @@ var table = []description{
 	{
 		kind: ErrorBurst, where: AtRequest, phase: PhaseOthers, cost: 10, answer: leaderChanged,
 		sentence: atRequest("500 on %s, three times in a row"), legal: always,
-		why: "an outage of a few seconds fails several tries of the same request",
+		why: "in an outage of a few seconds, several attempts at the same request fail",
 	},
 	{
 		kind: DelayWatch, where: AtWatch, phase: PhaseWatches, cost: 5,
@@ -124,13 +124,13 @@ var table = []description{
 			return "watch of " + f.Point.Type() + " delayed, starting with " + f.Point.begin()
 		},
 		legal: watched,
-		why:   "watches promise order, not speed: a busy server reports a write seconds later",
+		why:   "watches promise order, not speed: a busy server may report a write seconds later",
 	},
 	{
 		kind: LoseStates, where: AtWatch, phase: PhaseWatches, cost: 8,
 		sentence: func(f Fault) string { return "watch of " + f.Point.Type() + " missed what happened " + f.span() },
 		legal:    watched,
-		why:      "a watch that fell too far behind ends with 410, and the client lists the present state",
+		why:      "a watch that has fallen too far behind ends with 410, and the client lists the current state",
 	},
 	{
 		kind: Restart, where: AtRest, phase: PhaseWatches, cost: 5, kills: true,
@@ -148,7 +148,7 @@ var table = []description{
 	{
 		kind: DownDuring, where: InStep, phase: PhaseWatches, cost: 8,
 		sentence: func(f Fault) string { return "down during step " + f.Point.Step }, legal: always,
-		why: "users do not wait until a controller is up",
+		why: "users do not wait for a controller to be up",
 	},
 	{
 		kind: DeleteChild, where: AtRest, phase: PhaseOthers, cost: 3,
@@ -170,17 +170,17 @@ var table = []description{
 			return "another client added a finalizer to " + target(f.Target) + " " + atRest(f.Point.Step) + ", and removed it later"
 		},
 		legal: targeted,
-		why:   "other controllers hold objects with finalizers of their own",
+		why:   "other controllers hold objects with their own finalizers",
 	},
 	{
 		kind: LoseLease, where: AtRest, phase: PhaseOthers, cost: 200, // a Lease has to expire
 		sentence: func(f Fault) string { return "lost its Lease to a second instance " + atRest(f.Point.Step) },
 		legal:    elects,
-		why:      "a leader that cannot renew its Lease is replaced while its last requests are still under way",
+		why:      "a leader that cannot renew its Lease is replaced while its last requests are still in progress",
 	},
 }
 
-// Kinds returns all kinds, in the order in which they are listed to people.
+// Kinds returns all kinds, in the order in which they are listed to users.
 func Kinds() []Kind {
 	kinds := make([]Kind, len(table))
 	for i := range table {
@@ -189,7 +189,7 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// find returns the row of a kind. A plan of another version may hold other kinds.
+// find returns the row of a kind. Plans from other versions may contain unknown kinds.
 func (k Kind) find() (*description, bool) {
 	for i := range table {
 		if table[i].kind == k {
@@ -199,23 +199,23 @@ func (k Kind) find() (*description, bool) {
 	return &description{where: AtRequest, phase: PhaseOthers, cost: 20, why: "unknown to this version"}, false
 }
 
-// Describe returns one line on why a real cluster shows this.
+// Describe returns one line on why this fault happens in a real cluster.
 func (k Kind) Describe() string { d, _ := k.find(); return d.why }
 
 // Where returns the moment at which the kind is applied.
 func (k Kind) Where() Where { d, _ := k.find(); return d.where }
 
-// Phase returns the phase of a plan in which the kind is tried at an API server.
+// Phase returns the phase of a plan for faults of this kind at the API server.
 func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
 
-// Cost returns the time that the kind adds to a run, in about tenths of a second.
+// Cost estimates the time that a fault of this kind adds to a run, in tenths of a second.
 func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 
-// Kills reports whether the process is killed and started again, and nothing else is
-// done: its course from then on is that of any restart.
+// Kills reports whether the fault kills and restarts the process, and does nothing else.
+// The run then continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 
-// Answer returns the answer in place of the API server's, if the kind gives one.
+// Answer returns the answer that the kind gives in place of the API server, if any.
 func (k Kind) Answer() (Answer, bool) {
 	d, _ := k.find()
 	if d.answer == nil {

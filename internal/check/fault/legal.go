@@ -9,23 +9,23 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Facts describe a client as a run without a fault reveals it: how it lists, what it
-// watches, what its writes carry. They decide which faults are legal.
+// Facts describe the behaviour of a client in a run without a fault: how it lists, which
+// types it watches, and what its writes contain. They determine which faults are legal.
 type Facts struct {
-	// OldServer reports whether the server refuses streaming lists, as one before
-	// Kubernetes 1.32 does by default. The run must be with such a server, too.
+	// OldServer reports whether the server refuses streaming lists, as servers before
+	// Kubernetes 1.32 do by default. The run must then use such a server, too.
 	OldServer bool
 	// Election reports whether the controller can be made to elect a leader.
 	Election bool
 
-	requests  map[Point]*trace.Call // without Occurrence; with and without Change
+	requests  map[Point]*trace.Call // without Occurrence, and both with and without Change
 	watched   map[string]bool       // types
 	listsZero map[string]bool       // types that are listed with resourceVersion=0
-	streams   map[string]bool       // types that are listed by a watch
+	streams   map[string]bool       // types that are listed through a watch
 	leases    bool
 }
 
-// FactsOf reads a trace of a run without a fault.
+// FactsOf derives the facts from the trace of a run without a fault.
 func FactsOf(entries []trace.Entry, canonical func(namespace, name, resource string) string, change func(*trace.Call) string) *Facts {
 	f := &Facts{
 		requests: map[Point]*trace.Call{}, watched: map[string]bool{},
@@ -42,8 +42,8 @@ func FactsOf(entries []trace.Entry, canonical func(namespace, name, resource str
 	return f
 }
 
-// remember keeps the first call of a point: later ones are like it in everything
-// that matters here.
+// remember keeps the first call of a point. Later calls do not differ from it in any
+// respect that matters here.
 func (f *Facts) remember(p Point, call *trace.Call) {
 	if _, ok := f.requests[p]; !ok {
 		f.requests[p] = call
@@ -68,11 +68,11 @@ func (f *Facts) learn(call *trace.Call) {
 	}
 }
 
-// Watches reports whether the client watches the type, "deployments.apps".
+// Watches reports whether the client watches a type such as "deployments.apps".
 func (f *Facts) Watches(typ string) bool { return f.watched[typ] }
 
-// Legal reports whether a real cluster could show this fault to this client, and
-// whether the client would notice; if not, it returns why.
+// Legal reports whether this client could meet this fault in a real cluster, and would
+// notice it. If not, it returns the reason.
 func Legal(f Fault, facts *Facts) (bool, string) {
 	d, known := f.Kind.find()
 	var call *trace.Call
@@ -99,13 +99,13 @@ func watched(facts *Facts, f Fault, _ *trace.Call) string {
 
 func elects(facts *Facts, _ Fault, _ *trace.Call) string {
 	if !facts.leases && !facts.Election {
-		return "the controller elects no leader: it writes no Lease, and no arguments are known that make it elect one"
+		return "the controller elects no leader: it writes no Lease, and no argument is known that makes it elect one"
 	}
 	return ""
 }
 
-// stale applies the rule of resourceVersion=0: only such a list may be answered from
-// a cache that lags; every other one must show the latest state.
+// stale applies the rule for resourceVersion=0: only such a list may be answered from a
+// cache that lags behind. Every other list must show the latest state.
 func stale(facts *Facts, f Fault, _ *trace.Call) string {
 	typ := f.Point.Type()
 	if typ == "secrets" {
@@ -115,7 +115,7 @@ func stale(facts *Facts, f Fault, _ *trace.Call) string {
 		return fmt.Sprintf("the client lists %s without resourceVersion=0: it asks for the latest state", typ)
 	}
 	if facts.streams[typ] && !facts.OldServer {
-		return fmt.Sprintf("the client lists %s by a watch (sendInitialEvents), which shows the latest state; "+
+		return fmt.Sprintf("the client lists %s through a watch (sendInitialEvents), which shows the latest state; "+
 			"it falls back to resourceVersion=0 only with an old API server", typ)
 	}
 	return ""
@@ -134,17 +134,17 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 		return why
 	}
 	if f.Field == "" {
-		return "no field to change is named"
+		return "the fault names no field to change"
 	}
 	return ""
 }
 
-// notRepeated rules out client-go, which tries again on 429 and 5xx if and only if
-// there is a Retry-After, up to ten times, whatever the verb (rest/with_retry.go).
-// Its user agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
+// notRepeated rules out client-go, which repeats requests of any verb up to ten times
+// after 429 and 5xx, but only if the answer has Retry-After (rest/with_retry.go). Its
+// user agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
 func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/") {
-		return "client-go repeats a request by itself if the answer has Retry-After: the controller would not see it"
+		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice"
 	}
 	return ""
 }

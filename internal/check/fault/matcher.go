@@ -6,15 +6,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// burst is the number of requests in a row that ErrorBurst fails. More would raise a
-// work queue's back-off beyond what a run waits for.
+// burst is the number of requests in a row that fail with ErrorBurst. With more of them,
+// the back-off of a work queue would exceed the time that a run waits.
 const burst = 3
 
-// Matcher finds the request that a fault is meant for. It is safe for concurrent
-// use; show it each request once, on arrival.
+// Matcher finds the request to which a fault is applied. It is safe for concurrent use.
+// Call Match once for each request, when the request arrives.
 type Matcher struct {
 	want      Point
-	target    trace.Target // of want.Resource, with nothing but the type
+	target    trace.Target // the type in want.Resource
 	endpoint  string
 	first     int64
 	last      int64
@@ -24,8 +24,8 @@ type Matcher struct {
 	seen atomic.Int64
 }
 
-// NewMatcher makes the matcher of one run. Canonical and change must be the ones that
-// the plan was made with.
+// NewMatcher makes the matcher for one run. canonical and change must be the functions
+// with which the plan was made.
 func NewMatcher(f Fault, canonical func(namespace, name, resource string) string, change func(*trace.Call) string) *Matcher {
 	m := &Matcher{want: f.Point, canonical: canonical, change: change}
 	m.target, m.endpoint = ParseResource(f.Point.Resource)
@@ -37,9 +37,9 @@ func NewMatcher(f Fault, canonical func(namespace, name, resource string) string
 	return m
 }
 
-// Match reports whether to apply the fault to this request. It returns true once in
-// the life of a Matcher, or for three requests in a row with ErrorBurst. A fault that
-// is not at a request never matches.
+// Match reports whether to apply the fault to this request. A Matcher returns true once,
+// or with ErrorBurst for three requests in a row. A fault that is not at a request never
+// matches.
 func (m *Matcher) Match(call *trace.Call, step string) bool {
 	if !m.fits(call, step) {
 		return false
@@ -48,8 +48,9 @@ func (m *Matcher) Match(call *trace.Call, step string) bool {
 	return n >= m.first && n <= m.last
 }
 
-// fits makes the cheap comparisons first: almost every request fails one of them, so
-// bodies are rarely read.
+// fits reports whether a request matches the point, apart from Occurrence. It makes the
+// cheap comparisons first: almost every request fails one of them, so bodies are rarely
+// read.
 func (m *Matcher) fits(call *trace.Call, step string) bool {
 	if m.want.Verb == "" || call.Verb != m.want.Verb || step != m.want.Step {
 		return false

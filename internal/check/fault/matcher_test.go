@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// hash is a simple change function: that of the body as it is.
+// hash is a simple change function: it hashes the body as it is.
 func hash(call *trace.Call) string {
 	sum := sha256.Sum256(call.Request)
 	return hex.EncodeToString(sum[:4])
@@ -168,8 +168,8 @@ func TestOfManyAtOnceOneMatches(t *testing.T) {
 	}
 }
 
-// BenchmarkMatch measures what each request of a controller pays for the fault that is
-// not for it; it is to stay below a microsecond.
+// BenchmarkMatch measures the cost of a fault for requests that it does not apply to. It
+// should stay below a microsecond.
 func BenchmarkMatch(b *testing.B) {
 	body := `{"metadata":{"name":"a"},"spec":{"x":"` + strings.Repeat("y", 4000) + `"}}`
 	p := PointOf(patchOf("a", body), "s", stars, hash)

@@ -11,16 +11,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Canonical names an object so that it has the same name in every run:
-// "NAMESPACE/NAME", or the name alone if it is cluster-scoped. The resource is
-// "deployments.apps", never with a subresource; an object whose name the server will
-// generate is named by its prefix with a star.
+// Canonical gives an object a name that is the same in every run: "NAMESPACE/NAME", or
+// only the name if the object is cluster-scoped. The resource has the form
+// "deployments.apps", never with a subresource. If the server will generate the name of
+// an object, the name is its prefix with a star.
 type Canonical = func(namespace, name, resource string) string
 
-// PointOf returns the point of a request, without Occurrence. It uses only what is
-// known when the request arrives, never the answer, so the result is the same for a
-// Call from a trace and for one that is just being proxied. Change is called for
-// writes only; canonical and change may be nil.
+// PointOf returns the point of a request, without Occurrence. It uses only data that is
+// known when the request arrives, never the answer, so the result is the same for a Call
+// from a trace and for one that is just being proxied. It calls change only for writes.
+// canonical and change may be nil.
 func PointOf(call *trace.Call, step string, canonical func(namespace, name, resource string) string, change func(*trace.Call) string) Point {
 	p := Point{Step: step, Verb: call.Verb, Resource: ResourceOf(call), Object: objectOf(call, canonical)}
 	if change != nil && request.IsWrite(call) {
@@ -29,7 +29,7 @@ func PointOf(call *trace.Call, step string, canonical func(namespace, name, reso
 	return p
 }
 
-// objectOf returns the canonical name of a request's object.
+// objectOf returns the canonical name of the object of a request.
 func objectOf(call *trace.Call, canonical Canonical) string {
 	if call.Endpoint != "" {
 		return endpointObject(call.Path)
@@ -44,8 +44,8 @@ func objectOf(call *trace.Call, canonical Canonical) string {
 	return call.Target.Namespace + "/" + name
 }
 
-// nameOf returns the name that a request gives its object. A new object's name is in
-// the body; if the server generates it, nameOf returns the prefix with a star.
+// nameOf returns the name of the object of a request. The name of a new object is in the
+// body; if the server generates the name, nameOf returns the prefix with a star.
 func nameOf(call *trace.Call) string {
 	t := call.Target
 	if call.Verb != "create" || t.Subresource != "" {
@@ -53,7 +53,7 @@ func nameOf(call *trace.Call) string {
 	}
 	body, err := call.RequestObject()
 	if err != nil {
-		return t.Name // the body is not readable: only the URL is left
+		return t.Name // the body cannot be read, so only the URL remains
 	}
 	metadata, _ := body["metadata"].(map[string]any)
 	if name, _ := metadata["name"].(string); name != "" {
@@ -67,9 +67,9 @@ func nameOf(call *trace.Call) string {
 
 var uuid = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 
-// endpointObject returns a path with the names of the query's parameters, which
-// identify the operation (S3's "?lifecycle"); their values are tokens and times. It
-// omits signatures, and replaces every UUID by the same word.
+// endpointObject returns a path with the names of the query parameters, which identify the
+// operation, such as S3's "?lifecycle". It omits their values, which are tokens and times,
+// and the parameters of signatures. It replaces every UUID with the same word.
 func endpointObject(path string) string {
 	path, query, _ := strings.Cut(path, "?")
 	path = uuid.ReplaceAllLiteralString(path, "UUID")
@@ -90,14 +90,14 @@ func endpointObject(path string) string {
 // Placed is a request of a trace with its place in the scenario.
 type Placed struct {
 	Entry *trace.Entry
-	// Step is the step that was begun last, empty before the first; Resting reports
+	// Step is the last step that had begun; it is empty before the first. Resting reports
 	// whether that step had come to rest.
 	Step    string
 	Resting bool
 }
 
-// Calls iterates over the controller's requests in the order of the trace. It skips
-// those of the checker itself.
+// Calls iterates over the controller's requests in the order of the trace. It skips the
+// requests of the checker.
 func Calls(entries []trace.Entry) iter.Seq[Placed] {
 	return func(yield func(Placed) bool) {
 		at := Placed{}

@@ -6,12 +6,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// endpointPrefix begins the resource of a point at an external server.
+// endpointPrefix is the prefix of the resource of a point at an external server.
 const endpointPrefix = "endpoint:"
 
-// ResourceOf returns a request's resource as in Point.Resource: "pods",
-// "deployments.apps/status", or "endpoint:NAME". It is empty for requests without an
-// object, such as discovery.
+// ResourceOf returns the resource of a request as in Point.Resource: "pods",
+// "deployments.apps/status", or "endpoint:NAME". For requests without an object, such as
+// discovery, it returns "".
 func ResourceOf(call *trace.Call) string {
 	if call.Endpoint != "" {
 		return endpointPrefix + call.Endpoint
@@ -27,7 +27,7 @@ func ResourceOf(call *trace.Call) string {
 	return s
 }
 
-// TypeOf returns the type of a target without its subresource: "deployments.apps".
+// TypeOf returns the type of a target without its subresource, such as "deployments.apps".
 func TypeOf(t trace.Target) string {
 	if t.Group == "" {
 		return t.Resource
@@ -35,8 +35,8 @@ func TypeOf(t trace.Target) string {
 	return t.Resource + "." + t.Group
 }
 
-// ParseResource parses the notation of ResourceOf. For an endpoint it returns an
-// empty target and the endpoint's name.
+// ParseResource parses the notation of ResourceOf. For an endpoint, it returns an empty
+// target and the name of the endpoint.
 func ParseResource(s string) (target trace.Target, endpoint string) {
 	if name, ok := strings.CutPrefix(s, endpointPrefix); ok {
 		return trace.Target{}, name
@@ -46,7 +46,7 @@ func ParseResource(s string) (target trace.Target, endpoint string) {
 	return target, ""
 }
 
-// Type returns the point's resource without the subresource.
+// Type returns the resource of the point without the subresource.
 func (p Point) Type() string {
 	typ, _, _ := strings.Cut(p.Resource, "/")
 	return typ
@@ -55,8 +55,8 @@ func (p Point) Type() string {
 // AtEndpoint reports whether the point is a request to an external server.
 func (p Point) AtEndpoint() bool { return strings.HasPrefix(p.Resource, endpointPrefix) }
 
-// ParseTarget parses Fault.Target: "Kind.group/namespace/name", with nothing between
-// the slashes for a cluster-scoped object.
+// ParseTarget parses Fault.Target: "Kind.group/namespace/name". The namespace of a
+// cluster-scoped object is empty.
 func ParseTarget(s string) (kind, group, namespace, name string, ok bool) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {

@@ -7,9 +7,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// String describes the fault as the beginning of a sentence for people: "killed
-// after PATCH deployments.apps default/viewer-a (the answer was lost)". It names the
-// step only where the fault is not at a request.
+// String describes the fault for human readers as the beginning of a sentence: "killed
+// after PATCH deployments.apps default/viewer-a (the answer was lost)". It names the step
+// only if the fault is not at a request.
 func (f Fault) String() string {
 	if d, ok := f.Kind.find(); ok {
 		return d.sentence(f)
@@ -17,13 +17,13 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s at %s", f.Kind, f.Point)
 }
 
-// atRequest makes the sentence of a fault that is done to one request.
+// atRequest makes the sentence for a fault at one request.
 func atRequest(form string) func(Fault) string {
 	return func(f Fault) string { return fmt.Sprintf(form, f.Point.request()) }
 }
 
-// String describes the point with its step: "PATCH deployments.apps default/a in
-// step scale".
+// String describes the point and its step: "PATCH deployments.apps default/a in step
+// scale".
 func (p Point) String() string {
 	switch {
 	case p.Verb != "" && p.Step == "":
@@ -36,7 +36,7 @@ func (p Point) String() string {
 	return atRest(p.Step)
 }
 
-// request describes the request alone: "the 2nd POST pods default/a-*".
+// request describes the request without its step: "the 2nd POST pods default/a-*".
 func (p Point) request() string {
 	s := strings.TrimSpace(request.Method(p.Verb) + " " + p.Resource + " " + p.Object)
 	if p.Occurrence > 1 {
@@ -45,7 +45,7 @@ func (p Point) request() string {
 	return s
 }
 
-// begin describes where a delay begins: at a request, or at a step.
+// begin describes where a delay begins: with a request, or with a step.
 func (p Point) begin() string {
 	if p.Verb != "" {
 		return p.request()
@@ -56,7 +56,7 @@ func (p Point) begin() string {
 	return "step " + p.Step
 }
 
-// span describes from which step to which one states were lost.
+// span describes the steps in which states were lost.
 func (f Fault) span() string {
 	if f.Until == "" || f.Until == f.Point.Step {
 		return "in step " + f.Point.Step
@@ -81,7 +81,7 @@ func ago(behind int) string {
 	return fmt.Sprintf("%d writes ago", behind)
 }
 
-// target writes "Kind.group/namespace/name" as "Kind.group namespace/name".
+// target turns "Kind.group/namespace/name" into "Kind.group namespace/name".
 func target(s string) string {
 	kind, name, _ := strings.Cut(s, "/")
 	return kind + " " + strings.TrimPrefix(name, "/")

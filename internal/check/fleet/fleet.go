@@ -1,11 +1,11 @@
-// Package fleet runs labs as child processes: one process can hold one plane, and
-// a plane that fails takes nothing else with it.
+// Package fleet runs labs as child processes, because one process can hold only one plane,
+// and a plane that fails must not affect anything else.
 //
 //	check ──▶ Fleet ──▶ Worker ──JSON on stdin──▶ Serve ──▶ lab.Lab
 //	                       ◀────JSON on stdout────
 //
-// Lessons and traces are handed over as files, because every lab needs the lessons
-// and most traces are never read.
+// Lessons and traces are passed as files, because every lab needs the lessons, and most
+// traces are never read.
 package fleet
 
 import (
@@ -31,7 +31,7 @@ import (
 
 // Options configure a Fleet.
 type Options struct {
-	// Program is the executable of a lab with its arguments; it calls Serve.
+	// Program is the command line that starts a lab. The program calls Serve.
 	Program []string
 	// Dir is a folder for temporary files.
 	Dir string
@@ -48,7 +48,7 @@ type Fleet struct {
 // New returns a fleet without labs.
 func New(o Options) *Fleet {
 	o.Lab.Key = make([]byte, 32)
-	_, _ = rand.Read(o.Lab.Key) // never fails
+	_, _ = rand.Read(o.Lab.Key) // it never fails
 	return &Fleet{options: o}
 }
 
@@ -104,7 +104,7 @@ func (f *Fleet) start(ctx context.Context, number int) (*Worker, error) {
 	return w, nil
 }
 
-// Stop ends all labs and waits until they are gone.
+// Stop stops all labs and waits until they are gone.
 func (f *Fleet) Stop() {
 	var wait sync.WaitGroup
 	for _, w := range f.workers {
@@ -115,8 +115,8 @@ func (f *Fleet) Stop() {
 	wait.Wait()
 }
 
-// Each calls do for 0 to n-1 in order, concurrently on all labs. The first error
-// ends the rest.
+// Each calls do for 0 to n-1 in order, concurrently on all labs. The first error cancels
+// the others.
 func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan int)
@@ -145,13 +145,13 @@ func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w 
 }
 
 const (
-	// labTail is the size of the kept end of a lab's standard error, in bytes.
+	// labTail is the number of bytes kept from the end of a lab's standard error.
 	labTail = 8 << 10
-	// stopGrace limits the time in which a lab may stop its plane and the controller.
+	// stopGrace limits how long a lab may take to stop its plane and the controller.
 	stopGrace = 5 * time.Second
 )
 
-// Worker is the parent's end of one lab. It handles one request at a time.
+// Worker represents one lab in the parent process. It handles one request at a time.
 type Worker struct {
 	number  int
 	lessons string // folder of the lessons
@@ -175,8 +175,8 @@ func (w *Worker) stop() {
 	}
 }
 
-// ask sends a request and waits for its answer. When ctx ends, so does the lab,
-// because it cannot be interrupted in the middle of a run.
+// ask sends a request and waits for its answer. When ctx ends, the lab ends, too, because
+// it cannot be interrupted in the middle of a run.
 func (w *Worker) ask(ctx context.Context, r request) (*reply, error) {
 	defer context.AfterFunc(ctx, func() { _ = w.in.Close() })()
 	answer := &reply{}
@@ -195,7 +195,7 @@ func (w *Worker) ask(ctx context.Context, r request) (*reply, error) {
 	return answer, nil
 }
 
-// Learn runs a scenario without faults and keeps the lesson for all labs.
+// Learn runs a scenario without faults and stores the lesson for all labs.
 func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
 	file := w.traceFile()
 	answer, err := w.ask(ctx, request{Learn: &learnRequest{Scenario: sc, Seed: seed, Generated: generated, Trace: file}})
@@ -220,7 +220,7 @@ func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint6
 	return out, nil
 }
 
-// Control runs a scenario without a fault and judges it like a run with one.
+// Control runs a scenario without a fault and judges it like a run with a fault.
 func (w *Worker) Control(ctx context.Context, l *Lesson, seed uint64) (*Outcome, error) {
 	return w.outcome(ctx, request{Control: &knockRequest{Lesson: l.file, Seed: seed}})
 }
@@ -236,7 +236,7 @@ func (w *Worker) outcome(ctx context.Context, r request) (*Outcome, error) {
 	return answer.Outcome, nil
 }
 
-// traceFile names the file for the trace of a run with findings.
+// traceFile returns the name of a file for the trace of a run with findings.
 func (w *Worker) traceFile() string {
 	w.traces++
 	return filepath.Join(w.dir, fmt.Sprintf("trace-%d.jsonl", w.traces))

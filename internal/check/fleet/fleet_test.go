@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// shellFleet returns a fleet whose labs are shells: they read requests as $line and
-// answer by the given cases.
+// shellFleet returns a fleet whose labs are shells. They read each request into $line and
+// answer it as the given cases define.
 func shellFleet(t *testing.T, cases string) *Fleet {
 	t.Helper()
 	script := "while read -r line; do case \"$line\" in\n" + cases + "\n*) echo '{}' ;;\nesac; done\n"
@@ -143,7 +143,7 @@ func TestInterruptedRequestEndsTheLabInOrder(t *testing.T) {
 	defer interrupt()
 	reached := filepath.Join(t.TempDir(), "reached")
 	ended := filepath.Join(t.TempDir(), "ended")
-	// It exits only when its input ends.
+	// The lab exits only when its input ends.
 	f := shellFleet(t, "*'\"learn\"'*) : > "+reached+"; cat > /dev/null; : > "+ended+"; exit 0 ;;")
 	go func() {
 		defer interrupt()

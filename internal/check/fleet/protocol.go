@@ -20,7 +20,7 @@ type request struct {
 	Setup *lab.Config   `json:"setup,omitempty"`
 	Learn *learnRequest `json:"learn,omitempty"`
 	Knock *knockRequest `json:"knock,omitempty"`
-	// Control repeats the scenario without a fault; Fault and Trace are not used.
+	// Control repeats the scenario without a fault; it does not use Fault and Trace.
 	Control *knockRequest `json:"control,omitempty"`
 }
 
@@ -38,10 +38,10 @@ type knockRequest struct {
 	Trace  string      `json:"trace"`
 }
 
-// reply is a lab's answer to one request.
+// reply is the answer of a lab to one request.
 type reply struct {
-	// Error is the reason for a failure; Setup reports whether the subject or the
-	// scenario caused it.
+	// Error is the reason for a failure. Setup reports whether the subject or the scenario
+	// caused it.
 	Error   string      `json:"error,omitempty"`
 	Setup   bool        `json:"setup,omitempty"`
 	Lesson  *lab.Lesson `json:"lesson,omitempty"`
@@ -58,13 +58,13 @@ type Outcome struct {
 	Trace        []trace.Entry   `json:"-"`
 }
 
-// Lesson is a lab's lesson, stored in a file for the other labs.
+// Lesson is a lesson that a lab has learnt, stored in a file for the other labs.
 type Lesson struct {
 	*lab.Lesson
 	file string
 }
 
-// A SetupError is a problem with the subject or a scenario that makes a check
+// A SetupError reports a problem with the subject or a scenario that makes a check
 // impossible.
 type SetupError struct{ Text string }
 
@@ -77,14 +77,14 @@ func (r *reply) err() error {
 	return errors.New(r.Error)
 }
 
-// A LabError is a lab process that exited unexpectedly.
+// A LabError reports a lab process that exited unexpectedly.
 type LabError struct {
 	Number int
 	Said   string
 }
 
 func (e *LabError) Error() string {
-	return fmt.Sprintf("plane %d exited unexpectedly: %s; the controller could not be checked: try again, with --workers=1 if memory is short", e.Number, e.Said)
+	return fmt.Sprintf("plane %d exited unexpectedly: %s; the controller could not be checked; try again, with --workers=1 if memory is scarce", e.Number, e.Said)
 }
 
 func writeLesson(dir string, l *lab.Lesson) (*Lesson, error) {
@@ -124,8 +124,8 @@ func writeTrace(path string, entries []trace.Entry) error {
 	return nil
 }
 
-// readTrace reads a trace and removes its file. It returns nil if there is none:
-// the run found nothing.
+// readTrace reads a trace and removes its file. If the run found nothing, there is no
+// trace, and readTrace returns nil.
 func readTrace(path string) []trace.Entry {
 	file, err := os.Open(path)
 	if err != nil {

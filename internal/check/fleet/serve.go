@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 )
 
-// Serve is the lab's end of the protocol: it answers requests until its input
-// ends. A run that is under way is then cancelled.
+// Serve runs in the lab process. It answers requests until its input ends. If a run is in
+// progress at that time, Serve cancels it.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -37,8 +37,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// requestsFrom reads requests and calls ended after the last one. Once the channel
-// is closed, why returns the reason.
+// requestsFrom reads requests and calls ended after the last one. Once the channel is
+// closed, why returns the reason for the end.
 func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-chan request, why func() error) {
 	passed := make(chan request)
 	var last error

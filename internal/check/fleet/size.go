@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// goal is the share of each processor to keep busy. Above that, requests wait for
-	// each other, and the pauses that were learnt no longer hold.
+	// goal is the share of each processor to keep busy. At a higher load, requests wait
+	// for each other, and the learnt pauses are no longer valid.
 	goal = 0.7
-	// hurry is the ratio of the load of a run with a fault to that of one without, whose
-	// pauses are three times as long (see lab's carefully).
+	// hurry is the ratio between the load of a run with a fault and the load of a run
+	// without one, whose pauses are three times as long (see carefully in package lab).
 	hurry = 1.5
-	// maxPerProcessor is the largest number of labs per processor. More labs gain
-	// little: starting them takes longer than they save.
+	// maxPerProcessor is the maximum number of labs per processor. More labs bring no
+	// benefit, because starting them takes more time than they save.
 	maxPerProcessor = 4
-	// maxLabs is the largest number of labs, also for --workers: each has loopback
-	// addresses of its own, and one machine has enough for 200.
+	// maxLabs is the maximum number of labs, also for --workers. Each lab has separate
+	// loopback addresses, and one machine has enough of them for 200 labs.
 	maxLabs = 64
-	// worthStarting is the number of faults for which one more lab saves more time
-	// than its start takes.
+	// worthStarting is the number of faults that an additional lab must run to save more
+	// time than its start takes.
 	worthStarting = 10
 )
 
-// WorkFor returns how many labs a queue of this many faults keeps busy long enough
-// to be worth starting.
+// WorkFor returns the number of labs that are worth starting for a queue of this many
+// faults.
 func WorkFor(faults int) int { return faults / worthStarting }
 
-// Size returns how many labs to run at once. A run mostly waits, for a controller
-// to start and for the world to stay at rest, so one processor serves several labs.
-// Memory is the available memory in bytes, 0 if unknown; work is the number of labs
-// that have enough to do.
+// Size returns the number of labs to run at the same time. A run mostly waits for the
+// controller to start and for the world to stay at rest, so one processor can serve
+// several labs. memory is the available memory in bytes, or 0 if it is unknown. work is
+// the number of labs that have enough to do.
 func Size(processors int, cost lab.Cost, memory int64, work int) int {
 	processors = min(processors, maxLabs)
 	if cost.Busy <= 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// window is one step, or the steps over which a fault held watches back, which are
-// counted together.
+// window is one step, or several steps over which a fault held watches back. The changes
+// of these steps are counted together.
 type window struct {
 	name             string
 	after, upTo      int64
 	before, at       *StepReference
-	creates, deletes map[string]int // of the reference
+	creates, deletes map[string]int // in the reference
 	removes          bool
 }
 
@@ -39,13 +39,13 @@ func (in *input) windows() []window {
 		open = s.held
 	}
 	if open {
-		return all[:len(all)-1] // it was stopped before the watches continued
+		return all[:len(all)-1] // the run was stopped before the watches continued
 	}
 	return all
 }
 
-// blips finds deletions that never happen without the fault, although the end state is
-// right: users of the deleted object noticed.
+// blips finds deletions that never happen without the fault. Even if the end state is
+// right, users of the deleted object were affected.
 func blips(in *input) []Finding {
 	for _, w := range in.windows() {
 		if lost := in.lost(w); len(lost) > 0 {
@@ -80,8 +80,8 @@ func (in *input) lost(w window) []string {
 	return lost
 }
 
-// transient reports whether without a fault the object comes and goes within the step,
-// like a lock or a Job. It may do so more often.
+// transient reports whether the object is created and deleted within the step even without
+// a fault, like a lock or a Job. With a fault, that may happen more often.
 func (w window) transient(key string) bool {
 	if w.creates[key] == 0 || w.deletes[key] == 0 {
 		return false
@@ -89,8 +89,9 @@ func (w window) transient(key string) bool {
 	return !w.before.has(key) && !w.at.has(key)
 }
 
-// alsoOtherwise reports whether the reference has deletions under this name too, and no
-// extra object was created: a replacement should not be replaced itself.
+// alsoOtherwise reports whether the reference also has deletions under this name, and the
+// run created no extra object. An extra object would be a replacement that was itself
+// replaced.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
@@ -99,9 +100,9 @@ func (s *StepReference) has(key string) bool {
 	return s != nil && slices.ContainsFunc(s.World.Objects[key], func(content any) bool { return content != nil })
 }
 
-// excused reports whether a deletion is not the controller's fault: the checker did it,
-// the controller removed an object whose creation it could not know of, or the garbage
-// collector removed an object that was created after its owner was gone.
+// excused reports whether the controller is not to blame for a deletion. That is the case
+// if the checker caused it, if the controller could not know that it had created the
+// object, or if the object was created after its owner was gone.
 func (in *input) excused(c state.Change, key string) bool {
 	if in.fromTarget(c, key) {
 		return true
@@ -113,7 +114,7 @@ func (in *input) excused(c state.Change, key string) bool {
 	return in.ownersGone(c)
 }
 
-// fromTarget reports whether the object is the fault's target, or belongs to it.
+// fromTarget reports whether the object is the target of the fault, or is owned by it.
 func (in *input) fromTarget(c state.Change, key string) bool {
 	f := in.run.Fault
 	if f == nil || f.Kind != fault.DeleteChild && f.Kind != fault.EditChild && f.Kind != fault.AddFinalizer {
@@ -149,8 +150,8 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 	return found, found.After != nil
 }
 
-// lostCreate returns the UID of an object whose creation the controller never learnt
-// of, or had no time to record.
+// lostCreate returns the UID of an object that the controller created without learning
+// that it succeeded, or without having time to record it.
 func (in *input) lostCreate() string {
 	f := in.run.Fault
 	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.LoseResponse}, f.Kind) || f.Point.Verb != "create" && f.Point.Verb != "patch" {
@@ -168,7 +169,7 @@ func (in *input) lostCreate() string {
 	return ""
 }
 
-// lastOf returns the number of the last write of an instance that was killed.
+// lastOf returns the number of the last write that an instance made before it was killed.
 func (in *input) lastOf(instance string) int64 {
 	var last int64
 	for i := range in.run.Entries {
@@ -186,8 +187,9 @@ func (in *input) lastOf(instance string) int64 {
 	return 0
 }
 
-// ownersGone reports whether all owners of the object were deleted, or being deleted,
-// when it was created: it was created from an outdated view, and then collected.
+// ownersGone reports whether all owners of the object were already deleted or being
+// deleted when it was created. Such an object was created from an outdated view, and then
+// garbage-collected.
 func (in *input) ownersGone(c state.Change) bool {
 	owners := c.Before.Owners()
 	if len(owners) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// panicked matches what runtimes and frameworks write at a panic: Go's runtime,
-// controller-runtime and client-go when they recover from it, Rust.
+// panicked matches the output of a panic: from Go's runtime, from controller-runtime and
+// client-go when they recover from it, and from Rust.
 var panicked = regexp.MustCompile(`(?m)^panic: .*|^fatal error: .*|Observed a panic.*|panic: .*\[recovered\].*|^thread '.*' panicked at.*`)
 
 // mostOutput is the number of lines of output that a finding keeps.
@@ -24,7 +24,7 @@ func crashed(in *input) []Finding {
 		return found
 	}
 	if in.ref.Exits || in.run.Fault != nil && in.run.Fault.Kind == fault.LoseLease {
-		return nil // it also exits without a fault, or should exit
+		return nil // it also exits without a fault, or is supposed to exit
 	}
 	return exited(in)
 }
@@ -68,9 +68,9 @@ func exits(run *evidence.Run) []trace.Entry {
 	return found
 }
 
-// exited finds exits that no error of the API explains. A controller may exit when a
-// request fails, since the kubelet starts it again; it may not exit at every start, or
-// for no reason.
+// exited finds exits that no API error explains. A controller may exit when a request
+// fails, since the kubelet restarts it. It may not exit at every start, or without a
+// reason.
 func exited(in *input) []Finding {
 	var unexplained, genuine int
 	var last trace.Entry
@@ -101,14 +101,14 @@ func exited(in *input) []Finding {
 	return []Finding{f}
 }
 
-// The reasons of an exit.
+// The reasons for an exit.
 const (
 	none     = iota // nothing explains it
-	refused         // the API refused a request, and not because of the fault
-	injected        // the fault failed a request, or ended a watch
+	refused         // the API refused a request, but not because of the fault
+	injected        // the fault made a request fail, or ended a watch
 )
 
-// reason returns the strongest reason in the life of the instance that exited.
+// reason returns the strongest reason during the lifetime of the instance that exited.
 func (in *input) reason(exit trace.Entry) int {
 	why := none
 	for _, e := range in.run.Entries {

@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// endState compares the end state of each step with the reference, and stops at the
-// first that is wrong: later ones are consequences.
+// endState compares the end state of each step with the reference. It stops at the first
+// wrong state, because later ones may be its consequences.
 func endState(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held {
@@ -19,7 +19,7 @@ func endState(in *input) []Finding {
 		case evidence.Never:
 			differences := s.want.World.Diff(in.world(s.end))
 			if len(differences) == 0 {
-				continue // it was right in the end, or the ledger differs
+				continue // the state was right in the end, or only the ledger differs
 			}
 			return []Finding{in.never(s, differences)}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
@@ -38,7 +38,7 @@ var untilHelped = map[evidence.Stage]string{
 	evidence.Poke:    ", even after a restart, until the resource is touched",
 }
 
-// never makes the finding for a state that no help repaired.
+// never makes the finding for a wrong state that no help repaired.
 func (in *input) never(s step, differences []state.Difference) Finding {
 	if s.deletes && !slices.ContainsFunc(differences, func(d state.Difference) bool { return d.Path != "" || d.Got == "" }) {
 		if stuck, finalizers := in.stuck(differences, s.end); stuck != "" {
@@ -49,8 +49,8 @@ func (in *input) never(s step, differences []state.Difference) Finding {
 	return in.finding(Diverged, s.Name, outcome(differences, s.deletes)+", even after a restart", differences)
 }
 
-// stuck returns a leftover object that is being deleted, and the finalizers it waits
-// for.
+// stuck returns a leftover object that is being deleted, and the finalizers that it is
+// waiting for.
 func (in *input) stuck(differences []state.Difference, revision int64) (object, finalizers string) {
 	for ref, content := range in.run.History.Living(revision) {
 		key := in.labels.Of(ref)
@@ -66,8 +66,8 @@ func (in *input) stuck(differences []state.Difference, revision int64) (object, 
 	return object, finalizers
 }
 
-// expectations finds the scenario's expectations that do not hold although the state is
-// as in the reference: they may be about fields that are not compared.
+// expectations finds expectations of the scenario that do not hold although the state
+// matches the reference, because they may concern fields that are not compared.
 func expectations(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held || s.Healed != evidence.AtOnce || s.Restless || len(s.Failed) == 0 || !in.expects(s.Name) {
@@ -113,7 +113,7 @@ func ledgers(in *input) []Finding {
 	return nil
 }
 
-// beyond returns the lines that the first list has more often than the second.
+// beyond returns the lines that the first list contains more often than the second.
 func beyond(a, b []string) []string {
 	count := map[string]int{}
 	for _, line := range b {

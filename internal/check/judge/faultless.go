@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// Faultless returns what is wrong without any fault. If the runs could not be compared,
-// the reference is nil, and Faultless finds only what a single run shows.
+// Faultless returns the findings of runs without a fault. If the runs could not be
+// compared, the reference is nil, and Faultless returns only what a single run shows.
 func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding {
 	learnt := r
 	if r == nil {
@@ -34,8 +34,8 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	for _, ask := range []func([]*input) []Finding{
 		crashesAlone,   // it panics, or exits
 		loopsAlone,     // it never stops writing
-		expectedAlone,  // what the scenario expects does not hold
-		badOwnersAlone, // an owner cannot be one
+		expectedAlone,  // an expectation of the scenario does not hold
+		badOwnersAlone, // an owner does not exist, or may not be an owner
 	} {
 		findings = append(findings, ask(inputs)...)
 	}
@@ -55,7 +55,7 @@ func crashesAlone(inputs []*input) []Finding {
 		}
 		ended = append(ended, exited(in)...)
 	}
-	// A single exit may be the machine's fault.
+	// A single exit may be caused by the machine.
 	if len(ended) < 2 {
 		return nil
 	}
@@ -115,8 +115,8 @@ func badOwnersAlone(inputs []*input) []Finding {
 	return findings[:min(1, len(findings))]
 }
 
-// pathDependent compares steps that should lead to the same state. Numbers in a status
-// that only ever grow are counters, which depend on the path by their nature.
+// pathDependent compares steps that should lead to the same state. It ignores numbers in a
+// status that grew: they are counters, which naturally depend on the path.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -140,9 +140,9 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 	return findings
 }
 
-// declared returns the objects whose content another client than the controller changed
-// in a step: that client decides on the content, and on how it is spelt. A client writes
-// 60s back as 1m0s, and the next manifest says 60s again.
+// declared returns the objects whose content a client other than the controller changed in
+// a step. That client decides on the content and its notation: the controller may rewrite
+// 60s as 1m0s, but the next manifest contains 60s again.
 func (in *input) declared(name string) map[string]bool {
 	declared := map[string]bool{}
 	for i, s := range in.run.Steps {
@@ -176,8 +176,8 @@ func counter(d state.Difference) bool {
 		json.Unmarshal([]byte(d.Got), &got) == nil && got > want && want > 0
 }
 
-// leftOver finds objects that the controller made for a resource and left behind after
-// its deletion, in all runs.
+// leftOver finds objects that the controller made for a resource and left behind after the
+// deletion of that resource in all runs.
 func leftOver(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -203,7 +203,8 @@ func leftOver(inputs []*input) []Finding {
 }
 
 // finalDeletion returns the index of the last step that changes anything if that step
-// deletes a resource, and -1 otherwise; deliberate orphans are no leak.
+// deletes a resource, and otherwise -1. A step that orphans objects on purpose does not
+// count, because such objects are not a leak.
 func (in *input) finalDeletion() int {
 	for i := len(in.run.Steps) - 1; i >= 0; i-- {
 		for _, s := range in.ref.Scenario.Steps {
@@ -221,8 +222,8 @@ func (in *input) finalDeletion() int {
 	return -1
 }
 
-// orphans returns the objects that the controller created and that still exist after
-// the deletion of the resource that they refer to.
+// orphans returns the objects that the controller created and that still exist although
+// the resource that they belong to has been deleted.
 func (in *input) orphans(i int) []string {
 	deleted := in.deletedBy(in.run.Steps[i].Name)
 	if deleted == nil || keeps(deleted) {
@@ -249,8 +250,8 @@ func (in *input) orphans(i int) []string {
 	return slices.Compact(left)
 }
 
-// deletedBy returns the last state of the object that a step deletes; nil if it still
-// exists, or never did.
+// deletedBy returns the last state of the object that a step deletes, or nil if the object
+// still exists or never existed.
 func (in *input) deletedBy(step string) state.Object {
 	for _, s := range in.ref.Scenario.Steps {
 		if s.Name != step || s.Delete == nil {
@@ -271,8 +272,8 @@ func (in *input) deletedBy(step string) state.Object {
 	return nil
 }
 
-// othersLive reports whether resources of the same kind are left: remaining objects may
-// belong to them.
+// othersLive reports whether other resources of the same kind still exist. If so, the
+// remaining objects may belong to them.
 func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 	for _, object := range living {
 		if object["kind"] == deleted["kind"] && object["apiVersion"] == deleted["apiVersion"] {
@@ -284,7 +285,7 @@ func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 
 var keeping = regexp.MustCompile(`(?i)^(retain|orphan|keep|donotdelete|none)$`)
 
-// keeps reports whether a policy of the resource asks for objects to be kept.
+// keeps reports whether a policy in the resource requests that objects are kept.
 func keeps(object state.Object) bool {
 	spec, _ := object["spec"].(map[string]any)
 	return saysKeep(spec)
@@ -310,7 +311,7 @@ func saysKeep(v any) bool {
 	return false
 }
 
-// speaksOf reports whether an object names another one, as a whole word.
+// speaksOf reports whether an object contains the name of another one as a separate word.
 func speaksOf(object, other state.Object) bool {
 	name := other.Metadata("name")
 	if name == "" {

@@ -8,7 +8,7 @@ import (
 // Verdict classifies a finding.
 type Verdict string
 
-// The verdicts, the most serious first.
+// The verdicts, in order of severity.
 const (
 	Diverged             Verdict = "DIVERGED"
 	SplitBrain           Verdict = "SPLIT BRAIN"
@@ -22,11 +22,10 @@ const (
 	RBACUnused           Verdict = "RBAC UNUSED"
 )
 
-// Finding is one defect, with everything a person needs to believe it and to reproduce
-// it.
+// Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {
-	// ID is the same for the same finding in another run: a hash of the verdict, the
-	// scenario, the fault's point and the objects that differ.
+	// ID is the same for the same finding in another run. It is a hash of the verdict, the
+	// scenario, the step, the fault and the objects that differ.
 	ID       string  `json:"id"`
 	Verdict  Verdict `json:"verdict"`
 	Scenario string  `json:"scenario"`
@@ -39,21 +38,21 @@ type Finding struct {
 	Differences []state.Difference `json:"differences,omitempty"`
 	// LastAction is the controller's last effective write.
 	LastAction string `json:"lastAction,omitempty"`
-	// Detail holds more lines of text: a panic, the requests of a loop.
+	// Detail holds more lines of text, such as a panic or the requests of a loop.
 	Detail string `json:"detail,omitempty"`
-	// Of Attempts runs of the same fault, including the first, Reproduced showed the
-	// same.
+	// Reproduced is the number of runs that showed the finding, out of Attempts runs of
+	// the same fault, including the first.
 	Reproduced int `json:"reproduced"`
 	Attempts   int `json:"attempts"`
-	// AlsoBy is the number of other faults that showed the same.
+	// AlsoBy is the number of other faults that led to the same finding.
 	AlsoBy int `json:"alsoBy,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`
-	// File is the file with the finding, relative to the directory of the check; Replay
-	// is the command that runs it again.
+	// File is the file with the finding, relative to the folder of the check. Replay is
+	// the command that replays it.
 	File   string `json:"file,omitempty"`
 	Replay string `json:"replay,omitempty"`
-	// FoundAfterRuns and FoundAfterSeconds are how long it took.
+	// FoundAfterRuns and FoundAfterSeconds record how long it took to find.
 	FoundAfterRuns    int     `json:"foundAfterRuns,omitempty"`
 	FoundAfterSeconds float64 `json:"foundAfterSeconds,omitempty"`
 }

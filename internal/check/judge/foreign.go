@@ -9,8 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// foreign finds other clients' marks that the controller removed: a finalizer from any
-// object, an annotation from an object that it did not create itself.
+// foreign finds marks of other clients that the controller removed: a finalizer on any
+// object, or an annotation on an object that it did not create itself.
 func foreign(in *input) []Finding {
 	for _, c := range in.run.History.Changes {
 		if c.Before == nil || c.Op == state.Created {
@@ -39,9 +39,9 @@ func (in *input) lostMark(c state.Change, author *trace.Entry, key, path, gone, 
 	return f
 }
 
-// remover returns the controller's request that made a change. A change that deletes an
-// object because its last finalizer went has no version of its own in the answer; then
-// it is the update that was under way.
+// remover returns the request of the controller that caused a change. If an object was
+// deleted because its last finalizer was removed, no answer contains the version of that
+// change. Then the request is the update that was in progress at that time.
 func (in *input) remover(c state.Change) *trace.Entry {
 	if c.Op == state.Updated {
 		return in.authors[c.Revision]
@@ -63,7 +63,7 @@ func (in *input) remover(c state.Change) *trace.Entry {
 	return nil
 }
 
-// without reports whether the answer to a request is the object without any finalizer.
+// without reports whether the answer to a request shows the object without finalizers.
 func without(call *trace.Call, before state.Object) bool {
 	answer, err := call.ResponseObject()
 	if err != nil || answer == nil {
@@ -73,8 +73,8 @@ func without(call *trace.Call, before state.Object) bool {
 	return after.Metadata("uid") == before.Metadata("uid") && len(after.Finalizers()) == 0
 }
 
-// foreignFinalizer returns a finalizer of the checker, or of the scenario's own
-// manifests, that a change removed.
+// foreignFinalizer returns a finalizer that a change removed and that came from the
+// checker or a manifest of the scenario.
 func (in *input) foreignFinalizer(c state.Change) string {
 	var left []string
 	if c.Op == state.Updated {
@@ -88,8 +88,8 @@ func (in *input) foreignFinalizer(c state.Change) string {
 	return ""
 }
 
-// ofManifest reports whether a manifest of the scenario puts a finalizer on the object,
-// and the controller never does.
+// ofManifest reports whether a manifest of the scenario adds a finalizer to the object,
+// but the controller never does.
 func (in *input) ofManifest(ref state.Ref, finalizer string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		for _, m := range s.Apply {
@@ -101,8 +101,8 @@ func (in *input) ofManifest(ref state.Ref, finalizer string) bool {
 	return false
 }
 
-// everAdds reports whether a request of the controller names the finalizer: then it is
-// the controller's own.
+// everAdds reports whether a request of the controller names the finalizer. If so, the
+// finalizer belongs to the controller.
 func (in *input) everAdds(finalizer string) bool {
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
@@ -111,7 +111,7 @@ func (in *input) everAdds(finalizer string) bool {
 		}
 		body, err := e.Call.RequestObject()
 		if text, _ := json.Marshal(body); err != nil || strings.Contains(string(text), finalizer) {
-			return true // or the body cannot be read, and may name it
+			return true // a body that cannot be read may name it, too
 		}
 	}
 	return false
@@ -130,8 +130,8 @@ func foreignAnnotation(c state.Change) string {
 	return ""
 }
 
-// madeByController reports whether the controller created this object, or could have,
-// because its creation is not in the history.
+// madeByController reports whether the controller or upstream's controllers created this
+// object, or may have created it because its creation is not in the history.
 func (in *input) madeByController(c state.Change) bool {
 	uid := c.Before.Metadata("uid")
 	for _, other := range in.run.History.Changes {

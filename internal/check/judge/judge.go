@@ -1,13 +1,13 @@
-// Package judge decides what a run shows to be wrong with the controller: an ordered
-// chain of pure functions over one input. It uses nothing but its input, so a run can
+// Package judge derives from a run what is wrong with the controller. It is an ordered
+// chain of pure functions over one input. Since it uses nothing but its input, a run can
 // be judged again later.
 //
 //	runs without a fault ──NewReference──▶ Reference
 //	                                          │
 //	run with a fault ──────────────Judge──────┴──▶ findings, or none
 //
-// A finding on a correct controller is worse than a missed bug: where it is unclear
-// what caused something, there is no finding.
+// A finding against a correct controller is worse than a missed bug. Therefore, where
+// the cause of an effect is unclear, there is no finding.
 package judge
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// input holds everything that an oracle uses.
+// input holds the data that the oracles use.
 type input struct {
 	ref     *Reference
 	run     *evidence.Run
 	subject *subject.Subject
 	labels  *state.Labels
 	steps   []step
-	// authors holds the controller's effective writes by the revision they made.
+	// authors holds the controller's effective writes by the revision they created.
 	authors map[int64]*trace.Entry
 }
 
@@ -39,48 +39,48 @@ type input struct {
 type step struct {
 	evidence.Step
 	want *StepReference
-	// before is the previous step in the reference, nil for the first.
+	// before is the previous step in the reference, or nil for the first.
 	before *StepReference
 	index  int
-	// end is the last revision that belongs to the step; helped the one at which the
-	// checker began to help the controller, or where it came to rest.
+	// end is the last revision that belongs to the step. helped is the revision at which
+	// the checker began to help the controller, or if it did not, the revision at rest.
 	end, helped int64
-	// held reports whether watches were held back over its rest, so that its state proves
-	// nothing.
+	// held reports whether watches were held back beyond the rest of the step, so that the
+	// state at that rest proves nothing.
 	held bool
-	// deletes reports whether the step deletes what the controller reconciles.
+	// deletes reports whether the step deletes a resource.
 	deletes bool
 }
 
-// An oracle finds what is wrong in one respect.
+// An oracle finds problems of one category.
 type oracle func(*input) []Finding
 
-// always lists the oracles that are consulted in any case, in this order.
+// always lists the oracles that are always consulted, in this order.
 var always = []oracle{
-	crashed,    // it panicked, or ends by itself again and again
-	endState,   // what a step led to is not what it leads to without the fault
-	splitBrain, // it wrote on after another instance had taken the Lease
-	foreign,    // it removed what another client had put on an object
+	crashed,    // it panicked, or exits on its own again and again
+	endState,   // a step led to a different state than without the fault
+	splitBrain, // it still wrote after another instance had taken the Lease
+	foreign,    // it removed a mark that another client had put on an object
 	restless,   // it never stops writing
 }
 
-// ifRight lists the oracles for a correct end state: otherwise everything they found
-// would be a consequence.
+// ifRight lists the oracles that are consulted only if the end state is correct. If it is
+// wrong, everything that they would find is only a consequence.
 var ifRight = []oracle{
-	expectations, // what the scenario expects does not hold
+	expectations, // an expectation of the scenario does not hold
 	blips,        // objects were deleted for no reason
 	regenerated,  // a random value was generated again
-	ledgers,      // an external resource is left over, or missing
+	ledgers,      // an external resource is left over or missing
 	idle,         // it writes although there is nothing to do
-	owners,       // an owner does not exist, or cannot be one
+	owners,       // an owner does not exist, or may not be an owner
 }
 
-// Judge returns what is wrong in a run with a fault; nil means that the controller
+// Judge returns the findings of a run with a fault; nil means that the controller
 // recovered.
 func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 	in := newInput(r, run, s)
 	if run.Inconclusive != "" || run.Fault != nil && !run.Applied {
-		return panics(in) // a panic counts, whatever else is unknown
+		return panics(in) // a panic counts even if the rest cannot be judged
 	}
 	var findings []Finding
 	for _, ask := range always {
@@ -119,7 +119,7 @@ func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
 	return in
 }
 
-// held reports whether a fault holds watches back over the rest of a step.
+// held reports whether a fault holds watches back beyond the rest of a step.
 func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	if f == nil || f.Until == "" {
 		return false
@@ -159,7 +159,7 @@ func revisionAt(run *evidence.Run, at time.Duration, least int64) int64 {
 	return revision
 }
 
-// deletes reports whether the scenario's step deletes a resource.
+// deletes reports whether the step of the scenario deletes a resource.
 func (in *input) deletes(name string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		if s.Name == name {
@@ -169,8 +169,8 @@ func (in *input) deletes(name string) bool {
 	return false
 }
 
-// authors finds the controller's writes in the history: the version in the answer is
-// the revision of the write, unless the write changed nothing and came later.
+// authors finds the controller's writes in the history. The version in the answer is the
+// revision that the write created, unless the write came later and changed nothing.
 func authors(run *evidence.Run) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {
@@ -193,13 +193,13 @@ func authors(run *evidence.Run) map[int64]*trace.Entry {
 	return found
 }
 
-// isWork reports whether an entry is a write of the controller that is part of its work:
-// no bookkeeping and no dry run.
+// isWork reports whether an entry is a write that is part of the controller's work, not
+// bookkeeping or a dry run.
 func isWork(e *trace.Entry) bool {
 	return e.Call != nil && e.Instance != "" && request.IsWork(e.Call)
 }
 
-// succeeded reports whether the server did what it was asked, even if the client never
+// succeeded reports whether the server carried out a request, even if the client never
 // learnt of it.
 func succeeded(e *trace.Entry) bool {
 	return e.Call.Code >= 200 && e.Call.Code < 300 && !e.Call.Injected

@@ -23,13 +23,14 @@ const (
 	deleted = "delete"
 )
 
-// owned is a child of the resource.
+// owned returns a child of the resource.
 func owned(name, extra string) string {
 	return `ConfigMap default/` + name + ` {"metadata":{` + extra + `"owner:Widget.x default/w"},"data":{"a":"1"}}`
 }
 
-// plain is the story of every table here: a resource, its child, a generated run,
-// a lock that comes and goes, and the deletion of all.
+// plain builds the story on which all tables in this file are based: a resource, its
+// child, a generated run, a lock that is created and deleted, and the deletion of
+// everything.
 func plain(s *story) {
 	s.step("create").puts(driver, widget)
 	s.puts(one, `ConfigMap default/lock {}`).puts(one, owned("child", "")).puts(one, generated("run-aaaaa")).deletes(one, "ConfigMap default/lock")
@@ -173,12 +174,12 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 	}
 }
 
-// right is the first step as it should be.
+// right builds the first step as it should happen.
 func right(s *story) *story {
 	return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
 }
 
-// leads has an instance take the Lease.
+// leads makes an instance take the Lease.
 func leads(s *story, who string) *story {
 	return s.puts(who, fmt.Sprintf(`Lease.coordination.k8s.io default/l {"spec":{"holderIdentity":%q}}`, who))
 }

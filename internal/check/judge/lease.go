@@ -12,13 +12,13 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// atOnce is the grace period after a takeover: a request of the old holder that begins
-// within it may have been on its way, since nothing orders the two processes.
+// atOnce is the grace period after a takeover. A request that the old holder begins within
+// it may already have been on its way, since nothing orders the two processes.
 const atOnce = 100 * time.Millisecond
 
-// splitBrain finds writes of an instance that had held a Lease, after another instance
-// had taken it. It is mere luck if the new leader was faster, so that nothing was left to
-// change or the write met a conflict.
+// splitBrain finds writes that an instance made after another instance had taken its
+// Lease. A write counts even if it changed nothing or got a conflict: it is mere luck
+// that the new leader was faster.
 func splitBrain(in *input) []Finding {
 	if in.run.Fault == nil || in.run.Fault.Kind != fault.LoseLease {
 		return nil
@@ -27,7 +27,7 @@ func splitBrain(in *input) []Finding {
 	if fresh == "" {
 		return nil
 	}
-	standby := map[trace.Target]bool{} // written without leading
+	standby := map[trace.Target]bool{} // written by the new instance before it led
 	var writes []trace.Entry
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
@@ -50,9 +50,9 @@ func splitBrain(in *input) []Finding {
 	return []Finding{f}
 }
 
-// takeover finds the first time that one instance takes a Lease that another one held.
-// It returns the old holder, the new one, and when the new one had its answer. There is
-// no takeover if the old holder gets it back, or still holds another Lease.
+// takeover finds the first time that one instance takes a Lease from another. It returns
+// the old holder, the new holder, and the time at which the new holder got its answer.
+// There is no takeover if the old holder gets the Lease back, or still holds another one.
 func takeover(run *evidence.Run) (old, fresh string, at time.Duration) {
 	leases := map[int64]state.Change{}
 	for _, c := range run.History.Changes {
@@ -60,7 +60,7 @@ func takeover(run *evidence.Run) (old, fresh string, at time.Duration) {
 			leases[c.Revision] = c
 		}
 	}
-	holds := map[state.Ref]string{} // the instance, by lease
+	holds := map[state.Ref]string{} // the holding instance, by Lease
 	for i := range run.Entries {
 		e := &run.Entries[i]
 		lease, ok := leaseOf(e, leases)

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// fewestWrites is the number of equal writes at rest that make a loop, and
-	// fewestAfterFault the number if the controller may have events to catch up with.
+	// fewestWrites is the number of equal writes at rest that count as a loop.
+	// fewestAfterFault is the number if the controller may have to catch up with events.
 	fewestWrites, fewestAfterFault = 3, 8
-	// A heartbeat is slower than the first of these, in writes per second; writes that
-	// change nothing, such as an apply at each resync, may be as fast as the second.
+	// heartbeat and resync are rates in writes per second. Heartbeats are slower than the
+	// first. Writes that change nothing, such as an apply at each resync, are slower than
+	// the second.
 	heartbeat, resync = 1.0, 2.0
-	// restlessRate is the rate, in writes per second to the same object, of a controller
-	// that will never stop.
+	// restlessRate is a rate in writes per second to the same object. A controller that
+	// reaches it counts as never stopping.
 	restlessRate = 5.0
 )
 
-// loop is a write that is repeated for no reason.
+// loop is a write that is repeated without a reason.
 type loop struct {
 	what   string // verb, resource and object
 	writes []trace.Entry
@@ -33,7 +34,7 @@ type loop struct {
 
 func (l loop) rate() float64 { return float64(len(l.writes)) / l.within.Seconds() }
 
-// grouped groups writes by what they write, the most frequent first.
+// grouped groups writes by verb and object, the most frequent first.
 func grouped(m *state.Mask, entries []trace.Entry) []loop {
 	by := map[string]*loop{}
 	for i := range entries {
@@ -58,8 +59,8 @@ func grouped(m *state.Mask, entries []trace.Entry) []loop {
 	return loops
 }
 
-// idleLoops returns the writes that are repeated at rest, until the end of the time that
-// was watched.
+// idleLoops returns the writes that are repeated at rest, up to the end of the observed
+// time.
 func idleLoops(m *state.Mask, run *evidence.Run, s evidence.Step) []loop {
 	if s.Watched <= 0 || s.Restless {
 		return nil
@@ -96,7 +97,7 @@ func effective(writes []trace.Entry, committed map[int64]*trace.Entry) bool {
 	return 2*n > len(writes)
 }
 
-// steady reports whether the writes continue into the last third of the time: a
+// steady reports whether the writes continue into the last third of the observed time. A
 // controller that only had to catch up, or backs off, has stopped by then.
 func steady(writes []trace.Entry, s evidence.Step) bool {
 	from := writes[0].At
@@ -147,8 +148,8 @@ func requests(writes []trace.Entry) string {
 	return text
 }
 
-// restless finds loops in a step that never came to rest: the same few objects are
-// written again and again, with nothing new.
+// restless finds loops in a step that never came to rest, in which the controller writes
+// the same few objects again and again without changing anything.
 func restless(in *input) []Finding {
 	for _, s := range in.steps {
 		if !s.Restless || s.held {
@@ -161,8 +162,8 @@ func restless(in *input) []Finding {
 	return nil
 }
 
-// restlessLoop examines the second half of the step, when everything that ends should
-// have ended.
+// restlessLoop examines only the second half of the step, because activity that ends at
+// all should have ended by then.
 func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evidence.Step) (loop, bool) {
 	from, to := s.BeganAt+(s.RestedAt-s.BeganAt)/2, s.RestedAt
 	if to <= from {
@@ -186,8 +187,8 @@ func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evid
 	return loop{}, false
 }
 
-// recurs reports whether the states that the writes of a loop left are nothing new: they
-// differ only in masked fields or in order, or come back.
+// recurs reports whether the writes of a loop lead to no new states: the states differ
+// only in masked fields or in order, or are repeated.
 func recurs(m *state.Mask, labels *state.Labels, run *evidence.Run, l loop) bool {
 	written := map[int64]bool{}
 	for revision, e := range authors(run) {

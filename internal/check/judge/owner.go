@@ -9,8 +9,8 @@ import (
 
 func keys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
-// owners finds owner references that the garbage collector cannot follow, in the
-// last state of the run, on objects that the controller wrote.
+// owners finds owner references that the garbage collector cannot follow. It checks the
+// objects that the controller wrote, in the last state of the run.
 func owners(in *input) []Finding {
 	last := in.last()
 	if last == nil || last.held {
@@ -24,8 +24,7 @@ func owners(in *input) []Finding {
 		[]state.Difference{{Object: key, Path: "metadata.ownerReferences"}})}
 }
 
-// badOwner returns an object with an owner that is in another namespace, or that never
-// existed.
+// badOwner returns an object whose owner is in another namespace or never existed.
 func (in *input) badOwner(revision int64) (key, why string) {
 	living := in.run.History.Living(revision)
 	ever := map[string]state.Ref{}

@@ -14,13 +14,14 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// refusal matches the API server's messages when RBAC grants too little. Quotas,
-// admission and a terminating namespace answer 403 too, with other messages.
+// refusal matches the messages with which the API server refuses a request because of
+// RBAC. Quotas, admission and a terminating namespace also answer 403, but with other
+// messages.
 var refusal = regexp.MustCompile(`User ".*" cannot |attempting to grant RBAC permissions|cannot set blockOwnerDeletion`)
 
 // Permissions compares the controller's requests with the permissions of its service
-// account. It returns what was refused and, as remarks, the rules that were never used;
-// nothing without a service account.
+// account. It returns findings for refused requests and, as remarks, the permissions that
+// were never used. Without a service account, it returns nothing.
 func Permissions(s *subject.Subject, runs []*evidence.Run) (missing []Finding, unused []string) {
 	if s == nil || s.Identity == (subject.ServiceAccount{}) {
 		return nil, nil
@@ -45,7 +46,7 @@ func (p permission) String() string {
 	return p.verb + " " + name
 }
 
-// asked is one request of a controller, with its run.
+// asked is one request of a controller, with the run it belongs to.
 type asked struct {
 	permission
 	call *trace.Call
@@ -53,8 +54,8 @@ type asked struct {
 	run  *evidence.Run
 }
 
-// creates reports whether the API server also required the permission to create: it does
-// for an apply, and for an update that may create, if the object did not exist.
+// creates reports whether the API server also required the permission to create. For an
+// apply, and for an update that may create objects, it does if the object did not exist.
 func (a asked) creates() bool {
 	return (a.verb == "patch" || a.verb == "update") && a.call.Code == http.StatusCreated
 }
@@ -103,7 +104,7 @@ func refused403(runs []*evidence.Run) []Finding {
 			Sentence:   shorten(fmt.Sprintf("its service account may not %s, but it tried %s", p, count(n)), longestSentence),
 			LastAction: p.String(), Detail: a.call.Message, Reproduced: 1, Attempts: 1,
 		}
-		// The same permission is the same finding, wherever it was first missing.
+		// A missing permission is one finding, no matter where it was first needed.
 		f.ID = Finding{Verdict: RBACMissing}.identity(p.String())
 		findings = append(findings, f)
 	}
@@ -118,12 +119,12 @@ func count(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// rule is one of a role's rules.
+// rule is one rule of a role.
 type rule struct {
 	verbs, groups, resources, names []string
 }
 
-// unusedRules returns the permissions that no run used, one line for each resource of a
+// unusedRules returns the permissions that no run used, with one line per resource of a
 // rule.
 func unusedRules(s *subject.Subject, runs []*evidence.Run) []string {
 	all := allRequests(runs)
@@ -164,8 +165,8 @@ func unusedLine(role subject.Role, group, resource string, verbs []string) strin
 	return fmt.Sprintf("%s: %s on %s was never used", where, strings.Join(verbs, ", "), resource)
 }
 
-// notSeen reports whether a resource is used in ways that no run shows: by admission, by
-// leader election and by metrics, which are off.
+// notSeen reports whether a resource is used in ways that no run shows: by admission, or
+// by leader election and metrics, which are off.
 func notSeen(group, resource string) bool {
 	if _, sub, found := strings.Cut(resource, "/"); found {
 		return sub == "finalizers"
@@ -195,8 +196,8 @@ func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []stri
 		}
 	}
 	if slices.Contains(r.verbs, "watch") && !slices.Contains(unused, "watch") {
-		// Watching reveals everything that getting and listing would, and clients list
-		// where a server does not stream lists.
+		// Watching reveals everything that getting and listing would, and clients need
+		// list if the server does not stream lists.
 		unused = slices.DeleteFunc(unused, func(verb string) bool { return verb == "get" || verb == "list" })
 	}
 	return unused

@@ -13,11 +13,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// fewest is the number of runs without a fault that are needed: two would miss what
-// differs only now and then.
+// fewest is the number of runs without a fault that are needed. Two would miss differences
+// that occur only now and then.
 const fewest = 3
 
-// Reference holds what a scenario leads to if nothing goes wrong. It survives JSON.
+// Reference holds the results of a scenario without a fault. It can be passed on as JSON.
 type Reference struct {
 	Scenario *scenario.Scenario `json:"scenario"`
 	Mask     *state.Mask        `json:"mask"`
@@ -26,28 +26,28 @@ type Reference struct {
 	Exits bool `json:"exits,omitempty"`
 }
 
-// StepReference holds what one step leads to.
+// StepReference holds the results of one step without a fault.
 type StepReference struct {
 	Name  string      `json:"name"`
 	World state.World `json:"world"`
-	// Creates and Deletes are the most creations and deletions of an object during the
-	// step in any run, by canonical name.
+	// Creates and Deletes hold the maximum number of creations and deletions of an object
+	// during the step in any run, by canonical name.
 	Creates map[string]int `json:"creates,omitempty"`
 	Deletes map[string]int `json:"deletes,omitempty"`
-	// Ledger is canonical. Counted reports whether only the number of its lines is the
-	// same in all runs; NoLedger whether there is nothing to compare.
+	// Ledger holds the canonical lines. Counted reports whether only the number of lines
+	// is the same in all runs. NoLedger reports whether there is nothing to compare.
 	Ledger   []string `json:"ledger,omitempty"`
 	Counted  bool     `json:"counted,omitempty"`
 	NoLedger bool     `json:"noLedger,omitempty"`
-	// Loops lists the writes that continue at rest even without a fault: verb, resource
-	// and object.
+	// Loops lists the writes that continue at rest even without a fault, each as verb,
+	// resource and object.
 	Loops []string `json:"loops,omitempty"`
 	// Fresh lists the random values that change in this step even without a fault.
 	Fresh []string `json:"fresh,omitempty"`
 }
 
-// NewReference learns from runs without a fault what a scenario leads to. It fails if
-// there are too few, or if they differ in ways that no mask can hide.
+// NewReference learns the results of a scenario from runs without a fault. It fails if
+// there are too few runs, or if they differ in ways that no mask can hide.
 func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, error) {
 	if err := usable(runs); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.Name, err)
@@ -62,7 +62,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	}
 	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore)}
 	for step, left := range r.Mask.Unexplained(snapshots) {
-		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; name it in the scenario's ignore", sc.Name, step, left[0].Object, left[0].Path)
+		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add it to the scenario's ignore", sc.Name, step, left[0].Object, left[0].Path)
 	}
 	if object := r.unsteady(); object != "" {
 		return nil, fmt.Errorf("scenario %s: only some runs without a fault have %s at rest; make the scenario wait for it", sc.Name, object)
@@ -89,7 +89,7 @@ func usable(runs []*evidence.Run) error {
 			return fmt.Errorf("run %d without a fault is inconclusive: %s", i+1, run.Inconclusive)
 		}
 		if !slices.EqualFunc(runs[0].Steps, run.Steps, func(a, b evidence.Step) bool { return a.Name == b.Name }) {
-			return fmt.Errorf("run %d without a fault went through other steps than the first one; check whether the controller comes to rest", i+1)
+			return fmt.Errorf("run %d without a fault went through different steps from the first run; check whether the controller comes to rest", i+1)
 		}
 		for _, step := range run.Steps {
 			if step.Restless {
@@ -100,8 +100,8 @@ func usable(runs []*evidence.Run) error {
 	return nil
 }
 
-// unsteady returns an object that the scenario itself names and that only some runs have
-// at rest. Ignoring it would mean checking nothing.
+// unsteady returns an object that the scenario itself names but that exists at rest only
+// in some runs. If such an object were ignored, nothing would be checked.
 func (r *Reference) unsteady() string {
 	for _, step := range r.Scenario.Steps {
 		for _, m := range step.Apply {
@@ -116,7 +116,7 @@ func (r *Reference) unsteady() string {
 	return ""
 }
 
-// objectName returns the canonical name of a manifest's object.
+// objectName returns the canonical name of the object in a manifest.
 func objectName(object state.Object) string {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
@@ -133,7 +133,7 @@ func objectName(object state.Object) string {
 	return kind + " " + name
 }
 
-// inDefault returns the name of an object whose manifest names no namespace.
+// inDefault adds the default namespace to the name of an object without a namespace.
 func inDefault(name string) string { return strings.Replace(name, " ", " default/", 1) }
 
 func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]state.Snapshot) StepReference {
@@ -180,7 +180,7 @@ var (
 	ledgerTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
 )
 
-// canonicalLedger returns a ledger without what differs each time.
+// canonicalLedger returns a ledger without the parts that differ each time.
 func canonicalLedger(lines []string) []string {
 	if lines == nil {
 		return nil
@@ -207,7 +207,8 @@ func (s *StepReference) learnLedger(ledgers [][]string) {
 	}
 }
 
-// World returns what a step leads to; an empty world if there is no such step.
+// World returns the state that a step leads to, or an empty world if there is no such
+// step.
 func (r *Reference) World(step string) state.World {
 	s := r.find(step)
 	if s == nil {

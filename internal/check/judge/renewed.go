@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// regenerated finds random values that were generated again for no reason: a password
-// that changes with a restart locks out the clients that hold the old one.
+// regenerated finds random values that were generated again without a reason. If a restart
+// changes a password, for example, clients that hold the old one are locked out.
 func regenerated(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.index == 0 || s.held {
@@ -28,7 +28,7 @@ func regenerated(in *input) []Finding {
 	return nil
 }
 
-// aboutTarget reports whether the object is the fault's target.
+// aboutTarget reports whether a place is in the object that the fault targets.
 func (in *input) aboutTarget(place string) bool {
 	if in.run.Fault == nil || in.run.Fault.Target == "" {
 		return false
@@ -38,9 +38,9 @@ func (in *input) aboutTarget(place string) bool {
 	return object == kind+" "+strings.TrimPrefix(name, "/")
 }
 
-// renewed returns the random values of Secrets that a step changed in objects that
-// existed before and after it. Other random values, such as hashes of templates, are
-// meant to change with their source.
+// renewed returns the random values that a step changed in Secrets that existed both
+// before and after it. Other random values, such as hashes of templates, are supposed to
+// change when their source changes.
 func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) []string {
 	var places []string
 	before, after := run.History.At(run.Steps[step-1].Rested), run.History.At(run.Steps[step].Rested)

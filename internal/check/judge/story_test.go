@@ -23,7 +23,7 @@ const (
 	two    = "controller-2"
 )
 
-// story builds a run, write by write; each takes 10 ms.
+// story builds a run, write by write. Each write takes 10 ms.
 type story struct {
 	t       *testing.T
 	run     *evidence.Run
@@ -48,7 +48,7 @@ func (s *story) tick() time.Duration {
 	return s.at
 }
 
-// step begins a step; the one before has come to rest.
+// step begins a step after the previous one has come to rest.
 func (s *story) step(name string) *story {
 	s.rest()
 	s.run.Steps = append(s.run.Steps, evidence.Step{Name: name, Began: s.rev, BeganAt: s.tick()})
@@ -72,7 +72,7 @@ func (s *story) entry(e trace.Entry) {
 	s.run.Entries = append(s.run.Entries, e)
 }
 
-// object reads "Kind.group namespace/name {json}".
+// object parses "Kind.group namespace/name {json}".
 func object(t *testing.T, text string) (state.Ref, state.Object) {
 	t.Helper()
 	kind, rest, _ := strings.Cut(text, " ")
@@ -125,7 +125,7 @@ func (s *story) puts(who, text string) *story {
 	return s
 }
 
-// owner puts the owner reference for "owner:Kind.group namespace/name".
+// owner replaces "owner:Kind.group namespace/name" with the owner reference.
 func (s *story) owner(text string) string {
 	i := strings.Index(text, `"owner:`)
 	if i < 0 {
@@ -146,7 +146,7 @@ func (s *story) deletes(who, name string) *story {
 	return s
 }
 
-// call records a request of an instance that was answered so.
+// call records a request of an instance and its answer.
 func (s *story) call(who, verb string, ref state.Ref, code int, revision int64) *trace.Call {
 	if who == driver {
 		return &trace.Call{}
@@ -161,7 +161,7 @@ func (s *story) call(who, verb string, ref state.Ref, code int, revision int64) 
 	return c
 }
 
-// idles watches the last step at rest for a second, with n equal requests in it.
+// idles observes the last step at rest for the given time, with n equal requests in it.
 func (s *story) idles(n int, watched time.Duration, write func(i int)) *story {
 	last := s.rest()
 	from, began := len(s.run.Entries), s.at
@@ -191,7 +191,7 @@ func (s *story) healed(stage evidence.Stage) *story {
 	return s
 }
 
-// help notes that the first stage of healing beyond waiting begins.
+// help records that the first stage of healing after waiting begins.
 func (s *story) help() *story {
 	s.rest()
 	s.tick()
@@ -205,7 +205,7 @@ func (s *story) ledger(lines ...string) *story {
 	return s
 }
 
-// after ends the story as one with a fault.
+// after ends the story as a run with a fault.
 func (s *story) after(f fault.Fault) *evidence.Run {
 	s.rest()
 	s.run.Fault, s.run.Applied, s.run.Took = &f, true, s.at

@@ -14,11 +14,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// longestSentence is three lines of a terminal.
+// longestSentence is the number of characters in three lines of a terminal.
 const longestSentence = 236
 
-// finding makes a finding. Outcome describes the effect of the fault, as a sentence
-// without its full stop.
+// finding makes a finding. outcome describes the effect of the fault as a sentence without
+// its full stop.
 func (in *input) finding(v Verdict, step, outcome string, differences []state.Difference) Finding {
 	f := Finding{
 		Verdict: v, Scenario: in.ref.Scenario.Name, Step: step, Fault: in.run.Fault,
@@ -44,8 +44,8 @@ func shorten(text string, most int) string {
 	return text
 }
 
-// what lists the objects that differ. It omits their fields: which of them had been
-// written when the run was stopped may be chance.
+// what lists the objects that differ. It omits their fields, because chance may decide
+// which fields were written before the run was stopped.
 func what(differences []state.Difference) string {
 	var objects []string
 	for _, d := range differences {
@@ -65,13 +65,13 @@ func (f Finding) identity(what string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Same reports whether two runs of the same fault show the same: the same verdict at
-// the same step. Other fields may differ.
+// Same reports whether two runs of the same fault show the same problem: the same verdict
+// at the same step. Other fields may differ.
 func (f Finding) Same(other Finding) bool {
 	return f.Verdict == other.Verdict && f.Scenario == other.Scenario && f.Step == other.Step
 }
 
-// outcome describes differences to a person, by the most telling one.
+// outcome describes differences to a user by naming the most telling one.
 func outcome(differences []state.Difference, deleting bool) string {
 	if len(differences) == 0 {
 		return "the end state differs from the one without a fault"
@@ -100,7 +100,7 @@ func outcome(differences []state.Difference, deleting bool) string {
 	return text
 }
 
-// mostTelling prefers a missing object, then one too many, then a field of a spec.
+// mostTelling prefers a missing object, then a superfluous one, then a field of a spec.
 func mostTelling(differences []state.Difference) state.Difference {
 	rank := func(d state.Difference) int {
 		switch {
@@ -116,7 +116,7 @@ func mostTelling(differences []state.Difference) state.Difference {
 	return slices.MinFunc(differences, func(a, b state.Difference) int { return rank(a) - rank(b) })
 }
 
-// lastAction describes the controller's last write that changed something, up to the
+// lastAction describes the last write of the controller that changed something before the
 // end of a step.
 func (in *input) lastAction(name string) string {
 	until := in.run.Took
@@ -141,8 +141,8 @@ func (in *input) lastAction(name string) string {
 	return last
 }
 
-// changed reports whether a write of the controller was committed. A deletion's answer
-// has no version.
+// changed reports whether a write of the controller was committed. Deletions always count,
+// because their answers have no version.
 func (in *input) changed(e *trace.Entry) bool {
 	if strings.HasPrefix(e.Call.Verb, "delete") {
 		return true

@@ -15,9 +15,9 @@ import (
 type action struct {
 	// request decides what happens to the request at the fault's point.
 	request func(*knock, *trace.Call) apiproxy.Action
-	// begin is called at the beginning of the step, for a point without a request.
+	// begin is called when the step begins. It serves points that are not requests.
 	begin func(*knock)
-	// rest is called when the world is at rest after the step.
+	// rest is called once the world is at rest after the step.
 	rest func(context.Context, *knock) error
 }
 
@@ -56,7 +56,7 @@ func conflict(k *knock, call *trace.Call) apiproxy.Action {
 }
 
 // holdFrom holds back the watches of the request's type. It does so before the
-// request, because a commit reaches the watches at once.
+// request is sent, because a commit reaches the watches immediately.
 func holdFrom(k *knock, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(context.Context) error { k.hold(call.Target, k.run.current.get()); return nil }}
 }

@@ -11,7 +11,7 @@ func TestEachKindOfFaultHasOneAction(t *testing.T) {
 	for _, kind := range fault.Kinds() {
 		known[kind] = true
 		a := actions[kind]
-		// A watch may be held back from a request or from the beginning of a step.
+		// A watch may be held back from a certain request on, or for a complete step.
 		request, begin, rest := a.request != nil, a.begin != nil, a.rest != nil
 		switch where := kind.Where(); where {
 		case fault.AtWrite, fault.AtRequest:
@@ -64,8 +64,8 @@ func TestEachErrorHasAnAnswerOfTheAPI(t *testing.T) {
 
 func TestReasonWhyAFaultWasNotAppliedNamesItsPoint(t *testing.T) {
 	for want, point := range map[string]fault.Point{
-		"the controller did not send PATCH pods d/a in step s in this run":        {Step: "s", Verb: "patch", Resource: "pods", Object: "d/a", Occurrence: 1},
-		"the run ended before the point of the fault (at rest after step create)": {Step: "create"},
+		"the controller did not send PATCH pods d/a in step s in this run":                   {Step: "s", Verb: "patch", Resource: "pods", Object: "d/a", Occurrence: 1},
+		"the run ended before it reached the point of the fault (at rest after step create)": {Step: "create"},
 	} {
 		if got := (&knock{fault: fault.Fault{Point: point}}).whyNotApplied(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxLabs is the number of labs that one machine has loopback addresses for,
-	// across all checks on it.
+	// maxLabs is the number of labs for which one machine has loopback addresses. All
+	// checks that run on the machine share them.
 	maxLabs = 200
 	// claimPort is the port on which a lab listens to reserve its addresses. It listens
 	// on an address that no controller uses.
@@ -24,11 +24,11 @@ func addressOf(number, slot int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 80, byte(number), byte(slot + 1)})
 }
 
-// claim reserves loopback addresses that no other lab on this machine uses, trying
-// numbers upwards from the given one: another check may run at the same time, and
-// its controller listens on the same ports. The addresses are free again when the
-// closer is closed or the process ends. The closer is nil if the system has no such
-// addresses.
+// claim reserves loopback addresses that no other lab on this machine uses, because
+// another check may run at the same time and its controller listens on the same
+// ports. It tries the numbers upwards from the given one. Closing the closer, or the
+// end of the process, frees the addresses. The closer is nil if the system does not
+// support such addresses.
 func claim(number int) (int, io.Closer) {
 	for n := range maxLabs {
 		candidate := (number-1+n)%maxLabs + 1

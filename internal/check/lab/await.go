@@ -8,7 +8,7 @@ import (
 )
 
 // await waits for the conditions of a step. They may depend on something that the
-// fault holds back until the step is at rest: then it gives up as soon as
+// fault holds back until the step is at rest. In that case, await gives up as soon as
 // everything else is at rest, and the state is compared after the release.
 func (r *run) await(ctx context.Context, step *scenario.Step) error {
 	if r.lesson == nil || r.knock == nil {

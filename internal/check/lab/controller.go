@@ -17,15 +17,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// slots is the number of instances of a controller that may run at once.
+// slots is the number of instances of a controller that may run at the same time.
 const slots = 2
 
 const (
 	// maxExits is the number of exits after which a controller is no longer restarted,
-	// and exitPause the pause before each restart.
+	// and exitPause is the pause before each restart.
 	maxExits  = 6
 	exitPause = 50 * time.Millisecond
-	// logTail is the size of the kept end of a controller's output, in bytes.
+	// logTail is the number of bytes kept from the end of a controller's output.
 	logTail = 64 << 10
 )
 
@@ -41,7 +41,7 @@ type controller struct {
 	log     *trace.Log
 	decider apiproxy.Decider
 	env     []string
-	args    []string // appended to the subject's
+	args    []string // appended to the subject's arguments
 	output  *output.Tail
 	touched broadcast.Signal
 	work    sync.WaitGroup
@@ -53,7 +53,7 @@ type controller struct {
 	exits    int
 	failure  error
 	closed   bool
-	begun    time.Time // of the last start
+	begun    time.Time // when an instance was last started
 	ready    func(*apiproxy.Proxy)
 }
 
@@ -67,7 +67,7 @@ type instance struct {
 	killed bool
 }
 
-// start starts an instance and returns once it runs.
+// start starts an instance and returns once it is running.
 func (c *controller) start(slot int) error {
 	c.mu.Lock()
 	if c.closed {
@@ -110,7 +110,7 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 	}
 	kubeconfig, err := i.proxy.Kubeconfig()
 	if err == nil {
-		// JSON is valid YAML, and every language can read it.
+		// JSON is valid YAML, and every language can parse it.
 		kubeconfig, err = yaml.YAMLToJSON(kubeconfig)
 	}
 	if err == nil {
@@ -140,7 +140,7 @@ func (c *controller) record(i *instance, p trace.Process) {
 	c.log.Record(trace.Entry{Instance: i.name, Process: &p})
 }
 
-// follow signals the instance's activity, and restarts it if it exits on its own.
+// follow signals the activity of an instance, and restarts it if it exits on its own.
 func (c *controller) follow(i *instance) {
 	for {
 		select {
@@ -164,7 +164,7 @@ func (c *controller) follow(i *instance) {
 		}
 	}
 	if again {
-		c.starting++ // the world is not at rest until it is up again
+		c.starting++ // the world is not at rest until the instance is up again
 	}
 	c.mu.Unlock()
 	c.touched.Fire()
@@ -189,7 +189,7 @@ func (c *controller) fail(err error) {
 	c.touched.Fire()
 }
 
-// kill ends all instances at once and returns when they are gone. It may be called
+// kill kills all instances immediately and returns when they are gone. It may be called
 // while one of their requests is being answered.
 func (c *controller) kill() {
 	c.mu.Lock()
@@ -229,8 +229,8 @@ func (c *controller) close() {
 	c.work.Wait()
 }
 
-// prepare registers a function to be called with each instance's proxy before the
-// instance starts; nil removes it.
+// prepare registers a function that is called with the proxy of each instance before
+// the instance starts; nil removes the function.
 func (c *controller) prepare(do func(*apiproxy.Proxy)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,14 +248,14 @@ type activity struct {
 	instances   int
 	unheard     int // instances that have made no request yet
 	starting    bool
-	electing    bool // an instance has asked for a Lease
+	electing    bool // an instance has requested a Lease
 	inFlight    int
 	lastRequest time.Time
 	askedAgain  time.Time
 	writes      int64
-	streams     int // the fewest of any instance
-	// begun is the time of the last start, or of that instance's first request: how
-	// long an interpreter takes to load cannot be seen in the cluster.
+	streams     int // open watches of the instance with the fewest
+	// begun is the time of the last start, or of the first request after it if there
+	// was one: the time that an interpreter takes to load is not visible in the cluster.
 	begun time.Time
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cost is a lab's use of the machine.
+// Cost holds the resources of the machine that a lab uses.
 type Cost struct {
 	// Busy is the number of processors that the plane and the controller together
 	// kept busy in the last run without a fault; it may exceed 1.
@@ -26,7 +26,7 @@ func (m meter) cost() Cost {
 	return Cost{Busy: float64(spent()-m.spent) / float64(time.Since(m.began)), Memory: resident()}
 }
 
-// spent returns the processor time of this process and of its children that ended.
+// spent returns the processor time of this process and of its terminated children.
 func spent() (total time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

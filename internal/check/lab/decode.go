@@ -20,9 +20,9 @@ import (
 // protobufHead is the prefix of values that Kubernetes stores as protobuf.
 var protobufHead = []byte("k8s\x00")
 
-// A decoder reads objects in the form of the store: protobuf for upstream's kinds,
-// JSON for custom resources. It replaces the values of Secrets by hashes, so that
-// nothing downstream can leak them.
+// A decoder reads objects as they are stored: protobuf for upstream's kinds, JSON for
+// custom resources. It replaces the values of Secrets with hashes, so that nothing
+// downstream can leak them.
 type decoder struct {
 	upstream runtime.Decoder
 	hide     func(value string) string
@@ -40,7 +40,7 @@ func (d decoder) object(value []byte) (state.Object, error) {
 	if !bytes.HasPrefix(value, protobufHead) {
 		var object state.Object
 		if err := json.Unmarshal(value, &object); err != nil {
-			return nil, fmt.Errorf("reading an object of the store: %w", err)
+			return nil, fmt.Errorf("reading an object from the store: %w", err)
 		}
 		return object, nil
 	}
@@ -49,7 +49,7 @@ func (d decoder) object(value []byte) (state.Object, error) {
 		return metadataOf(value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading an object of the store: %w", err)
+		return nil, fmt.Errorf("reading an object from the store: %w", err)
 	}
 	if secret, ok := decoded.(*corev1.Secret); ok {
 		return d.secret(secret)
@@ -61,13 +61,13 @@ func unstructuredOf(object runtime.Object) (state.Object, error) {
 	kind := object.GetObjectKind().GroupVersionKind()
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		return nil, fmt.Errorf("reading a %s of the store: %w", kind.Kind, err)
+		return nil, fmt.Errorf("reading a %s from the store: %w", kind.Kind, err)
 	}
 	out["apiVersion"], out["kind"] = kind.ToAPIVersionAndKind()
 	return out, nil
 }
 
-// secret hashes the values, also in the annotation that kubectl apply leaves.
+// secret hashes the values, including those in the annotation that kubectl apply adds.
 func (d decoder) secret(secret *corev1.Secret) (state.Object, error) {
 	values := map[string]any{}
 	for key, value := range secret.Data {
@@ -89,11 +89,11 @@ func metadataOf(value []byte) (state.Object, error) {
 	var object metav1.PartialObjectMetadata
 	err := envelope.Unmarshal(value[len(protobufHead):])
 	if err == nil {
-		// Every kind has its metadata in the first field, like this one.
+		// The first field of every kind is its metadata, as in PartialObjectMetadata.
 		err = object.Unmarshal(envelope.Raw)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the metadata of an object of the store: %w", err)
+		return nil, fmt.Errorf("reading the metadata of an object from the store: %w", err)
 	}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 	return unstructuredOf(&object)

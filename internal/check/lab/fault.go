@@ -10,18 +10,18 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Verdict is a run that was compared with the reference.
+// Verdict holds a run and the result of comparing it with the reference.
 type Verdict struct {
 	Run      *evidence.Run
 	Findings []judge.Finding
-	// Pruned reports whether the run was cut short, because the fault led to a state
-	// from which an earlier run had recovered.
+	// Pruned reports whether the run was cut short because the fault led to a state from
+	// which an earlier run had recovered.
 	Pruned bool
 }
 
-// needsWebhooks is the reason why nothing can be changed while a controller with
-// webhooks is down.
-const needsWebhooks = "the API server calls the controller's webhooks, and refuses every change while they are down"
+// needsWebhooks explains why nothing can be changed while a controller with webhooks
+// is down.
+const needsWebhooks = "the API server calls the controller's webhooks and refuses every change while they are down"
 
 // Knock runs a scenario with one fault and judges the result.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64) (*Verdict, error) {
@@ -57,7 +57,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 }
 
 // Control runs a scenario without a fault, as slowly as the slowest reference run,
-// and judges the result: what it shows is not caused by a fault.
+// and judges the result. A finding of such a run is not caused by a fault.
 func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
@@ -74,12 +74,12 @@ func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdic
 	return v, nil
 }
 
-// canonical returns the name of an object that is the same in every run.
+// canonical returns a name for an object that is the same in every run.
 func (l *Lesson) canonical(namespace, name, resource string) string {
 	return l.Reference.Mask.Name(namespace, name, resource)
 }
 
-// change returns the content of a write, without what differs in every run.
+// change returns the content of a write, without the parts that differ in every run.
 func (l *Lesson) change(call *trace.Call) string {
 	object, err := call.RequestObject()
 	if err != nil || call.Endpoint != "" {

@@ -14,11 +14,11 @@ import (
 type stage struct {
 	name   evidence.Stage
 	do     func(*run, context.Context) error
-	halves time.Duration // halves of the patience that it may take
+	halves time.Duration // how long it may take, in halves of the patience
 }
 
-// stages are ordered from the mildest to the strongest, so that a slow controller
-// gets more time. A controller that needs more than time did not recover on its own.
+// stages are ordered from the mildest to the strongest, so a slow controller is first
+// given more time. One that needs more than time did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
@@ -56,7 +56,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		if s.name != evidence.Wait {
 			continue
 		}
-		// The state to compare is the one before any help.
+		// The state that is compared is the one before any help.
 		m.Rested, _ = r.lab.store.seen()
 		if !r.knock.applied() {
 			return r.inconclusiveStep(m)

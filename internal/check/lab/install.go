@@ -46,8 +46,8 @@ func (l *Lab) install(ctx context.Context) error {
 	return nil
 }
 
-// certDir returns the folder in which the controller expects its certificate: one
-// below l.certs, unless a flag of the controller names a folder.
+// certDir returns the folder in which the controller expects its certificate: l.certs
+// or a folder below it, unless a flag of the controller names another.
 func (l *Lab) certDir() string {
 	return cmp.Or(l.config.Subject.Expand(map[string]string{subject.Certs: l.certs}).Webhook.CertDir, l.certs)
 }
@@ -60,7 +60,7 @@ func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) err
 		return fmt.Errorf("installing %s: %w", name, err)
 	}
 	_, err = resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "koboshi-check"})
-	if apierrors.IsAlreadyExists(err) { // a namespace that every cluster has
+	if apierrors.IsAlreadyExists(err) { // such as a namespace that every cluster has
 		return nil
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) err
 		return conditionTrue(now, "Established"), refusedNames(now)
 	})
 	if err != nil {
-		return fmt.Errorf("installing %s: it is not established: %w", name, err)
+		return fmt.Errorf("installing %s: it was not established: %w", name, err)
 	}
 	l.mapper.Reset()
 	return nil
@@ -90,7 +90,7 @@ func conditionTrue(object *unstructured.Unstructured, wanted string) bool {
 
 func refusedNames(object *unstructured.Unstructured) error {
 	if message, status := condition(object, "NamesAccepted"); status == "False" {
-		return fmt.Errorf("its names are refused: %s", message)
+		return fmt.Errorf("its names were refused: %s", message)
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ func (l *Lab) resourceOf(kind schema.GroupVersionKind, namespace string) (dynami
 	return l.client.Resource(mapping.Resource), nil
 }
 
-// identify obtains the subject's credentials: a token of its service account, or an
-// administrator's.
+// identify obtains the subject's credentials: a token of its service account, or those
+// of the administrator.
 func (l *Lab) identify(ctx context.Context) error {
 	account := l.config.Subject.Identity
 	if account.Name == "" {
@@ -141,7 +141,7 @@ func (l *Lab) identify(ctx context.Context) error {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("making a token for the service account %s/%s: %w", account.Namespace, account.Name, err)
+		return fmt.Errorf("creating a token for the service account %s/%s: %w", account.Namespace, account.Name, err)
 	}
 	l.identity = rest.AnonymousClientConfig(l.admin)
 	l.identity.BearerToken = token.Status.Token
@@ -149,8 +149,8 @@ func (l *Lab) identify(ctx context.Context) error {
 	return l.connectInProcess()
 }
 
-// connectInProcess sends the subject's requests from the proxy to the server without
-// a connection, since both are in this process.
+// connectInProcess lets the proxy pass the subject's requests to the server without a
+// connection, since both are in this process.
 func (l *Lab) connectInProcess() (err error) {
 	l.identity.Transport, err = l.plane.InProcess(l.identity)
 	return err

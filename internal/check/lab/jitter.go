@@ -10,16 +10,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Delays of a request on a busy network or at a busy server.
+// Limits of the delays. They resemble a busy network or a busy server.
 const (
-	minDelay = 5 * time.Millisecond // of each request in a slow run
+	minDelay = 5 * time.Millisecond // for each request in a slow run
 	maxDelay = 12 * time.Millisecond
 )
 
-// jitter delays requests, including those to endpoints, so that whatever depends on
-// timing differs between reference runs and is learnt to be harmless. It delays every
-// third request on average, or in a slow run every request, so that no measured time
-// is the same in all runs.
+// jitter delays requests, including those to endpoints. Whatever depends on timing then
+// differs between the reference runs, and the check learns that the difference is
+// harmless. jitter delays every third request on average, but every request in a slow
+// run, so that no measured time is the same in all runs.
 type jitter struct {
 	slow bool
 

@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// knock is the one fault of a run; nil means no fault.
+// knock applies the one fault of a run; nil means no fault.
 //
 //	armed ──point reached──▶ applied ──at rest──▶ (held streams go on)
 type knock struct {
@@ -22,11 +22,12 @@ type knock struct {
 
 	mu      sync.Mutex
 	in      string // the step in which the fault was applied
-	held    string // the step at whose rest release is called
+	held    string // release is called when this step is at rest
 	release func()
 
-	// state is the store's content after a kill. A controller that starts in the same
-	// state as an earlier one has the same future: if that run was clean, so is this.
+	// state identifies the content of the store after a kill. A controller that starts in
+	// the same state as an earlier one behaves the same: if that run was clean, so is
+	// this one.
 	state  string
 	pruned atomic.Bool
 }
@@ -66,7 +67,7 @@ func (k *knock) markApplied(call *trace.Call) {
 
 func (k *knock) applied() bool { return k != nil && k.appliedIn("") }
 
-// appliedIn reports whether the fault was applied in the step, or in any step for "".
+// appliedIn reports whether the fault was applied in the step; "" stands for any step.
 func (k *knock) appliedIn(step string) bool {
 	if k == nil {
 		return false
@@ -89,11 +90,11 @@ func (k *knock) Decide(call *trace.Call) apiproxy.Action {
 	return decide(k, call)
 }
 
-// kill kills the controller and starts it again, unless the outcome is known from an
+// kill kills the controller and restarts it, unless the outcome is known from an
 // earlier run.
 func (k *knock) kill(*trace.Call) {
 	c := k.run.controller
-	if len(k.run.scenario.Endpoints) > 0 { // external resources have a state as well
+	if len(k.run.scenario.Endpoints) > 0 { // external resources have state, too
 		c.killAndStart()
 		return
 	}
@@ -116,8 +117,8 @@ func ofType(t trace.Target) func(trace.Target) bool {
 	}
 }
 
-// hold holds back the events of the type until the world is at rest in the step.
-// Then they arrive late, or the watch expires and the client lists again.
+// hold holds back the events of the type of t until the step named until is at rest.
+// After that, they arrive late, or the watch expires and the client lists again.
 func (k *knock) hold(t trace.Target, until string) {
 	k.keep(until, func() {
 		k.run.controller.proxies(func(p *apiproxy.Proxy) {
@@ -160,7 +161,7 @@ func (k *knock) dueAt(step string) bool {
 	return k != nil && actions[k.fault.Kind].rest != nil && k.fault.Point.Step == step && !k.applied()
 }
 
-// strike applies a fault at a moment of rest.
+// strike applies a fault while the world is at rest.
 func (k *knock) strike(ctx context.Context) error {
 	k.markApplied(nil)
 	if err := actions[k.fault.Kind].rest(ctx, k); err != nil {
@@ -171,8 +172,8 @@ func (k *knock) strike(ctx context.Context) error {
 	return nil
 }
 
-// letGo releases what is held back until this step, and reports whether there was
-// anything.
+// letGo releases everything that was held back until this step, and reports whether
+// there was anything to release.
 func (k *knock) letGo(step string) bool {
 	if k == nil {
 		return false
@@ -191,7 +192,7 @@ func (k *knock) letGo(step string) bool {
 	return true
 }
 
-// keep registers a function to be called at the rest of a step.
+// keep registers a function that is called once a step is at rest.
 func (k *knock) keep(until string, release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -214,12 +215,12 @@ func (k *knock) whyNotApplied() string {
 		return ""
 	}
 	if k.fault.Point.Verb == "" {
-		return fmt.Sprintf("the run ended before the point of the fault (%s)", k.fault.Point)
+		return fmt.Sprintf("the run ended before it reached the point of the fault (%s)", k.fault.Point)
 	}
 	return fmt.Sprintf("the controller did not send %s in this run", k.fault.Point)
 }
 
-// short cuts a text that may contain a whole object.
+// short truncates a text that may contain a complete object.
 func short(text string) string {
 	const most = 300
 	if len(text) <= most {

@@ -1,6 +1,6 @@
 // Package lab runs a controller in an isolated world: a plane that is reset to its
-// baseline for each run, a proxy between the two, and the code that performs the
-// steps of a scenario and the fault.
+// baseline before each run, and a proxy between the controller and the plane. It performs
+// the steps of a scenario, and applies the fault.
 //
 //	            ┌────────── plane (Reset before each run) ◀── steps, foreign writes
 //	store ◀─────┘              ▲
@@ -43,13 +43,13 @@ type Config struct {
 	Subject subject.Subject `json:"subject"`
 	// Profile names the plane's controllers, as for koboshi up.
 	Profile string `json:"profile"`
-	// OldServer makes the API server refuse streaming lists, as servers before
-	// 1.32 do; then clients list with resourceVersion=0 when they start.
+	// OldServer makes the API server refuse streaming lists, as servers before 1.32 do.
+	// Clients then list with resourceVersion=0 when they start.
 	OldServer bool `json:"oldServer,omitempty"`
-	// Key is for hashing secret values; all labs of a check need the same.
+	// Key is used to hash secret values; all labs of a check need the same key.
 	Key []byte `json:"key"`
-	// Number identifies the lab on its machine, from 1 to 200: each lab has loopback
-	// addresses of its own.
+	// Number identifies the lab on its machine, from 1 to 200, because each lab has
+	// separate loopback addresses.
 	Number int `json:"number"`
 	// Dir is a folder for this lab only.
 	Dir string `json:"dir"`
@@ -64,13 +64,13 @@ type Lab struct {
 	client   dynamic.Interface
 	mapper   meta.ResettableRESTMapper
 	identity *rest.Config
-	certs    string          // folder of the webhooks' certificate
-	explored map[string]bool // states after a kill from which a run recovered
+	certs    string          // folder of the certificate for webhooks
+	explored map[string]bool // states after a kill from which an earlier run recovered
 	number   int             // determines the loopback addresses, see claim
-	claimed  io.Closer       // nil if the system has no such addresses
+	claimed  io.Closer       // nil if the system does not support such addresses
 }
 
-// A SetupError is a problem with the subject or a scenario that makes a check
+// A SetupError reports a problem with the subject or a scenario that makes a check
 // impossible.
 type SetupError struct{ Err error }
 
@@ -78,8 +78,7 @@ func (e *SetupError) Error() string { return e.Err.Error() }
 
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// New starts a plane and installs the subject. After an error nothing is left
-// running.
+// New starts a plane and installs the subject. If it fails, nothing is left running.
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
@@ -100,7 +99,7 @@ func (l *Lab) Stop() error {
 	return l.plane.Stop()
 }
 
-// Failed is closed when the plane fails.
+// Failed returns a channel that is closed when the plane fails.
 func (l *Lab) Failed() <-chan struct{} { return l.plane.Failed() }
 
 func (l *Lab) startPlane(ctx context.Context) (err error) {
@@ -165,7 +164,7 @@ func (l *Lab) ready(ctx context.Context) error {
 	if err := l.identify(ctx); err != nil {
 		return &SetupError{err}
 	}
-	// The store is followed for as long as the plane lives.
+	// Changes of the store are followed as long as the plane runs.
 	go func() { _ = l.plane.Follow(context.WithoutCancel(ctx), l.store.take) }()
 	if err := l.plane.Checkpoint(ctx); err != nil {
 		return err
@@ -196,7 +195,7 @@ func (l *Lab) caughtUp(ctx context.Context) error {
 
 var errPlane = errors.New("the plane failed; see its log for the reason")
 
-// cluster returns the access to the plane for a scenario's steps.
+// cluster returns the connection to the plane for the steps of a scenario.
 func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) scenario.Cluster {
 	return scenario.Cluster{
 		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Endpoints: endpoints, Dir: dir,
@@ -212,11 +211,11 @@ func (l *Lab) file(name string, data []byte) (string, error) {
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 const (
-	// patience is the least time for a stage of healing. A client waits up to a second
-	// after a Retry-After, and its back-off after a few failures is shorter.
+	// patience is the minimum time for a stage of healing. A client waits up to a second
+	// after a Retry-After; its back-off after a few failures is shorter.
 	patience = 4 * time.Second
 	// tries is the number of attempts that a controller needs if a request fails three
-	// times, and maxPatience the longest time for a stage.
+	// times. maxPatience is the maximum time for a stage.
 	tries       = 4
 	maxPatience = 20 * time.Second
 )

@@ -20,31 +20,31 @@ import (
 // references is the number of runs without a fault; all but the first have jitter.
 const references = 3
 
-// carefully is the factor by which the runs with jitter extend the window, up to
-// maxCareful or to one window, whichever is longer.
+// carefully is the factor by which the runs with jitter extend the window. They extend
+// it to at most maxCareful, and never shorten it.
 const (
 	carefully  = 3
 	maxCareful = time.Second
 )
 
-// Lesson is the result of a scenario's runs without a fault. It goes from one lab
-// to the others as JSON.
+// Lesson is the result of the runs of a scenario without a fault. It is passed from one
+// lab to the others as JSON.
 type Lesson struct {
 	Scenario  *scenario.Scenario `json:"scenario"`
 	Reference *judge.Reference   `json:"reference,omitempty"`
 	Plan      plan.Plan          `json:"plan"`
-	// Findings are the findings that need no fault.
+	// Findings are the findings of runs without a fault.
 	Findings []judge.Finding `json:"findings,omitempty"`
 	// Unused lists permissions that the controller has but did not need in this
 	// scenario.
 	Unused []string `json:"unused,omitempty"`
-	// Window is the time without a change after which the world is at rest, and
-	// Streams the least number of watches of a controller at rest.
+	// Window is the time without a change after which the world counts as at rest.
+	// Streams is the number of watches that the controller has open when it is at rest.
 	Window  time.Duration `json:"window"`
 	Streams int           `json:"streams"`
-	// Patience is the time for a stage of healing.
+	// Patience is the time allowed for a stage of healing.
 	Patience time.Duration `json:"patience"`
-	// Writes is the number of the controller's effective writes, Took the duration of
+	// Writes is the number of the controller's effective writes. Took is the duration of
 	// one run.
 	Writes int           `json:"writes"`
 	Took   time.Duration `json:"took"`
@@ -61,10 +61,10 @@ type Lesson struct {
 }
 
 // A RestlessError reports a controller that never comes to rest, although no loop
-// could be identified: nothing can be compared.
+// could be identified. Nothing can be compared then.
 type RestlessError struct {
 	Scenario, Step string
-	Last           string // its last write
+	Last           string // the controller's last write
 }
 
 func (e *RestlessError) Error() string {
@@ -105,13 +105,14 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	}
 	lesson.Runs, lesson.Patience = len(runs), patienceFor(runs)
 	for _, out := range runs {
-		// A run that had to wait for the machine must not extend the window.
+		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
 	}
 	return lesson, l.conclude(lesson, runs, seed)
 }
 
-// conclude derives the reference for judging faults, and the faults worth a run.
+// conclude derives the reference for judging runs with a fault, and plans the faults that
+// are worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
@@ -147,8 +148,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 		idle: idle, out: &evidence.Run{Seed: seed + uint64(n)},
 	}
 	if n > 0 {
-		// If rest were assumed too early, the lesson would be that later changes may be
-		// missing.
+		// If these runs ended their steps too early, they would teach that later changes
+		// may be missing.
 		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
@@ -156,8 +157,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	return r.do(ctx)
 }
 
-// window returns twice the longest pause within an activity, apart from pauses that
-// rest waits for anyway.
+// window returns twice the longest pause between two changes of a step. It ignores
+// pauses for which rest waits anyway.
 func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if quiet := time.Duration(sc.Rest.Quiet); quiet > 0 {
 		return quiet
@@ -179,19 +180,19 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		}
 	}
 	if streamsOf(out) == 0 {
-		// The pauses of a controller that polls lie between two rounds, and rest waits
-		// for those.
+		// A controller that polls pauses between two rounds, and rest waits for those
+		// pauses anyway.
 		longest = min(longest, firstWindow/2)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
 
-// patienceFor returns enough time for a slow controller to fail as often as the
-// longest fault makes it, and then to succeed.
+// patienceFor returns enough time for a slow controller to fail as many times as the
+// longest fault makes it fail, and then to succeed.
 func patienceFor(runs []*evidence.Run) time.Duration {
 	longest := time.Duration(0)
 	for _, out := range runs {
-		for _, step := range out.Steps[min(1, len(out.Steps)):] { // the first is the start of a process
+		for _, step := range out.Steps[min(1, len(out.Steps)):] { // without the start of the process
 			for _, change := range out.History.Changes {
 				if change.Revision > step.Began && change.Revision <= step.Rested && counts(&change) {
 					longest = max(longest, change.At-step.BeganAt)
@@ -202,8 +203,8 @@ func patienceFor(runs []*evidence.Run) time.Duration {
 	return min(max(patience, tries*longest), maxPatience)
 }
 
-// counts reports whether a change is part of the activity that the window is learnt
-// from: upstream's own controllers write derived objects after others have settled.
+// counts reports whether the window is learnt from a change. Changes of derived objects
+// do not count, because upstream's controllers write those after the others have settled.
 func counts(c *state.Change) bool { return delaysRest(c) && !request.IsDerived(c.Ref.GroupKind) }
 
 // streamsOf returns the number of open watches at the first rest.
@@ -240,7 +241,7 @@ func effectiveWrites(out *evidence.Run) (n int) {
 	return n
 }
 
-// lastWrite describes the last write of a controller that never comes to rest.
+// lastWrite describes the last write in a run that never came to rest.
 func lastWrite(out *evidence.Run) string {
 	for i := len(out.Entries) - 1; i >= 0; i-- {
 		if c := out.Entries[i].Call; c != nil && request.IsWork(c) {

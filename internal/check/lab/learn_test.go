@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// paused returns a run whose only step has changes at these moments.
+// paused returns a run whose only step has changes at the given times.
 func paused(moments ...time.Duration) *evidence.Run {
 	const began = 2 * time.Second
 	out := &evidence.Run{Steps: []evidence.Step{

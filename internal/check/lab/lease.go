@@ -18,8 +18,8 @@ import (
 // default duration of a Lease is 15 s.
 const leaseTimeout = 25 * time.Second
 
-// deaf is the decider of an instance that cannot renew its Lease: while on, it
-// answers every request about Leases like an API server that has lost etcd.
+// deaf is the decider of an instance that cannot renew its Lease. While it is on, it
+// answers every request for Leases like an API server that has lost etcd.
 type deaf struct {
 	next apiproxy.Decider
 	on   atomic.Bool
@@ -35,8 +35,8 @@ func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
 	return d.next.Decide(call)
 }
 
-// loseLease prevents the leader from renewing its Lease, while everything else works,
-// until a second instance leads. Then it touches the objects that both reconcile.
+// loseLease prevents the leader from renewing its Lease until a second instance leads,
+// while all other requests work. Then it touches the objects that both reconcile.
 func loseLease(ctx context.Context, k *knock) error {
 	c := k.run.controller
 	leader := c.instances()
@@ -85,7 +85,7 @@ func (r *run) leases() map[state.Ref]lease {
 	baseline := r.lab.store.history().Baseline
 	for ref, object := range r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return request.IsLeaseKind(ref.GroupKind) }) {
 		if _, old := baseline[ref]; old {
-			continue // belongs to the plane
+			continue // it belongs to the plane
 		}
 		if l := readLease(object); l.holder != "" {
 			held[ref] = l
@@ -104,8 +104,8 @@ type lease struct {
 const (
 	// defaultDuration is client-go's default, for a Lease without a duration.
 	defaultDuration = 15 * time.Second
-	// longestTerm limits the wait for a Lease: it is longer than the 137 s of
-	// OpenShift's operators, and shorter than a Lease used for other purposes may last.
+	// longestTerm limits the wait for a Lease. It is longer than the 137 s of OpenShift's
+	// operators. Leases that serve other purposes may last longer.
 	longestTerm = 4 * time.Minute
 )
 
@@ -120,15 +120,16 @@ func readLease(object state.Object) lease {
 	return l
 }
 
-// term returns how long a dead holder may keep the Lease. client-go takes a Lease
-// that it has seen unchanged for the Lease's duration, and looks only now and then:
-// half as long again is enough for that.
+// term returns how long a Lease may stay with a holder that is gone. client-go takes over
+// a Lease that it has seen unchanged for the duration of the Lease. It only checks now
+// and then, so term allows half of the duration more.
 func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
 
-// succession returns how long the controller may still have to wait until it leads,
-// after a restart that left the previous holder's Lease behind.
+// succession returns how long the controller may still have to wait to become the
+// leader, after a restart that left the Lease of the previous holder behind.
 //
-// If the controller has become the leader since then, it moves a.begun to that moment.
+// If the controller has become the leader since the restart, succession sets a.begun to
+// the time when it did.
 func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 	started := a.begun
 	for _, l := range r.leases() {
@@ -143,7 +144,7 @@ func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 	return left
 }
 
-// handover is the extra time a step gets for Leases to expire.
+// handover returns the extra time that a step gets for Leases to expire.
 func (r *run) handover() (longest time.Duration) {
 	for _, l := range r.leases() {
 		longest = max(longest, l.term())

@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// leased returns a run whose store has a Lease, as the API server keeps it.
+// leased returns a run whose store holds a Lease as the API server stores it.
 func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	t.Helper()
 	s := newStore(nil)
@@ -24,7 +24,7 @@ func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	return &run{lab: &Lab{store: s}}
 }
 
-// spec returns the spec of a Lease that was acquired and renewed so long before now.
+// spec returns the spec of a Lease that was acquired and renewed the given times ago.
 func spec(now time.Time, holder string, acquired, renewed time.Duration) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{
 		HolderIdentity: new(holder), LeaseDurationSeconds: new(int32(15)),

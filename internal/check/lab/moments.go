@@ -23,7 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Marks left by another client. They are harmless and not compared.
+// Marks that another client leaves. They are harmless, and comparisons ignore them.
 const (
 	touchedMark   = "check.koboshi.dev/touched"
 	holdFinalizer = "check.koboshi.dev/hold"
@@ -32,8 +32,8 @@ const (
 // otherClient is the field manager of foreign writes.
 const otherClient = "somebody"
 
-// touch writes the object as another client: its version rises, and a write based on
-// the old version meets a genuine conflict.
+// touch writes the object as another client. The version of the object rises, and a
+// write based on the old version gets a genuine conflict.
 func (r *run) touch(ctx context.Context, t trace.Target) error {
 	var resource dynamic.ResourceInterface = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
 	if t.Namespace != "" {
@@ -42,7 +42,7 @@ func (r *run) touch(ctx context.Context, t trace.Target) error {
 	return annotate(ctx, resource, t.Name)
 }
 
-// annotate changes an object without changing anything that a controller reads.
+// annotate changes an object by setting an annotation that no controller reads.
 func annotate(ctx context.Context, resource dynamic.ResourceInterface, name string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, touchedMark, time.Now().Format(time.RFC3339Nano))
 	_, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: otherClient})
@@ -126,13 +126,14 @@ func edit(ctx context.Context, resource dynamic.ResourceInterface, name string, 
 	return err
 }
 
-// maxTries limits how many other values of a field are tried.
+// maxTries limits how many other values are tried for a field.
 const maxTries = 8
 
 var errNoOther = errors.New("no other valid value was found")
 
-// otherValues returns values of the same type that may be valid: a number may be at
-// its limit, and of a quantity with a unit only the beginning can be changed.
+// otherValues returns values of the same type that may be valid. It returns several,
+// because a number may be at its limit and a quantity with a unit can be changed only
+// at its beginning.
 func otherValues(value any) (others []any) {
 	switch v := value.(type) {
 	case bool:
@@ -156,7 +157,8 @@ func otherValues(value any) (others []any) {
 	return others
 }
 
-// addFinalizer holds an object with a finalizer until the next step is at rest.
+// addFinalizer adds a finalizer to an object and removes it once the next step is at
+// rest.
 func addFinalizer(ctx context.Context, k *knock) error {
 	object, resource, err := k.target()
 	if err != nil {
@@ -188,11 +190,11 @@ func setFinalizer(ctx context.Context, resource dynamic.ResourceInterface, name 
 			return err
 		}
 	}
-	return errors.New("the object never stops changing")
+	return errors.New("the object kept changing")
 }
 
-// staleRestart restarts the controller on an API server that lags: a list with
-// resourceVersion=0 returns an earlier state, and the watch from there is late.
+// staleRestart restarts the controller against an API server that lags behind: a list
+// with resourceVersion=0 returns an earlier state, and the watch that follows is delayed.
 func staleRestart(_ context.Context, k *knock) error {
 	target, _ := fault.ParseResource(k.fault.Point.Resource)
 	kind, err := k.run.lab.mapper.KindFor(schema.GroupVersionResource{Group: target.Group, Resource: target.Resource})
@@ -219,7 +221,7 @@ func staleRestart(_ context.Context, k *knock) error {
 	return nil
 }
 
-// earlier returns the objects of a kind as they were after the change that the fault
+// earlier returns the objects of a kind in their state after the change that the fault
 // names.
 func (k *knock) earlier(kind schema.GroupKind) (items []json.RawMessage, version string, err error) {
 	history := k.run.lab.store.history()

@@ -30,8 +30,8 @@ import (
 )
 
 // BenchmarkReconciles measures the cost of recording. A controller with a watch and a
-// queue, whose reconcile is a get, an update and a status update, talks to a plane
-// directly and through a recording proxy, in turns. One operation is one reconcile on
+// queue makes a get, an update and a status update in each reconcile. It talks to a plane
+// directly and through a recording proxy, in turn. One operation is one reconcile on
 // each path. As in a check, plane and proxy are one process and the controller is
 // another. Bodies are JSON, as for custom resources.
 func BenchmarkReconciles(b *testing.B) {
@@ -75,16 +75,16 @@ func BenchmarkReconciles(b *testing.B) {
 }
 
 const (
-	// benchmarkedWays is the variable that gives the controller process both
-	// kubeconfigs, separated by a comma.
+	// benchmarkedWays is the environment variable that passes both kubeconfigs to the
+	// controller process, separated by a comma.
 	benchmarkedWays = "KOBOSHI_BENCHMARKED_WAYS"
 	// ingresses is the number of objects: enough that no worker waits.
 	ingresses = 20
-	// reconcileTurn is the number of reconciles on one path before the other's turn.
+	// reconcileTurn is the number of reconciles on one path before the other has its turn.
 	reconcileTurn = 200
 )
 
-// reconciles runs the controller in a process of its own and reports its metrics.
+// reconciles runs the controller in a separate process and reports its metrics.
 func reconciles(b *testing.B, workers int, ways ...string) {
 	program, err := os.Executable()
 	if err != nil {
@@ -113,10 +113,10 @@ func reconciles(b *testing.B, workers int, ways ...string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchmarkedWorkers is the variable with the controller's number of workers.
+// benchmarkedWorkers is the environment variable for the controller's number of workers.
 const benchmarkedWorkers = "KOBOSHI_BENCHMARKED_WORKERS"
 
-// asController runs the controller on both paths in turns.
+// asController runs the controller on both paths in turn.
 func asController(b *testing.B) {
 	workers, err := strconv.Atoi(os.Getenv(benchmarkedWorkers))
 	if err != nil {
@@ -190,7 +190,7 @@ func newLoop(b *testing.B, kubeconfig string, workers int) *loop {
 	return &loop{client: client, workers: workers}
 }
 
-// run starts a controller for the given number of reconciles. The start is not timed.
+// run starts a controller for the given number of reconciles. Its start is not timed.
 func (l *loop) run(b *testing.B, count int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
@@ -235,8 +235,8 @@ func (l *loop) work(ctx context.Context, b *testing.B, queue workqueue.TypedInte
 	}
 }
 
-// reconcile writes something new each time. It reads from the server instead of the
-// cache, so that it never meets a conflict.
+// reconcile writes a new value each time. It reads from the server instead of the
+// cache, so that it never gets a conflict.
 func (l *loop) reconcile(ctx context.Context, name string) error {
 	ingresses := l.client.NetworkingV1().Ingresses("default")
 	times := []time.Time{time.Now()}
@@ -276,7 +276,7 @@ func (l *loop) count(times []time.Time) {
 
 func (l *loop) rate() float64 { return float64(l.done) / l.took.Seconds() }
 
-// p99 returns milliseconds.
+// p99 returns the 99th percentile in milliseconds.
 func (l *loop) p99() float64 {
 	slices.Sort(l.requests)
 	return l.requests[len(l.requests)*99/100].Seconds() * 1000

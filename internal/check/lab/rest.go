@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// shortestWindow is the least time without a change after which the world counts as
-	// at rest, longestWindow the longest such time that is learnt.
+	// shortestWindow and longestWindow limit the window that is learnt: the time without a
+	// change after which the world counts as at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is the window of the first run, from which the window is learnt.
+	// firstWindow is the window of the first run. Later windows are learnt from that run.
 	firstWindow = 700 * time.Millisecond
-	// silence is the time without a request that rest requires as well. A controller
-	// that never stops asking is given at most maxAsking windows, or until it has been
-	// up for upTimeout.
+	// silence is the time without a request that must also pass before the world counts as
+	// at rest. If a controller never stops sending requests, rest waits for at most
+	// maxAsking windows, or until the controller has been up for upTimeout.
 	silence   = 40 * time.Millisecond
 	maxAsking = 6
-	// upTimeout limits how long a controller may take to open its watches. One that
-	// only polls never does.
+	// upTimeout limits how long a controller may take to open its watches. A controller
+	// that only polls never opens one.
 	upTimeout = 3 * time.Second
-	// longestRound is the longest pause between two rounds of a controller that polls.
-	// Rest does not wait for one that polls less often.
+	// longestRound is the longest pause that rest waits for between two rounds of a
+	// controller that polls.
 	longestRound = 10 * time.Second
-	// lingering is the first run's wait for a controller that has not written anything
-	// in a step yet: no earlier pause tells how much work is left.
+	// lingering limits how long the first run waits for a controller that has not written
+	// anything in a step yet. No earlier pause shows how long such a wait has to be.
 	lingering = 4 * time.Second
 	// waking is the longest time between a restarted controller's last request, usually
-	// a watch, and its first write: client-go checks only every 100 ms whether its caches
-	// are full, one by one.
+	// a watch, and its first write. client-go checks its caches one after the other, each
+	// only every 100 ms.
 	waking = 300 * time.Millisecond
 )
 
@@ -81,9 +81,10 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	}
 }
 
-// unrest returns how long nothing may happen for the world to be at rest; 0 means
-// that it is. Events before began do not count. excused is the part of that time for
-// which the controller is not responsible: waiting for a Lease, or loading.
+// unrest returns how long the world has to stay unchanged until it counts as at rest; 0
+// means that it is at rest. Events before began do not count. excused is the part of that
+// time for which the controller is not responsible, because it is waiting for a Lease or
+// loading.
 func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	a, err := r.controller.activity()
 	if err != nil {
@@ -110,7 +111,7 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	}
 	still := now.Sub(moved)
 	left = r.window - still
-	// Neither may use up the whole rest timeout.
+	// Neither of these waits may use up the complete rest timeout.
 	half := r.timeout() / 2
 	if round := min(longestRound, half) - still; round > left && !r.down && r.onlyPolls(&a) && !a.askedAgain.After(moved) {
 		left = round
@@ -132,15 +133,15 @@ func (r *run) learningPauses() bool {
 	return r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down
 }
 
-// loading reports whether a process was started but has made no request yet. How
-// long an interpreter takes for that depends mostly on the load of the machine, and
-// the process knows nothing of the world yet.
+// loading reports whether a process was started but has made no request yet. How long
+// an interpreter takes to load depends mostly on the load of the machine. In that time,
+// the process does not know the state of the world.
 func (r *run) loading(a *activity, now time.Time) bool {
 	return a.unheard > 0 && now.Sub(a.begun) < max(r.timeout(), stepTimeout)
 }
 
-// unfinished reports whether the object is a Job, or a Pod of one, whose result
-// upstream's controller has not recorded yet: it checks once a second.
+// unfinished reports whether the object is a Job or a Pod of a Job, and upstream's
+// controller has not recorded its result yet. That controller checks once a second.
 func unfinished(ref state.Ref, object state.Object) bool {
 	status, _ := object["status"].(map[string]any)
 	if ref.Kind == "Pod" && ref.Group == "" && (status["phase"] == "Succeeded" || status["phase"] == "Failed") {
@@ -163,8 +164,9 @@ func unfinished(ref state.Ref, object state.Object) bool {
 	return len(counting) > 0 || decided && !reached["Complete"] && !reached["Failed"]
 }
 
-// onlyPolls reports whether the controller opens no watches. It is at rest when it
-// has asked the same twice since the last change, and so did nothing in between.
+// onlyPolls reports whether the controller opens no watches. Such a controller is at rest
+// when it has sent the same requests twice since the last change, because then it did
+// nothing in between.
 func (r *run) onlyPolls(a *activity) bool {
 	if r.lesson != nil {
 		return r.lesson.Streams == 0
@@ -172,13 +174,13 @@ func (r *run) onlyPolls(a *activity) bool {
 	return r.polls || r.jitter == nil && a.streams == 0
 }
 
-// reaches waits until the world at rest matches the reference, and reports whether
-// it did within the time.
+// reaches waits until the world is at rest and matches the reference, and reports
+// whether it did within the given time.
 func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, within time.Duration) (bool, error) {
 	deadline := time.Now().Add(within)
 	for {
 		store := r.lab.store.touched.Next()
-		// The request at which the fault is applied may come only now.
+		// The fault may be applied at a request that is sent only now.
 		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
 			return false, err
 		}
@@ -193,7 +195,7 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 			return false, nil
 		}
 		if len(r.scenario.Ledger) > 0 {
-			left = min(left, r.window) // changes outside the cluster wake nothing
+			left = min(left, r.window) // a change outside the cluster does not wake the loop
 		}
 		timer := time.NewTimer(left)
 		select {
@@ -208,8 +210,8 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 	}
 }
 
-// matches reports whether the world after that step is as in the reference, in the
-// cluster and in external resources, and as the scenario expects.
+// matches reports whether the cluster and the external resources are as in the reference
+// after that step, and as the scenario expects.
 func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bool, error) {
 	want := r.lesson.Reference.World(name)
 	if len(want.Diff(r.world())) > 0 || len(r.unmet(ctx, step)) > 0 {

@@ -19,18 +19,18 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Started names what happens before the first step: the controller is started in a
-// world that holds the scenario's given objects.
+// Started names the phase before the first step: the controller starts in a world that
+// holds the given objects of the scenario.
 const Started = "(start)"
 
 const (
 	// stepTimeout limits a step, unless the scenario sets rest.timeout.
 	stepTimeout = 20 * time.Second
-	// faultyTimeout is the least time to come to rest in a run with a fault, before the
-	// stages of healing begin. A slow controller has longer.
+	// faultyTimeout is the minimum time that the world has to come to rest in a run with a
+	// fault, before the stages of healing begin. A slow controller gets more time.
 	faultyTimeout = 8 * time.Second
-	// idle is the time for which the world at rest is watched after a step, and
-	// catchingUp the time before that in which a controller may still read its own writes.
+	// idle is the time for which the world at rest is observed after a step. catchingUp
+	// is the time before that in which a controller may still read its own writes.
 	idle       = 150 * time.Millisecond
 	catchingUp = 150 * time.Millisecond
 )
@@ -48,7 +48,7 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
-	excused time.Time // when the controller last waited for a dead holder's Lease, or was loading
+	excused time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
 	log        *trace.Log
@@ -63,7 +63,7 @@ type run struct {
 // errStop ends a run early because nothing more can be learnt from it.
 var errStop = errors.New("nothing more to learn")
 
-// do runs the scenario from the baseline and returns the evidence. An error concerns
+// do runs the scenario from the baseline and returns the evidence. Its errors concern
 // the plane or the setup, not the controller.
 func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.plane.Reset(ctx); err != nil {
@@ -88,7 +88,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
-		err = nil // the controller is judged by what it did
+		err = nil // the controller is judged by what it did until then
 	}
 	return r.out, err
 }
@@ -145,8 +145,8 @@ func (r *run) begin(ctx context.Context) error {
 	}, nil)
 }
 
-// callWebhooks makes the API server call the controller's webhooks from now on.
-// Earlier, it would refuse the given objects, because no webhook answers yet.
+// callWebhooks makes the API server call the controller's webhooks from now on. Before
+// the controller answered them, the API server would have refused the given objects.
 func (r *run) callWebhooks(ctx context.Context) error {
 	for i := range r.lab.config.Subject.Webhooks {
 		if err := r.lab.create(ctx, r.lab.config.Subject.Webhooks[i].DeepCopy()); err != nil {
@@ -179,7 +179,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		}
 		if err := r.await(ctx, step); err != nil {
 			if _, gone := r.controller.activity(); gone != nil {
-				return gone // the reason for err
+				return gone // it caused err
 			}
 			if r.lesson == nil {
 				return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err, late: true}
@@ -190,8 +190,8 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 	}, step)
 }
 
-// stepFailed classifies a step that could not be performed: while learning, the
-// scenario is wrong; with a fault, the run is inconclusive.
+// stepFailed classifies a step that could not be performed. While learning, the scenario
+// is wrong; later, the run is inconclusive.
 func (r *run) stepFailed(step *scenario.Step, err error) error {
 	if r.lesson == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
@@ -203,7 +203,7 @@ func (r *run) stepFailed(step *scenario.Step, err error) error {
 // A GoneError reports a controller that keeps exiting on its own.
 type GoneError struct {
 	Times, Code int
-	Said        string // its last line
+	Said        string // the last line that it printed
 }
 
 func (e *GoneError) Error() string {
@@ -229,8 +229,8 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// milestone performs an action, waits for rest, applies a fault that is due then, and
-// compares the result.
+// milestone performs an action, waits for rest, applies the fault if it is due then,
+// and compares the result.
 func (r *run) milestone(ctx context.Context, name string, do func(context.Context) error, step *scenario.Step) error {
 	revision, _ := r.lab.store.seen()
 	at := evidence.Step{Name: name, Began: revision, BeganAt: r.since()}
@@ -252,7 +252,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	// A controller that never comes to rest is reported as such.
+	// If the controller never comes to rest, that is reported instead.
 	loops := m.Restless && r.lesson == nil
 	if late != nil && !loops {
 		return late
@@ -299,7 +299,7 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	return err
 }
 
-// strike applies a fault at a moment of rest, once the world matches the reference.
+// strike applies a fault once the world is at rest and matches the reference.
 func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step) (rested bool, err error) {
 	reached, err := r.reaches(ctx, m.Name, step, r.lesson.Patience)
 	if err != nil {
@@ -314,7 +314,7 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	return r.calm(ctx, m.Name, r.faultyTimeout())
 }
 
-// inconclusiveStep ends a run that differs from the others although no fault was
+// inconclusiveStep ends a run that differs from the reference although no fault has been
 // applied.
 func (r *run) inconclusiveStep(m *evidence.Step) error {
 	r.out.Inconclusive = "step " + m.Name + " ended differently"
@@ -324,7 +324,7 @@ func (r *run) inconclusiveStep(m *evidence.Step) error {
 	return errStop
 }
 
-// calm waits for rest, releases what was held back until then, and waits again.
+// calm waits for rest, releases everything that was held back until then, and waits again.
 func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (rested bool, err error) {
 	for {
 		if rested, err = r.rest(ctx, timeout); err != nil || !r.knock.letGo(step) {
@@ -333,8 +333,8 @@ func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (res
 	}
 }
 
-// expectations notes the expectations that do not hold. Without a fault that is an
-// error in the scenario, not a finding.
+// expectations notes the expectations that do not hold. While learning, an expectation
+// that does not hold is an error in the scenario, not a finding.
 func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -343,7 +343,7 @@ func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario
 		switch {
 		case len(failed) == 0:
 			return nil
-		case r.lesson != nil: // heal has waited
+		case r.lesson != nil: // heal has already waited
 			m.Failed = append(m.Failed, failed...)
 			return nil
 		case time.Now().After(deadline):
@@ -377,8 +377,8 @@ func (r *run) readLedger(ctx context.Context, m *evidence.Step) (err error) {
 	return nil
 }
 
-// watchIdle collects what the controller writes although there is nothing to do. In a
-// run without a fault that includes the wait for rest, after catchingUp.
+// watchIdle collects the writes of the controller while there is nothing to do. While
+// learning, that includes the writes during the wait for rest, after catchingUp.
 func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	if r.lesson != nil && !m.Faulty {
 		return nil
@@ -401,9 +401,9 @@ func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	return nil
 }
 
-// stopEarly ends a run that can show nothing more. After a kill from which the
-// controller recovered, the rest would be the same as after a restart at rest, which
-// is a fault of its own.
+// stopEarly ends a run that can show nothing more. Once the controller has recovered
+// from a kill, the following steps would be the same as after a restart at rest, which
+// is a separate fault.
 func (r *run) stopEarly(m *evidence.Step) error {
 	switch {
 	case m.Restless, m.Healed == evidence.Never:
@@ -423,14 +423,14 @@ func (r *run) timeout() time.Duration {
 
 func (r *run) faultyTimeout() time.Duration {
 	if r.lesson.Streams == 0 {
-		return max(faultyTimeout, 2*longestRound) // it has to poll twice
+		return max(faultyTimeout, 2*longestRound) // the controller has to poll twice
 	}
 	return max(faultyTimeout, tries*r.window)
 }
 
 func (r *run) since() time.Duration { return time.Since(r.lab.store.since()) }
 
-// decider returns what the proxies ask: the fault, the jitter, or nil.
+// decider returns the decider for the proxies: the fault, the jitter, or nil.
 func (r *run) decider() apiproxy.Decider {
 	switch {
 	case r.knock.decides():
@@ -441,7 +441,7 @@ func (r *run) decider() apiproxy.Decider {
 	return nil
 }
 
-// environ returns the assignments of a map, in order.
+// environ returns the entries of a map as NAME=VALUE, ordered by name.
 func environ(values map[string]string) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		out = append(out, name+"="+values[name])
@@ -449,7 +449,7 @@ func environ(values map[string]string) (out []string) {
 	return out
 }
 
-// nameOf returns namespace/name.
+// nameOf returns namespace/name, or only the name of a cluster-scoped object.
 func nameOf(object *unstructured.Unstructured) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()

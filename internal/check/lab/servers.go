@@ -9,8 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// servers manages the external endpoints, each with a proxy in front. The controller
-// gets the address of the proxy, and the scenario's commands that of the server.
+// servers manages the external endpoints, each behind a proxy. The controller gets the
+// address of the proxy; the commands of the scenario get the address of the server.
 type servers struct {
 	running   *scenario.Servers
 	proxies   map[string]*apiproxy.Endpoint
@@ -41,7 +41,7 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 	return s, nil
 }
 
-// lateDecider asks the run for its decider at each request.
+// lateDecider asks the run for its decider at each request, because endpoints start first.
 type lateDecider struct{ run *run }
 
 func (d lateDecider) Decide(call *trace.Call) apiproxy.Action {
@@ -74,8 +74,9 @@ func (s *servers) urls() map[string]string {
 	return urls
 }
 
-// environment returns the variables with the endpoints' addresses: the proxies for
-// the controller, or the servers themselves if direct, for commands.
+// environment returns the variables with the addresses of the endpoints: those of the
+// servers if direct is set, for commands, otherwise those of the proxies, for the
+// controller.
 func (s *servers) environment(direct bool) []string {
 	urls := s.urls()
 	if direct && s.running != nil {

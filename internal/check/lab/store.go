@@ -16,8 +16,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// store holds the cluster's content as it changes, from the only watch that sees
-// everything.
+// store holds the current content of the cluster and its changes. They come from the only
+// watch that sees everything.
 type store struct {
 	decoder decoder
 	touched broadcast.Signal
@@ -25,7 +25,7 @@ type store struct {
 	mu       sync.Mutex
 	refs     map[string]state.Ref // by key, because a deletion has no value
 	now      state.Snapshot
-	revision int64 // now and changes include all writes up to here
+	revision int64 // now and changes include all writes up to this revision
 	baseline state.Snapshot
 	changes  []state.Change
 	began    time.Time
@@ -58,7 +58,7 @@ func (s *store) commit(commit storage.Commit) {
 	if commit.Value != nil {
 		object, err := s.decoder.object(commit.Value)
 		if err != nil {
-			// The key holds no object, but a range of ports, for example.
+			// The value is not an object, but for example a range of ports.
 			return
 		}
 		stamp(object, commit.Revision)
@@ -81,7 +81,7 @@ func (s *store) commit(commit storage.Commit) {
 	}
 }
 
-// stamp adds the resource version, which the store keeps beside the value.
+// stamp adds the resource version, which etcd does not store in the value.
 func stamp(object state.Object, revision int64) {
 	u := unstructured.Unstructured{Object: object}
 	u.SetResourceVersion(formatRevision(revision))
@@ -93,7 +93,7 @@ func refOf(object state.Object) state.Ref {
 }
 
 // delaysRest reports whether a change keeps the world from being at rest. Changes of
-// bookkeeping objects, such as heartbeats, do not.
+// bookkeeping objects, such as heartbeats, do not count.
 func delaysRest(c *state.Change) bool {
 	object := c.After
 	if object == nil {
@@ -124,8 +124,8 @@ func (s *store) history() state.History {
 	return state.History{Baseline: s.baseline, Changes: s.changes[:len(s.changes):len(s.changes)]}
 }
 
-// seen returns the revision up to which everything is known, and the time of the
-// last change that delays rest.
+// seen returns the revision up to which all changes are known, and the time of the last
+// change that delays rest.
 func (s *store) seen() (revision int64, moved time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// stored returns an upstream object in the form of the store.
+// stored returns an upstream object as it is stored.
 func stored(t *testing.T, kind schema.GroupVersionKind, object runtime.Object) []byte {
 	t.Helper()
 	object.GetObjectKind().SetGroupVersionKind(kind)
@@ -98,7 +98,7 @@ func TestObjectsAreReadInBothForms(t *testing.T) {
 
 func TestObjectOfAnUnknownKindIsReducedToItsMetadata(t *testing.T) {
 	value := configMap(t, "a", "1")
-	// The envelope names the kind; replace it by one of the same length.
+	// The envelope names the kind; replace it with one of the same length.
 	value = bytes.Replace(value, []byte("ConfigMap"), []byte("Somewhat_"), 1)
 	object, err := newStore(nil).decoder.object(value)
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// Tail keeps the end of what is written to it. It is safe for concurrent use; a
+// Tail keeps the end of the output that is written to it. It is safe for concurrent use. A
 // nil Tail is empty.
 type Tail struct {
 	most int
 
 	mu   sync.Mutex
-	data []byte // up to twice as long as what is kept
+	data []byte // up to twice as long as the kept part
 	cut  bool
 }
 
 var _ io.Writer = (*Tail)(nil)
 
-// NewTail returns a Tail that keeps at most that many bytes.
+// NewTail returns a Tail that keeps at most the given number of bytes.
 func NewTail(most int) *Tail { return &Tail{most: most} }
 
 // Write never fails.
@@ -52,15 +52,15 @@ func (t *Tail) String() string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// LastLine returns the last line of a text that is not blank, without the space
-// around it, or "".
+// LastLine returns the last line of a text that is not blank, without surrounding space.
+// If there is none, it returns "".
 func LastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// LastLines returns at most n lines from the end of a text, without blank lines
-// before and after them.
+// LastLines returns at most n lines from the end of a text, without leading and trailing
+// blank lines.
 func LastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

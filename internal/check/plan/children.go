@@ -15,8 +15,8 @@ import (
 )
 
 // children finds the objects that the controller has made: those created by one of its
-// requests, and those that a primary resource controls. A controller need not repair
-// what another client made.
+// requests, and those controlled by a primary resource. A controller need not repair
+// objects that other clients made.
 func (r *reading) children(in Input) {
 	changes := r.run.History.Changes
 	for _, q := range r.requests {
@@ -40,8 +40,8 @@ func (r *reading) children(in Input) {
 	}
 }
 
-// managerOf returns the field manager of a write: the one it names, or the first part
-// of the user agent, as in the API server.
+// managerOf returns the field manager of a write: the one that the write names, or the
+// first part of the user agent, as in the API server.
 func managerOf(call *trace.Call) string {
 	_, query, _ := strings.Cut(call.Path, "?")
 	if values, err := url.ParseQuery(query); err == nil && values.Has("fieldManager") {
@@ -51,7 +51,7 @@ func managerOf(call *trace.Call) string {
 	return name
 }
 
-// controllerOf returns the kind of the owner that controls an object, "Kind.group".
+// controllerOf returns the kind of the owner that controls an object, as "Kind.group".
 func controllerOf(o state.Object) string {
 	for _, owner := range o.Owners() {
 		if owner.Controller {
@@ -61,8 +61,8 @@ func controllerOf(o state.Object) string {
 	return ""
 }
 
-// standing returns, by kind, the controller's objects that exist at a step's rest and
-// are not being deleted.
+// standing returns the objects of the controller, by kind, that exist when a step is at
+// rest and are not being deleted.
 func (r *reading) standing(s step) map[schema.GroupKind][]state.Ref {
 	alive := map[state.Ref]bool{}
 	for _, c := range r.run.History.Changes[:s.to] {
@@ -84,7 +84,7 @@ func (r *reading) standing(s step) map[schema.GroupKind][]state.Ref {
 	return byKind
 }
 
-// at returns an object as it was at a step's rest.
+// at returns an object in its state when a step was at rest.
 func (r *reading) at(ref state.Ref, s step) state.Object {
 	for i := s.to - 1; i >= 0; i-- {
 		if c := r.run.History.Changes[i]; c.Ref == ref {
@@ -94,7 +94,7 @@ func (r *reading) at(ref state.Ref, s step) state.Object {
 	return nil
 }
 
-// sortedKinds returns the kinds in the order of their names.
+// sortedKinds returns the kinds ordered by name.
 func sortedKinds(byKind map[schema.GroupKind][]state.Ref) []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(byKind), func(a, b schema.GroupKind) int {
 		return strings.Compare(a.String(), b.String())
@@ -110,14 +110,14 @@ func (m *maker) targetOf(ref state.Ref) string {
 		name = ref.Namespace + "/" + name
 	}
 	if !strings.Contains(name, "/") {
-		name = "/" + name // cluster-scoped
+		name = "/" + name // it is cluster-scoped
 	}
 	return ref.String() + "/" + name
 }
 
-// ownedFields returns the fields that the controller set: those of spec, or of the
-// whole object if it has none. The server's managed fields decide; without them, the
-// body of the creation does.
+// ownedFields returns the fields of spec that the controller set, or of the complete
+// object if it has no spec. It reads them from managedFields if present, otherwise from
+// the request that created the object.
 func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 	fields := map[string]bool{}
 	metadata, _ := o["metadata"].(map[string]any)
@@ -147,8 +147,8 @@ func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 }
 
 // saidFields returns the fields of an object to which the controller itself gave a
-// value. The server attributes a default to the client that omitted it from a creation,
-// but no controller promises to maintain that.
+// value. If a client creates an object without a field, the server attributes the default
+// to that client, but no controller promises to maintain it.
 func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	fields := map[string]bool{}
 	for _, q := range r.requests {
@@ -163,7 +163,7 @@ func (r *reading) saidFields(ref state.Ref) map[string]bool {
 			for _, f := range topFields(body, "") {
 				fields[f] = fields[f] || saysSomething(valueAt(body, f))
 			}
-		default: // an update also sends what it has only read
+		default: // an update also contains fields that the controller only read
 			for _, f := range topFields(c.After, "") {
 				fields[f] = fields[f] || !reflect.DeepEqual(valueAt(c.Before, f), valueAt(c.After, f))
 			}
@@ -172,8 +172,8 @@ func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	return fields
 }
 
-// said returns the value that the controller gave a field when it created the object or
-// patched it; nil if that is unknown.
+// said returns the value that the controller gave a field when it created or patched the
+// object, or nil if the value is unknown.
 func (r *reading) said(ref state.Ref, field string) (said any) {
 	for _, q := range r.requests {
 		if !q.write || q.change < 0 || q.call.Target.Subresource != "" {
@@ -191,7 +191,7 @@ func (r *reading) said(ref state.Ref, field string) (said any) {
 }
 
 // changeableBelow returns the path below a field to a value that can be changed, if
-// there is one: a value that the controller gave, where that is known.
+// there is one. It chooses a value that came from the controller where that is known.
 func (r *reading) changeableBelow(ref state.Ref, object state.Object, field string) (path []string, ok bool) {
 	if said := r.said(ref, field); said != nil {
 		return within(said, valueAt(object, field))
@@ -199,9 +199,9 @@ func (r *reading) changeableBelow(ref state.Ref, object state.Object, field stri
 	return nil, changeable(valueAt(object, field))
 }
 
-// within descends until the controller gave all values that exist, as in the data of a
-// ConfigMap: then any of them will do. The labels of a template come last, since a
-// selector fixes most of them.
+// within descends into a field until it reaches a value or a flat map that came entirely
+// from the controller, such as the data of a ConfigMap. Any value of such a map will do.
+// The metadata of a template comes last, since a selector fixes most labels.
 func within(said, has any) (path []string, ok bool) {
 	say, isMap := said.(map[string]any)
 	have, _ := has.(map[string]any)
@@ -213,7 +213,7 @@ func within(said, has any) (path []string, ok bool) {
 		keys = append(slices.Delete(keys, i, i+1), "metadata")
 	}
 	for _, key := range keys {
-		if strings.Contains(key, ".") { // no path can express it
+		if strings.Contains(key, ".") { // a path cannot express it
 			continue
 		}
 		if below, ok := within(say[key], have[key]); ok {
@@ -233,7 +233,7 @@ func flat(m map[string]any) bool {
 	return true
 }
 
-// saysSomething reports whether a value is more than an encoder's output for an unset
+// saysSomething reports whether a value differs from the output of an encoder for an unset
 // field.
 func saysSomething(v any) bool {
 	switch v := v.(type) {
@@ -249,8 +249,8 @@ func saysSomething(v any) bool {
 	return true
 }
 
-// topFields returns the fields right below spec or, without a spec, the top-level
-// fields with content. Field sets mark a field by the prefix.
+// topFields returns the fields directly below spec or, without a spec, the top-level
+// fields with content. In managedFields, the names of fields have a prefix.
 func topFields(o map[string]any, prefix string) []string {
 	var fields []string
 	if spec, ok := o[prefix+"spec"].(map[string]any); ok {
@@ -289,14 +289,14 @@ var fixed = map[string][]string{
 	"customresourcedefinitions.apiextensions.k8s.io": {"spec.group", "spec.names", "spec.scope"},
 }
 
-// isFixed reports whether the API server refuses to change a field of a type. For a Pod
-// that is almost every field.
+// isFixed reports whether the API server refuses to change a field of a type. It refuses
+// to change almost every field of a Pod.
 func isFixed(typ, field string) bool {
 	return typ == "pods" || slices.Contains(fixed[typ], field)
 }
 
-// noChild reports whether a kind is bookkeeping, which a controller does not promise to
-// maintain.
+// noChild reports whether objects of a kind are bookkeeping, which a controller does not
+// promise to maintain.
 func (r *reading) noChild(gk schema.GroupKind) bool {
 	typ := r.typeOf(gk)
 	target, _ := fault.ParseResource(typ)

@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// effects determines which writes changed something. Only those leave a different
-// state behind, so only there can a fault make a difference.
+// effects determines which writes changed something. Only those writes leave a different
+// state behind, so a fault can make a difference only there.
 func (r *reading) effects() {
 	e := newEffects(r)
 	for i := range r.requests {
@@ -25,9 +25,9 @@ func (r *reading) effects() {
 	}
 }
 
-// isPoint reports whether faults may be applied to a request. Bookkeeping belongs to
-// the machinery around a controller, and discovery has no object; reading CRDs is
-// discovery, too.
+// isPoint reports whether faults may be applied to a request. Bookkeeping and discovery
+// are excluded: bookkeeping is done by the machinery around a controller, and discovery
+// requests name no object. Reading CRDs counts as discovery.
 func (r *reading) isPoint(call *trace.Call) bool {
 	if call.Endpoint != "" {
 		return true
@@ -37,9 +37,9 @@ func (r *reading) isPoint(call *trace.Call) bool {
 	return t.Resource != "" && !request.IsBookkeeping(call) && (!crd || request.IsWrite(call))
 }
 
-// effects attributes commits to writes. Each commit belongs to at most one write: the
-// first to arrive of those that were answered with its revision, provided that no
-// client had seen the revision before.
+// effects attributes commits to writes. A commit belongs to at most one write. Several
+// writes may be answered with its revision; it belongs to the one that arrived first,
+// provided that no client had seen the revision before.
 type effects struct {
 	r       *reading
 	byRev   map[int64]int
@@ -47,8 +47,8 @@ type effects struct {
 	seen    []sighting
 }
 
-// sighting is the highest revision that had been seen at a time. Revisions count
-// writes to the whole store: a higher one implies that all lower ones are committed.
+// sighting records the highest revision that had been seen at a time. Revisions count
+// writes to the complete store, so a revision implies that all lower ones are committed.
 type sighting struct {
 	at  time.Duration
 	rev int64
@@ -87,13 +87,13 @@ func revisionIn(entry trace.Entry) int64 {
 func parseRevision(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0 // none, or not a number
+		return 0 // it is empty or not a number
 	}
 	return n
 }
 
-// of returns the index of the commit that a write made, -1 if it is unknown; or why it
-// made none.
+// of returns the index of the commit that a write made, or -1 if the commit is unknown.
+// If the write made no commit, of returns the reason.
 func (e *effects) of(q *asked) (change int, idle string) {
 	call := q.call
 	switch {
@@ -111,7 +111,7 @@ func (e *effects) of(q *asked) (change int, idle string) {
 		return e.deletion(q, rev)
 	}
 	if rev == 0 {
-		return -1, "" // the answer has no version, such as that to an eviction
+		return -1, "" // the answer has no version; the answer to an eviction has none
 	}
 	if i, ok := e.byRev[rev]; ok && !e.claimed[i] && e.before(q.arrived) < rev {
 		e.claimed[i] = true
@@ -120,11 +120,11 @@ func (e *effects) of(q *asked) (change int, idle string) {
 	if i, ok := e.lastFinalizer(q); ok {
 		return i, ""
 	}
-	return -1, "it changed nothing (the resourceVersion stayed)"
+	return -1, "it changed nothing (the resourceVersion stayed the same)"
 }
 
-// lastFinalizer finds the commit of an update that removes the last finalizer. The
-// object is gone then, and the server answers with the object of the request, which
+// lastFinalizer finds the commit of an update that removes the last finalizer. Since the
+// object is gone after that, the server answers with the object from the request, which
 // has the old resourceVersion.
 func (e *effects) lastFinalizer(q *asked) (int, bool) {
 	if q.call.Verb == "create" || q.call.Target.Subresource != "" || !released(q.call) {
@@ -138,14 +138,14 @@ func (e *effects) lastFinalizer(q *asked) (int, bool) {
 func released(call *trace.Call) bool {
 	body, err := call.ResponseObject()
 	if err != nil {
-		return false // no object
+		return false // it shows no object
 	}
 	object := state.Object(body)
 	return object.Deleting() && len(object.Finalizers()) == 0
 }
 
-// deletion finds the commit by its object, because the answer to a deletion is often a
-// bare Status.
+// deletion finds the commit of a deletion. Where the revision is of no help, it searches
+// by the object, because the answer to a deletion is often only a Status.
 func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	if i, ok := e.byRev[rev]; ok && !e.claimed[i] && deletes(e.r.run.History.Changes[i]) && e.before(q.arrived) < rev {
 		e.claimed[i] = true
@@ -157,8 +157,8 @@ func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	return -1, "it changed nothing (the object was already being deleted, or gone)"
 }
 
-// find returns the first commit to the request's object, in its step, that has the
-// wanted property and that was unknown when the request arrived.
+// find returns the first wanted commit to the object of the request in the same step. The
+// commit must have been unknown when the request arrived.
 func (e *effects) find(q *asked, wanted func(state.Change) bool) (int, bool) {
 	from, to := e.span(q.point.Step)
 	known := e.before(q.arrived)
@@ -172,7 +172,7 @@ func (e *effects) find(q *asked, wanted func(state.Change) bool) (int, bool) {
 	return -1, false
 }
 
-// span returns the range of a step's commits, up to the beginning of the next step.
+// span returns the range of commits from the beginning of a step to that of the next.
 func (e *effects) span(name string) (from, to int) {
 	to = len(e.r.run.History.Changes)
 	for i, s := range e.r.steps {
@@ -201,8 +201,8 @@ func (e *effects) before(arrived time.Duration) int64 {
 	return e.seen[n-1].rev
 }
 
-// about reports whether a commit is to an object that a request names; a request for a
-// collection names all objects of its namespace.
+// about reports whether a commit changes an object that a request names. A request for a
+// collection names all objects in its namespace.
 func (r *reading) about(c state.Change, call *trace.Call) bool {
 	t := call.Target
 	if r.typeOf(c.Ref.GroupKind) != fault.TypeOf(t) {

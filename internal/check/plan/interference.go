@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// interference plans what other clients do to the controller's objects.
+// interference plans the faults in which other clients change the controller's objects.
 func (m *maker) interference() {
 	m.meddle()
 	for i, s := range m.read.steps {
@@ -23,7 +23,8 @@ func (m *maker) interference() {
 }
 
 // meddle plans to delete and to change one object of each kind that the controller made,
-// at the first rest at which one exists. The same code handles the others.
+// after the first step at whose rest one exists. One object is enough, because the same
+// code handles the others.
 func (m *maker) meddle() {
 	done := map[schema.GroupKind]bool{}
 	for _, s := range m.read.steps {
@@ -38,7 +39,7 @@ func (m *maker) meddle() {
 	}
 }
 
-// meddleWith plans the faults at one object.
+// meddleWith plans the deletion and the changes of one object.
 func (m *maker) meddleWith(ref state.Ref, s step) {
 	point, target := fault.Point{Step: s.Name}, m.targetOf(ref)
 	m.propose(fault.Fault{Kind: fault.DeleteChild, Point: point, Target: target}, 0)
@@ -57,7 +58,7 @@ func (m *maker) meddleWith(ref state.Ref, s step) {
 	}
 }
 
-// pick chooses one object of a kind by the seed.
+// pick chooses one object of a kind, depending on the seed.
 func (m *maker) pick(refs []state.Ref) state.Ref {
 	best, least := refs[0], uint64(0)
 	for i, ref := range refs {
@@ -73,7 +74,7 @@ func mix(seed uint64, text string) uint64 {
 	h := fnv.New64a()
 	h.Write(binary.LittleEndian.AppendUint64(nil, seed))
 	h.Write([]byte(text))
-	x := h.Sum64() // FNV's last byte reaches only the low bits: mix once more
+	x := h.Sum64() // the last byte reaches only the low bits in FNV, so mix once more
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
@@ -91,7 +92,7 @@ func valueAt(object state.Object, field string) any {
 	return v
 }
 
-// changeable reports whether another value of the same type can be made: the next
+// changeable reports whether another value of the same type can be derived: the next
 // number, a longer text, the opposite boolean, or a map with such a value.
 func changeable(v any) bool {
 	switch v := v.(type) {
@@ -110,7 +111,7 @@ func changeable(v any) bool {
 }
 
 // hold plans a finalizer on the object that a step deletes, and on one object of each
-// kind that goes with it, at the rest before.
+// kind that is deleted with it. The finalizer is added before that step begins.
 func (m *maker) hold(i int) {
 	s := m.read.steps[i]
 	d := s.say.Delete
@@ -160,12 +161,13 @@ func missing(from, in []state.Ref) []state.Ref {
 	return gone
 }
 
-// mostLeases bounds the changes of leader in a scenario: each has to wait until a Lease
-// has expired.
+// mostLeases limits the number of leader changes in a scenario, because each has to wait
+// until a Lease has expired.
 const mostLeases = 2
 
-// leadership plans a takeover by a second instance at a rest after which there is still
-// something to write: two instances that both believe they lead show it by writing.
+// leadership plans that a second instance becomes the leader. It does so only before steps
+// in which the controller writes: two instances that both believe they lead show it by
+// writing.
 func (m *maker) leadership() {
 	probe := fault.Fault{Kind: fault.LoseLease}
 	if ok, why := fault.Legal(probe, m.read.facts); !ok {
@@ -179,7 +181,7 @@ func (m *maker) leadership() {
 		case i+1 == len(m.read.steps), !m.read.writesIn(m.read.steps[i+1].Name):
 			m.skip(f, "the controller writes nothing in the step after it")
 		case n == mostLeases:
-			m.skip(f, "the Lease is already lost at two earlier rests")
+			m.skip(f, "the Lease is already lost after two earlier steps")
 		default:
 			n++
 			m.propose(f, 5)

@@ -13,7 +13,7 @@ func (m *maker) watches() {
 	m.delaysAtWrites()
 	for i, s := range m.read.steps {
 		if s.say != nil && s.say.WhileDown {
-			continue // there is no watch
+			continue // no watch is open
 		}
 		for _, typ := range m.read.typesIn(s, s) {
 			m.delayFrom(s, typ)
@@ -23,8 +23,8 @@ func (m *maker) watches() {
 	}
 }
 
-// delaysAtWrites delays the events of the controller's own writes: until a watch shows
-// them, its cache is older than its knowledge.
+// delaysAtWrites delays the events of the controller's own writes. Until a watch delivers
+// them, the cache of the controller lacks the controller's latest writes.
 func (m *maker) delaysAtWrites() {
 	for i := range m.read.requests {
 		q := &m.read.requests[i]
@@ -35,7 +35,7 @@ func (m *maker) delaysAtWrites() {
 	}
 }
 
-// delayFrom delays the whole type from the beginning of a step.
+// delayFrom delays all events of a type from the beginning of a step.
 func (m *maker) delayFrom(s step, typ string) {
 	m.propose(fault.Fault{Kind: fault.DelayWatch, Point: fault.Point{Step: s.Name, Resource: typ}}, 2)
 }
@@ -55,8 +55,8 @@ func (r *reading) typesIn(from, to step) []string {
 	return types
 }
 
-// loseDeletions plans that a client misses a deletion, and learns of it from a list
-// without the object.
+// loseDeletions plans that the controller misses a deletion, and learns of it from a list
+// that lacks the object.
 func (m *maker) loseDeletions(s step, typ string) {
 	f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: s.Name, Resource: typ}, Until: s.Name}
 	gone := false
@@ -86,8 +86,8 @@ func (r *reading) held(s step, typ string) bool {
 	return false
 }
 
-// finalizers counts the finalizers that a controller has to remove; Kubernetes removes
-// its own.
+// finalizers counts the finalizers that a controller has to remove. It skips those that
+// Kubernetes itself removes.
 func finalizers(o state.Object) int {
 	n := 0
 	for _, name := range o.Finalizers() {
@@ -101,7 +101,7 @@ func finalizers(o state.Object) int {
 }
 
 // losePairs finds steps that restore an earlier state (A→B→A), and objects that are
-// recreated under the same name. A controller that misses what was in between must end
+// recreated under the same name. A controller that misses the state in between must end
 // as if nothing had happened, or as if the object were new.
 func (m *maker) losePairs(i int) {
 	first := m.read.steps[i]
@@ -123,8 +123,8 @@ func (m *maker) losePairs(i int) {
 	}
 }
 
-// again reports whether an object of the type was deleted in the first step and created
-// again in the last.
+// again reports whether an object of the type was deleted in the first step and recreated
+// in the last.
 func (r *reading) again(first, last step, typ string) bool {
 	gone := map[state.Ref]bool{}
 	for _, c := range r.changes(first) {
@@ -149,7 +149,8 @@ func (r *reading) heldBetween(i, j int, typ string) bool {
 	return false
 }
 
-// restarts plans a restart at each rest, and each step while the controller is down.
+// restarts plans a restart after each step, and a run of each step while the controller
+// is down.
 func (m *maker) restarts() {
 	for _, s := range m.read.steps {
 		m.propose(fault.Fault{Kind: fault.Restart, Point: fault.Point{Step: s.Name}}, 1)
@@ -165,7 +166,7 @@ func (m *maker) restarts() {
 	}
 }
 
-// acts reports whether a step changes something, rather than only waits or expects.
+// acts reports whether a step changes something, rather than only waiting or expecting.
 func acts(s *scenario.Step) bool {
 	return len(s.Apply) > 0 || s.Patch != nil || s.Delete != nil || s.Scale != nil || len(s.Run) > 0
 }

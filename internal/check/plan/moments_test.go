@@ -53,7 +53,7 @@ func TestStatesAreLostWhereTheWorldComesBack(t *testing.T) {
 	})
 }
 
-// held is a life whose Widget has the controller's finalizer.
+// held returns a story in which a Widget with the finalizer is created and deleted.
 func held(finalizer string) *story {
 	s := newStory("held")
 	s.does("watch", target("widgets", ""), nil)

@@ -11,17 +11,18 @@ import (
 )
 
 // known is added to the rank of a fault that an earlier scenario has in a step of the
-// same name: scenarios begin alike, so a budget should rather leave out what has been
-// tried before.
+// same name. Scenarios often begin alike, and if a budget runs out, the faults that have
+// already been tried should be the ones left out.
 const known = 20
 
-// turn is the number of faults of the first phase, which finds most, per fault of each
-// other phase: a budget has to reach them all.
+// turn is the number of faults from the first phase per fault from each other phase. The
+// first phase finds the most, but a limited budget has to reach all phases.
 const turn = 3
 
-// Order merges the plans of all scenarios into one queue: the phases in turn; within a
-// phase the likely faults first, the scenarios in turn; within a scenario the cheap
-// faults first. The seed shuffles only what is equal in all of these.
+// Order merges the plans of all scenarios into one queue, which takes the phases in turn.
+// Within a phase, the likely faults come first, and the scenarios take turns. Within a
+// scenario, the cheap faults come first. The seed shuffles only faults that are equal in
+// all of these.
 func Order(plans []Plan, seed uint64) []Planned {
 	groups := map[[2]int]map[string][]Planned{} // by phase and rank, then scenario
 	var turns []string
@@ -50,7 +51,7 @@ func Order(plans []Plan, seed uint64) []Planned {
 	return interleave(phases)
 }
 
-// interleave takes from each phase in turn, and most from the first.
+// interleave takes faults from each phase in turn, and more from the first phase.
 func interleave(phases map[int][]Planned) (queue []Planned) {
 	order := slices.Sorted(maps.Keys(phases))
 	for len(phases) > 0 {
@@ -69,7 +70,7 @@ func interleave(phases map[int][]Planned) (queue []Planned) {
 	return queue
 }
 
-// regardless identifies a fault regardless of its scenario.
+// regardless returns a key that is the same for equal faults of different scenarios.
 func regardless(f fault.Fault) string {
 	data, err := json.Marshal(f)
 	if err != nil {
@@ -109,9 +110,9 @@ func byTurns(group map[string][]Planned, turns []string, seed uint64) []Planned 
 	return queue
 }
 
-// Shard returns the i-th of n parts, counted from 1, in the order of p. It depends only
-// on the IDs: even if machines have learnt slightly different plans, no fault is left
-// out or done twice.
+// Shard returns the i-th of n parts, counted from 1, in the order of p. Which part a
+// fault belongs to depends only on its ID. So even if machines have learnt slightly
+// different plans, no fault is left out or run twice.
 func Shard(p []Planned, i, n int) []Planned {
 	if n <= 1 {
 		return p

@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// randomStory is a scenario with anything in it, drawn by the seed.
+// randomStory returns a story of random actions, which depend on the seed.
 func randomStory(seed int64) *story {
 	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	s := newStory(fmt.Sprint("random-", seed))
@@ -43,7 +43,7 @@ func randomStory(seed int64) *story {
 	return s
 }
 
-// anything is one action of any client.
+// anything adds a random action of the controller or another client.
 func (s *story) anything(rng *rand.Rand, resource, name string) {
 	object := state.Object{"spec": map[string]any{"x": rng.IntN(5)}, "metadata": map[string]any{"resourceVersion": "1"}}
 	switch rng.IntN(7) {
@@ -66,7 +66,7 @@ func (s *story) anything(rng *rand.Rand, resource, name string) {
 	}
 }
 
-// plans are a few of them.
+// plans returns the plans of n random stories.
 func plans(from, n int64) []Plan {
 	var all []Plan
 	for seed := from; seed < from+n; seed++ {

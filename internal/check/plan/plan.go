@@ -1,10 +1,11 @@
-// Package plan decides which faults are worth a run, from what runs without a fault
-// showed: one fault at one point each, and why the others are left out.
+// Package plan decides which faults are worth a run, based on runs without a fault. Each
+// planned run has one fault at one point. A plan also gives the reasons why the other
+// faults are left out.
 //
 //	reference runs ─Make─▶ Plan per scenario ─Order─▶ one queue ─Shard─▶ this machine's part
 //
-// Make reads no clock and draws random numbers only from Seed: the same evidence makes
-// the same plan.
+// Make uses no clock, and takes random numbers only from Seed, so that the same evidence
+// always leads to the same plan.
 package plan
 
 import (
@@ -21,24 +22,24 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Input holds what a plan is made from.
+// Input holds everything that a plan is derived from.
 type Input struct {
 	Scenario *scenario.Scenario
-	// Reference is one of the runs without a fault; its requests become the points.
+	// Reference is the run without a fault whose requests become the points.
 	Reference *evidence.Run
-	// All holds all runs without a fault. A request that some of them lack depends on
-	// chance, so it ranks low.
+	// All holds all runs without a fault. A request that is missing from some of them
+	// depends on chance, so faults at it rank low.
 	All []*evidence.Run
-	// Canonical and Change must be the ones that requests are matched with, see
-	// fault.PointOf. Each may be nil.
+	// Canonical and Change must be the functions with which requests are matched later,
+	// see fault.PointOf. Each may be nil.
 	Canonical func(namespace, name, resource string) string
 	Change    func(*trace.Call) string
 	Subject   *subject.Subject
 	// OldServer reports whether the API server refuses streaming lists.
 	OldServer bool
-	// Seed chooses among similar objects.
+	// Seed determines the choice among similar objects.
 	Seed uint64
-	// Occurrences is the number of equal requests in a step that are points; zero means 3.
+	// Occurrences limits how many equal requests of a step become points; 0 means 3.
 	Occurrences int
 }
 
@@ -50,28 +51,29 @@ type Plan struct {
 	Points int `json:"points"`
 }
 
-// Planned is a run that is still to be done.
+// Planned is a planned run with one fault.
 type Planned struct {
-	// ID is always the same for the same fault in the same scenario.
+	// ID depends only on the fault and the scenario.
 	ID       string      `json:"id"`
 	Scenario string      `json:"scenario"`
 	Fault    fault.Fault `json:"fault"`
-	// Phase is 1 for faults at writes and reads, 2 for watches and restarts, 3 for
-	// stale lists, 4 for other clients, leases and endpoints.
+	// Phase is 1 for faults at writes and reads, 2 for watches and restarts, 3 for stale
+	// lists, and 4 for other clients, Leases and endpoints.
 	Phase int `json:"phase"`
 	// Rank orders a phase by how likely a fault is to find something: 0 first.
 	Rank int `json:"rank"`
-	// Cost is the time beyond that of the shortest run, in about tenths of a second.
+	// Cost is the extra time compared with the shortest run, in tenths of a second. It is
+	// an estimate.
 	Cost int `json:"cost"`
 }
 
-// Skipped is a fault that is not worth a run, and why.
+// Skipped is a fault that is not worth a run, with the reason.
 type Skipped struct {
 	Scenario string `json:"scenario"`
 	// Fault has no Kind if Why applies to every kind at its point.
 	Fault fault.Fault `json:"fault"`
 	Why   string      `json:"why"`
-	// Times counts the equal ones.
+	// Times is the number of equal faults that this entry stands for.
 	Times int `json:"times"`
 }
 
@@ -111,7 +113,7 @@ func (m *maker) propose(f fault.Fault, rank int) {
 	name := m.in.Scenario.Name
 	id := idOf(name, f)
 	if m.planned[id] {
-		m.skip(f, "it equals one that is planned")
+		m.skip(f, "the same fault is already planned")
 		return
 	}
 	m.planned[id] = true
@@ -125,7 +127,7 @@ func (m *maker) propose(f fault.Fault, rank int) {
 	})
 }
 
-// skip notes a fault that is left out. Equal ones are noted once.
+// skip notes a fault that is left out. Equal faults are noted once.
 func (m *maker) skip(f fault.Fault, why string) {
 	key := skipKey{f, why}
 	key.fault.Point.Occurrence = 0
@@ -149,8 +151,8 @@ func (m *maker) points() int {
 	return len(places)
 }
 
-// idOf hashes the meaning of a fault. It omits Behind, which is for people and may
-// differ when the same scenario is learnt again.
+// idOf hashes a fault and its scenario. It omits Behind, which is for human readers and
+// may differ when the same scenario is learnt again.
 func idOf(scenario string, f fault.Fault) string {
 	f.Behind = 0
 	data, err := json.Marshal(f)
@@ -161,12 +163,14 @@ func idOf(scenario string, f fault.Fault) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// String returns one line for people: the phase, the ID, and what is done where.
+// String returns one line for human readers: the phase, the ID, and the fault with its
+// place.
 func (p Planned) String() string {
 	return fmt.Sprintf("%d  %s  %s: %s%s", p.Phase, p.ID, p.Scenario, p.Fault, inStep(p.Fault.Point))
 }
 
-// inStep names the step of a request; for other points, the fault's sentence does.
+// inStep names the step of a request. For other points, the sentence of the fault
+// already names it.
 func inStep(p fault.Point) string {
 	switch {
 	case p.Verb == "":
@@ -177,7 +181,7 @@ func inStep(p fault.Point) string {
 	return ", in step " + p.Step
 }
 
-// String returns one line for people.
+// String returns one line for human readers.
 func (s Skipped) String() string {
 	what := s.Fault.String() + inStep(s.Fault.Point)
 	if s.Fault.Kind == "" {
@@ -190,7 +194,7 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%s: %s: %s%s", s.Scenario, what, s.Why, times)
 }
 
-// Write writes the plan as JSON, for people and for Read.
+// Write writes the plan as JSON, for human readers and for Read.
 func (p Plan) Write(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

@@ -42,7 +42,7 @@ func TestEveryEffectiveWriteIsAPoint(t *testing.T) {
 func TestAWriteThatChangesNothingIsNoPoint(t *testing.T) {
 	p := Make(life().input())
 	got := why(p, "", "PUT deployments.apps default/a in step create")
-	expect(t, got, []string{"it changed nothing (the resourceVersion stayed)"})
+	expect(t, got, []string{"it changed nothing (the resourceVersion stayed the same)"})
 }
 
 func TestAWriteWithTheRevisionOfSomebodyElseChangedNothing(t *testing.T) {
@@ -94,11 +94,11 @@ func TestADeletionIsFoundByItsObject(t *testing.T) {
 	s.commit(ref("configmaps", "a"), state.Object{})
 	s.commit(ref("configmaps", "b"), state.Object{})
 	s.step(apply("change"))
-	s.writes("delete", "configmaps", "a", nil)                                                      // answered with a bare Status
+	s.writes("delete", "configmaps", "a", nil)                                                      // answered only with a Status
 	s.does("delete", target("configmaps", "a"), func(c *trace.Call) { c.Code = 404 })               // gone
-	s.does("delete", target("configmaps", "b"), func(c *trace.Call) { c.Path = "/x?dryRun=All" })   // not done
-	s.does("delete", target("deployments", "a"), nil)                                               // nothing came of it
-	s.does("create", target("pods/eviction", "p"), func(c *trace.Call) { c.Request = encode("x") }) // says nothing
+	s.does("delete", target("configmaps", "b"), func(c *trace.Call) { c.Path = "/x?dryRun=All" })   // only a dry run
+	s.does("delete", target("deployments", "a"), nil)                                               // it changed nothing
+	s.does("create", target("pods/eviction", "p"), func(c *trace.Call) { c.Request = encode("x") }) // its answer shows no effect
 	p := Make(s.input())
 	expect(t, find(p, fault.KillLost), []string{
 		"killed after DELETE configmaps default/a (the answer was lost), in step change",
@@ -220,7 +220,7 @@ func TestOfOneRequestOnlyTheFirstOccurrencesAreDone(t *testing.T) {
 	if got := find(p, fault.LoseResponse); len(got) != 3 || !strings.Contains(got[2], "the 3rd PUT") {
 		t.Errorf("planned %v, want the first three", got)
 	}
-	expect(t, why(p, "", "PUT"), []string{"it is the same as 3 earlier ones in this step"})
+	expect(t, why(p, "", "PUT"), []string{"it is the same as 3 earlier requests in this step"})
 }
 
 func TestWritesAtRestAreNoPoints(t *testing.T) {
@@ -255,7 +255,7 @@ func TestTheLastKillBeforeRestIsARestart(t *testing.T) {
 		"killed after POST configmaps default/a, in step again",
 		"killed after POST deployments.apps default/a, in step again",
 	})
-	expect(t, why(p, fault.KillAfter, "PUT"), slices.Repeat([]string{"nothing is written after it in the step, so it equals a restart at rest"}, 4))
+	expect(t, why(p, fault.KillAfter, "PUT"), slices.Repeat([]string{"no write follows it in the step, so this fault equals a restart at rest"}, 4))
 	in := life().input()
 	in.Scenario.Endpoints = []scenario.Endpoint{{Name: "s3"}}
 	if got := len(find(Make(in), fault.KillAfter)); got != 8 {
@@ -271,13 +271,13 @@ func TestAKillBeforeAWriteIsOnlyForWhatTheClusterDoesNotKnow(t *testing.T) {
 	s.does("put", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path = "s3", "/bucket" })
 	s.writes("create", "configmaps", "c", state.Object{})
 	s.does("get", trace.Target{}, func(c *trace.Call) { c.Endpoint, c.Path = "s3", "/bucket" })
-	s.writes("create", "configmaps", "d", state.Object{}) // a read has done nothing
+	s.writes("create", "configmaps", "d", state.Object{}) // the read before it changed nothing
 	p := Make(s.input())
 	expect(t, find(p, fault.KillBefore), []string{"killed before POST configmaps default/c, in step create"})
 	expect(t, why(p, fault.KillBefore, ""), []string{
-		"nothing is written before it in the step, so it equals being down during the step",
-		"it equals kill-lost at the previous write",
-		"it equals kill-lost at the previous write",
+		"no write precedes it in the step, so this fault equals being down during the step",
+		"this fault equals kill-lost at the previous write",
+		"this fault equals kill-lost at the previous write",
 	})
 }
 
@@ -304,7 +304,7 @@ func TestEndpointsFailLikeTheCluster(t *testing.T) {
 
 func TestWhatChanceDecidesComesLate(t *testing.T) {
 	in := life().input()
-	other := newStory("life") // did nothing of it
+	other := newStory("life") // it made none of the writes
 	other.does("get", target("configmaps", "a"), nil)
 	other.rest()
 	in.All = append(in.All, other.run)

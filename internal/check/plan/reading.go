@@ -26,8 +26,8 @@ type reading struct {
 	steps    []step
 	types    map[schema.GroupKind]string // "deployments.apps"
 	managers map[string]bool             // the controller's field managers
-	made     map[state.Ref]*trace.Call   // what it created; nil if it only owns the object
-	counts   []map[fault.Point]int       // of the other reference runs
+	made     map[state.Ref]*trace.Call   // the request that created it; nil if it is only owned
+	counts   []map[fault.Point]int       // requests by point in each other reference run
 }
 
 // asked is one request of the controller.
@@ -37,20 +37,20 @@ type asked struct {
 	arrived time.Duration
 	resting bool
 	write   bool
-	// change is the index of the write's commit in the history, -1 if it is unknown;
-	// idle is why it did nothing.
+	// change is the index in the history of the commit that the write made, or -1 if the
+	// commit is unknown. idle is the reason why the write changed nothing.
 	change int
 	idle   string
-	// unsteady reports whether some reference runs lack it.
+	// unsteady reports whether the request is missing from some reference runs.
 	unsteady bool
 }
 
-// step is a step of the scenario with its part of the history.
+// step is a step of the run, with its part of the history.
 type step struct {
 	evidence.Step
 	say  *scenario.Step // nil if the scenario does not define it
-	from int            // Changes[from:to] were committed between the beginning
-	to   int            // and the rest
+	from int            // Changes[from:to] were committed between the beginning of
+	to   int            // the step and its rest
 }
 
 // read analyses the reference run.
@@ -72,7 +72,7 @@ func read(in Input) *reading {
 	return r
 }
 
-// requestsOf numbers the requests of a run by arrival, as a Matcher does.
+// requestsOf numbers the requests of a run in the order of arrival, as a Matcher does.
 func requestsOf(run *evidence.Run, in Input) []asked {
 	var all []asked
 	for at := range fault.Calls(run.Entries) {
@@ -95,7 +95,7 @@ func requestsOf(run *evidence.Run, in Input) []asked {
 	return all
 }
 
-// countsOf counts the requests of a run by point, with and without Change.
+// countsOf counts the requests of a run by point, both with and without Change.
 func countsOf(run *evidence.Run, in Input) map[fault.Point]int {
 	counts := map[fault.Point]int{}
 	for at := range fault.Calls(run.Entries) {
@@ -109,8 +109,9 @@ func countsOf(run *evidence.Run, in Input) map[fault.Point]int {
 	return counts
 }
 
-// steady finds the points that all reference runs have. A write whose body differs each
-// time is identified without it: a run for a point that never comes would be wasted.
+// steady finds the points that exist in all reference runs. If the body of a write differs
+// each time, the write is identified without its body, because a run for a point that is
+// never reached would be wasted.
 func (r *reading) steady() {
 	loose := map[fault.Point]int{}
 	for i := range r.requests {
@@ -130,7 +131,7 @@ func (r *reading) steady() {
 	}
 }
 
-// everywhere reports whether every other reference run has the point, too.
+// everywhere reports whether the point exists in every other reference run, too.
 func (r *reading) everywhere(p fault.Point) bool {
 	n := p.Occurrence
 	p.Occurrence = 0
@@ -142,7 +143,7 @@ func (r *reading) everywhere(p fault.Point) bool {
 	return true
 }
 
-// stepsOf joins each step with its definition in the scenario and its commits.
+// stepsOf joins each step of the run with its definition in the scenario and its commits.
 func stepsOf(in Input) []step {
 	said := map[string]*scenario.Step{}
 	for i := range in.Scenario.Steps {
@@ -167,8 +168,8 @@ func (r *reading) changes(s step) []state.Change {
 	return r.run.History.Changes[s.from:max(s.from, s.to)]
 }
 
-// typesOf learns the names of kinds in URLs, from the installed CRDs and from answers.
-// Other names are guessed, as upstream does.
+// typesOf learns the names of kinds in URLs from the installed CRDs and from answers.
+// typeOf guesses the names of other kinds, as upstream does.
 func typesOf(in Input) map[schema.GroupKind]string {
 	types := map[schema.GroupKind]string{}
 	known := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 )
 
-// likely lists the faults at a write, with their ranks.
+// likely lists the kinds of fault at a write, with their ranks.
 var likely = []struct {
 	kind fault.Kind
 	rank int
@@ -38,8 +38,9 @@ func (m *maker) requests() {
 	}
 }
 
-// wanted reports whether a request is a point, and notes why a write is not. Frequent
-// reads are dropped without a note, because nothing depends on them.
+// wanted reports whether a request becomes a point, and if a write does not, notes the
+// reason. Watches, failed reads and reads at rest are dropped without a note, because
+// nothing depends on them.
 func (m *maker) wanted(q *asked) bool {
 	every := fault.Fault{Point: q.point}
 	switch {
@@ -54,10 +55,10 @@ func (m *maker) wanted(q *asked) bool {
 		}
 		return false
 	case q.point.Occurrence > m.occurrences():
-		m.skip(every, fmt.Sprintf("it is the same as %d earlier ones in this step", m.occurrences()))
+		m.skip(every, fmt.Sprintf("it is the same as %d earlier requests in this step", m.occurrences()))
 		return false
 	case !q.write && q.unsteady:
-		m.skip(every, "some runs without a fault do not read it")
+		m.skip(every, "some runs without a fault do not make this read")
 		return false
 	}
 	return true
@@ -78,7 +79,7 @@ func (m *maker) atWrite(i int) {
 	for _, l := range likely {
 		f := fault.Fault{Kind: l.kind, Point: q.point}
 		if l.kind == fault.KillAfter && m.lastBeforeRest(i) {
-			m.skip(f, "nothing is written after it in the step, so it equals a restart at rest")
+			m.skip(f, "no write follows it in the step, so this fault equals a restart at rest")
 			continue
 		}
 		m.propose(f, l.rank+rank)
@@ -92,9 +93,9 @@ func (m *maker) atWrite(i int) {
 	}
 }
 
-// rankOf returns a rank that grows as a write becomes less likely to show something:
-// creations and deletions come in pairs that a crash can separate, a third occurrence
-// seldom shows more than the first, and what only some runs do may not come at all.
+// rankOf returns a higher rank for writes that are less likely to show a problem.
+// Creations and deletions come in pairs that a crash can separate. A third occurrence
+// seldom shows more than the first. A write that only some runs make may not occur.
 func (m *maker) rankOf(q *asked) int {
 	rank := 10 * (q.point.Occurrence - 1)
 	switch {
@@ -109,17 +110,17 @@ func (m *maker) rankOf(q *asked) int {
 	return rank
 }
 
-// killBefore plans a kill before a write. That is a state of its own only right after a
-// write to an endpoint, which the cluster does not know of yet. Otherwise the store is
-// as it was after the previous write.
+// killBefore plans a kill before a write. It differs from other kills only directly after
+// a write to an endpoint, which has left no trace in the cluster yet. Otherwise the store
+// is the same as after the previous write.
 func (m *maker) killBefore(i int) {
 	f := fault.Fault{Kind: fault.KillBefore, Point: m.read.requests[i].point}
 	before := m.read.effectBefore(i)
 	switch {
 	case before == nil:
-		m.skip(f, "nothing is written before it in the step, so it equals being down during the step")
+		m.skip(f, "no write precedes it in the step, so this fault equals being down during the step")
 	case before.call.Endpoint == "":
-		m.skip(f, "it equals kill-lost at the previous write")
+		m.skip(f, "this fault equals kill-lost at the previous write")
 	default:
 		m.propose(f, 1+m.rankOf(&m.read.requests[i]))
 	}
@@ -130,8 +131,8 @@ func (r *reading) effective(q *asked) bool {
 	return q.write && q.idle == "" && r.isPoint(q.call)
 }
 
-// effectBefore returns the last effective write before a request in its step, to the
-// cluster or to an endpoint.
+// effectBefore returns the last effective write before a request in the same step, to
+// the cluster or to an endpoint.
 func (r *reading) effectBefore(i int) *asked {
 	for j := i - 1; j >= 0; j-- {
 		q := &r.requests[j]
@@ -145,8 +146,8 @@ func (r *reading) effectBefore(i int) *asked {
 	return nil
 }
 
-// lastBeforeRest reports whether a write is the last effective one of its step, and no
-// write outside the cluster can follow.
+// lastBeforeRest reports whether a write is the last effective write of its step. It is
+// false if the scenario has endpoints, because writes to them may still follow.
 func (m *maker) lastBeforeRest(i int) bool {
 	if len(m.in.Scenario.Endpoints) > 0 {
 		return false
@@ -163,14 +164,14 @@ func (m *maker) lastBeforeRest(i int) bool {
 	return true
 }
 
-// atRead plans that a read fails: a controller that takes the error for "not found" does
-// harm.
+// atRead plans that a read fails, because a controller that mistakes the error for "not
+// found" does harm.
 func (m *maker) atRead(q *asked) {
 	m.propose(fault.Fault{Kind: fault.Error500, Point: q.point}, 4+10*(q.point.Occurrence-1))
 }
 
-// atEndpoint plans the same for an external server. It has no history, so every
-// successful write counts.
+// atEndpoint plans the same faults for an external server. Its changes are not recorded,
+// so every successful write counts as effective.
 func (m *maker) atEndpoint(q *asked) {
 	rank := 10 * (q.point.Occurrence - 1)
 	if !q.write {

@@ -5,9 +5,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// staleness plans restarts with an older list. The number of runs grows with the
-// commits and not with their square: the states of a step are shown at its own rest and
-// at the next one, where the world has moved on.
+// staleness plans restarts with an older list. The number of runs grows linearly with the
+// number of commits, not with its square: the states of a step are shown only at the rest
+// of that step and of the next one.
 func (m *maker) staleness() {
 	for _, typ := range m.read.watchedTypes() {
 		probe := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Resource: typ}}
@@ -33,12 +33,12 @@ func (m *maker) staleType(typ string) {
 	for i, s := range m.read.steps {
 		begin := 0
 		if i > 0 && counts[i] == counts[i-1] {
-			continue // nothing of the type is older than at the rest before
+			continue // no object of the type has changed since the previous rest
 		}
 		if i > 1 {
 			begin = counts[i-2]
 		}
-		for n := max(begin, 1); n < counts[i]; n++ { // the n-th commit has the number n-1
+		for n := max(begin, 1); n < counts[i]; n++ { // Revision counts from 0
 			m.propose(fault.Fault{
 				Kind:     fault.StaleRestart,
 				Point:    fault.Point{Step: s.Name, Resource: typ},
@@ -48,7 +48,7 @@ func (m *maker) staleType(typ string) {
 	}
 }
 
-// countsOfType returns the number of commits of a type up to each step's rest.
+// countsOfType returns the number of commits of a type up to the rest of each step.
 func (r *reading) countsOfType(typ string) []int {
 	counts := make([]int, len(r.steps))
 	for i, s := range r.steps {
@@ -61,9 +61,10 @@ func (r *reading) countsOfType(typ string) []int {
 	return counts
 }
 
-// staleRank ranks the state after the given number of commits of a type. First come the
-// states that show an object being deleted, then those that hide a creation or a
-// changed spec: most known bugs act on something that is no longer true.
+// staleRank ranks the state after the given number of commits of a type. States that show
+// an object being deleted come first, then states that hide a creation, a deletion or a
+// changed spec: in most known bugs, the controller acts on something that is no longer
+// true.
 func (r *reading) staleRank(typ string, from, to int) int {
 	n := 0
 	rank := 2

@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// story writes the evidence of a run by hand: a small store, and what a controller
-// did to it. Each thing takes a millisecond.
+// story builds the evidence of a run by hand: a small store, and the actions of a
+// controller on it. Each action takes a millisecond.
 type story struct {
 	run   *evidence.Run
 	said  *scenario.Scenario
@@ -60,7 +60,7 @@ func (s *story) add(e trace.Entry) {
 	s.run.Entries = append(s.run.Entries, e)
 }
 
-// commit writes to the store. A nil object deletes.
+// commit writes to the store. If after is nil, it deletes.
 func (s *story) commit(r state.Ref, after state.Object) {
 	s.rev++
 	before := s.store[r]
@@ -78,7 +78,7 @@ func (s *story) commit(r state.Ref, after state.Object) {
 	s.run.History.Changes = append(s.run.History.Changes, c)
 }
 
-// step begins a step, and lets the one before come to rest.
+// step begins a step after the previous one has come to rest.
 func (s *story) step(say scenario.Step) {
 	s.rest()
 	s.said.Steps = append(s.said.Steps, say)
@@ -94,7 +94,7 @@ func (s *story) rest() {
 	}
 }
 
-// does records a request of the controller that changes nothing by itself.
+// does records a request of the controller without changing the store.
 func (s *story) does(verb string, t trace.Target, change func(*trace.Call)) {
 	s.call++
 	c := &trace.Call{
@@ -107,7 +107,7 @@ func (s *story) does(verb string, t trace.Target, change func(*trace.Call)) {
 	s.add(trace.Entry{Instance: "controller-1", Call: c})
 }
 
-// writes is an effective write of the controller: the commit, then the answer with
+// writes records an effective write of the controller: the commit, then the answer with
 // its revision.
 func (s *story) writes(verb, resource, name string, after state.Object) {
 	plain, _, _ := strings.Cut(resource, "/")
@@ -121,7 +121,7 @@ func (s *story) writes(verb, resource, name string, after state.Object) {
 	})
 }
 
-// repeats is a write that changes nothing.
+// repeats records a write that changes nothing.
 func (s *story) repeats(verb, resource, name string) {
 	s.does(verb, target(resource, name), func(c *trace.Call) {
 		c.Request = encode(s.store[ref(resource, name)])
@@ -146,7 +146,7 @@ func (s *story) input() Input {
 	}
 }
 
-// object is one with a resourceVersion-like precondition and a spec.
+// object returns an object with a spec and additional metadata.
 func object(kind, name string, spec map[string]any, metadata map[string]any) state.Object {
 	m := map[string]any{"name": name, "namespace": "default"}
 	for k, v := range metadata {
@@ -173,7 +173,7 @@ func remove(name string) scenario.Step {
 		APIVersion: "example.com/v1", Kind: "Widget", Namespace: "default", Name: "a"}}}
 }
 
-// life is a whole scenario: create, scale and back, delete, create again. The
+// life returns a complete scenario: create, scale and back, delete, create again. The
 // controller makes a ConfigMap and a Deployment and writes the status.
 func life() *story {
 	s := newStory("life")
@@ -201,7 +201,7 @@ func life() *story {
 	return s
 }
 
-// makes adds what the controller does for a new Widget.
+// makes adds the actions of the controller for a new Widget.
 func (s *story) makes() {
 	s.does("get", target("configmaps", "a"), func(c *trace.Call) { c.Code = 404 })
 	s.writes("create", "configmaps", "a", state.Object{"kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"k": "v"}})
@@ -210,7 +210,7 @@ func (s *story) makes() {
 	s.writes("update", "widgets/status", "a", widget(1, map[string]any{"resourceVersion": "3"}))
 }
 
-// find are the planned faults of a kind, each as a person would read it.
+// find returns the planned faults of a kind, each as a human reader sees it.
 func find(p Plan, kind fault.Kind) []string {
 	var found []string
 	for _, f := range p.Faults {
@@ -222,8 +222,8 @@ func find(p Plan, kind fault.Kind) []string {
 	return found
 }
 
-// why is why the faults of a kind at places with a text in them were skipped; the
-// empty kind is every one.
+// why returns the reasons why faults of a kind were skipped, limited to faults whose line
+// contains the text. The empty kind selects skipped points.
 func why(p Plan, kind fault.Kind, text string) []string {
 	var reasons []string
 	for _, s := range p.Skipped {

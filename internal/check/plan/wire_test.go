@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A trace of a running proxy has its bodies as on the wire, one that was read from
-// a file has them as JSON.
+// A trace of a running proxy has its bodies in the format of the wire. A trace that was
+// read from a file has them as JSON.
 func TestAPlanIsTheSameFromTheWireAndFromAFile(t *testing.T) {
 	file, wire := life().input(), life().input()
 	for _, e := range wire.Reference.Entries {

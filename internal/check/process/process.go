@@ -1,21 +1,25 @@
-// Package process runs a controller as a child process that can be killed at any
-// moment and leaves nothing behind.
+// Package process runs a controller as a child process that can be killed at any time and
+// leaves nothing behind.
 //
 //	Start ──▶ running ──exits, or Kill, or Stop──▶ swept ──▶ Exited
 //
-// When the child exits, for whatever reason, every process that it started is killed,
-// as in a container. It finds the child's process group; processes that left the
-// group with setsid or setpgid but still have the mark that Start put into their
-// environment; and descendants without the mark, as long as one of their parents was
-// alive when the killing began. It misses processes that left the group, dropped the
-// environment and lost their parents as well. If this process itself is killed, the
-// kernel kills the child but nothing that the child started; on systems other than
-// Linux it kills neither.
+// When the child exits for any reason, every process that it started is killed, as in a
+// container. The package finds
 //
-// On Linux a child can have a loopback address of its own: a socket bound to all
-// addresses gets that one, so that two instances may listen on the same port. See
-// internal/controlplane/cri/binds for the exceptions: above all, a program that binds
-// to 127.0.0.1 gets 127.0.0.1.
+//   - the process group of the child;
+//   - processes that left the group with setsid or setpgid, but still have the mark that
+//     Start put into their environment;
+//   - descendants without the mark, as long as one of their parents was alive when the
+//     killing began.
+//
+// It misses processes that left the group, dropped the environment and lost their parents.
+// If this process itself is killed, the kernel kills the child, but not the processes that
+// the child started. On systems other than Linux, it kills neither.
+//
+// On Linux, a child can have a separate loopback address. A socket that the child binds to
+// all addresses gets only that address, so that two instances can listen on the same port.
+// The main exception is a program that binds to 127.0.0.1: it gets 127.0.0.1. See
+// internal/controlplane/cri/binds for the others.
 package process
 
 import (
@@ -41,22 +45,22 @@ type Spec struct {
 	// Command is the program with its arguments. A program without a slash is
 	// looked up in PATH.
 	Command []string
-	// Dir is its working directory; empty means that of this process.
+	// Dir is the working directory; empty means the working directory of this process.
 	Dir string
 	// Env is added to PATH, HOME, LANG and TMPDIR of this process, and overrides them.
 	Env []string
-	// Address is a loopback address of its own; zero means none.
+	// Address is a loopback address only for this process; zero means none.
 	Address netip.Addr
-	// Output receives everything it prints, from one goroutine; nil discards all but
-	// the end.
+	// Output receives everything that the process prints, from one goroutine. If it is
+	// nil, only the end is kept.
 	Output io.Writer
 }
 
-// tailSize is the size of the kept end of the output, in bytes.
+// tailSize is the number of bytes kept from the end of the output.
 const tailSize = 16 << 10
 
-// drainTime limits reading the output after all processes are gone; only a process
-// that could not be found can make it last that long.
+// drainTime limits how long the output is read after all processes are gone. Reading takes
+// that long only if a process could not be found.
 const drainTime = time.Second
 
 // Process is a child process. Its methods are safe for concurrent use.
@@ -68,13 +72,13 @@ type Process struct {
 	drained chan struct{}
 	tail    *output.Tail
 
-	// signals ensures that no signal is sent to the number of a process that has been
-	// reaped: the number may belong to another process by then.
+	// signals ensures that no signal is sent to the ID of a process that has been reaped,
+	// because the ID may belong to another process by then.
 	signals sync.Mutex
 	reaped  bool
 
 	exited chan struct{}
-	code   int // read only after exited is closed
+	code   int // may be read only after exited is closed
 }
 
 // Start starts the command. When the context ends, the process is killed.
@@ -110,7 +114,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-// lookup finds the program like exec: relative to the folder it starts in.
+// lookup finds the program like exec, relative to the folder in which it starts.
 func lookup(name, dir string) (string, error) {
 	if strings.ContainsRune(name, os.PathSeparator) {
 		if _, err := os.Stat(under(name, dir)); err != nil {
@@ -128,7 +132,7 @@ func under(name, dir string) string {
 	return dir + string(os.PathSeparator) + name
 }
 
-// markName is the variable that marks descendants.
+// markName is the name of the environment variable that marks descendants.
 const markName = "KOBOSHI_INSTANCE"
 
 var marks atomic.Int64
@@ -137,7 +141,8 @@ func newMark() string {
 	return fmt.Sprintf("%s=%d-%d-%x", markName, os.Getpid(), marks.Add(1), time.Now().UnixNano())
 }
 
-// environment is small, so that a controller behaves the same on every machine.
+// environment returns a minimal environment, so that a controller behaves the same on
+// every machine.
 func environment(more []string) []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
@@ -148,7 +153,7 @@ func environment(more []string) []string {
 	return append(env, more...)
 }
 
-// drain forwards the output until no process is left that could write any.
+// drain forwards the output until no process is left that could write output.
 func (p *Process) drain(to io.Writer) {
 	defer close(p.drained)
 	var all io.Writer = p.tail
@@ -156,12 +161,12 @@ func (p *Process) drain(to io.Writer) {
 		all = io.MultiWriter(p.tail, to)
 	}
 	if _, err := io.Copy(all, p.output); err != nil && to != nil {
-		// A writer that fails must not stop the controller.
+		// A failing writer must not stop the controller.
 		_, _ = io.Copy(p.tail, p.output)
 	}
 }
 
-// finish is called after the child has exited and before it is reaped; reap
+// finish cleans up after the child has exited, but before it is reaped. reap reaps it and
 // returns its exit code.
 func (p *Process) finish(reap func() int) {
 	p.sweep()
@@ -178,14 +183,14 @@ func (p *Process) finish(reap func() int) {
 	close(p.exited)
 }
 
-// Kill kills the process and everything it started, and returns when they are gone.
+// Kill kills the process and all processes that it started. It returns when they are gone.
 func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.exited
 }
 
-// Stop asks the process to exit, and kills it if it has not after the grace period.
-// It returns when the process and everything it started are gone.
+// Stop asks the process to exit, and kills it if it has not exited after the grace period.
+// It returns when the process and all processes that it started are gone.
 func (p *Process) Stop(grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -197,11 +202,12 @@ func (p *Process) Stop(grace time.Duration) {
 	}
 }
 
-// Exited is closed when the process has exited and everything it started is gone.
+// Exited returns a channel that is closed once the process has exited and all processes
+// that it started are gone.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Exit waits until the process has exited. It returns the exit code, or 128 plus the
-// signal that ended the process, and the end of its output.
+// Exit waits until the process has exited. It returns the exit code and the end of the
+// output. If a signal ended the process, the code is 128 plus the number of the signal.
 func (p *Process) Exit() (code int, printed string) {
 	<-p.exited
 	return p.code, p.tail.String()
@@ -210,9 +216,9 @@ func (p *Process) Exit() (code int, printed string) {
 // PID returns the process ID, which is also the ID of the process group.
 func (p *Process) PID() int { return p.pid }
 
-// Address returns the process's own loopback address, or zero if it has none: none
-// was requested, or the system cannot provide one. Then it listens on the addresses
-// that it asks for.
+// Address returns the separate loopback address of the process. It returns zero if no
+// address was requested or the system cannot provide one. The process then listens on the
+// addresses that it asks for.
 func (p *Process) Address() netip.Addr { return p.address }
 
 // exitCode returns the code as a shell reports it.

@@ -13,15 +13,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
 )
 
-// attributes puts the child into its own process group, and has the kernel kill it
-// when this process dies.
+// attributes puts the child into a separate process group, and makes the kernel kill the
+// child when this process dies.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// launch starts the command on a thread of its own, which has the filter that gives
-// the child its address. The thread stays until the child has exited, because
-// Pdeathsig refers to the thread that started it.
+// launch starts the command on a separate thread, which has the filter that gives the
+// child its address. The thread stays until the child has exited, because Pdeathsig
+// refers to the thread that started the child.
 func (p *Process) launch(cmd *exec.Cmd, address netip.Addr) error {
 	started := make(chan error, 1)
 	go func() {
@@ -58,12 +58,14 @@ func (p *Process) startHere(cmd *exec.Cmd, address netip.Addr) error {
 	return nil
 }
 
-// filter reports whether children of this thread get the address from now on.
+// filter installs a filter on this thread that gives the address to its children. It
+// reports whether the system supports that.
 func filter(address netip.Addr) (bool, error) {
 	if !address.Is4() || !address.IsLoopback() {
 		return false, fmt.Errorf("%s is not an IPv4 loopback address", address)
 	}
-	// Without it only root may install a filter. It applies to this thread only, too.
+	// Without this attribute, only root may install a filter. Both apply only to this
+	// thread.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return false, fmt.Errorf("giving up new privileges: %w", err)
 	}
@@ -73,13 +75,14 @@ func filter(address netip.Addr) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	// Serve ends with the last process that has the filter. After an error, the
-	// child's calls to bind fail, and it reports that itself.
+	// Serve ends with the last process that has the filter. After an error in Serve, bind
+	// fails in the child, and the child reports that itself.
 	go func() { _ = binds.Serve(notifications, address) }()
 	return true, nil
 }
 
-// awaitEnd returns when the process has exited; its number is still reserved.
+// awaitEnd waits until the process has exited. It does not reap it, so the ID stays
+// reserved.
 func awaitEnd(pid int) {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -95,7 +98,8 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 	var astray []int
 	if s == syscall.SIGKILL {
-		// While their parents live; afterwards only the mark identifies them.
+		// Find them while their parents are alive. Afterwards only the mark identifies
+		// them.
 		astray = descendants(p.pid)
 	}
 	_ = unix.Kill(-p.pid, s)

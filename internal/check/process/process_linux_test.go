@@ -33,7 +33,7 @@ func listener(t *testing.T, address string, own string) (*process.Process, *line
 func TestInstancesListenOnOnePortSideBySide(t *testing.T) {
 	for _, host := range []string{"0.0.0.0", "[::]", ""} {
 		t.Run("host "+host, func(t *testing.T) {
-			// The second can only get the port if its address is its own.
+			// The second can get the port only if it has a separate address.
 			first, out := listener(t, host+":0", "127.201.3.1")
 			_, port, err := net.SplitHostPort(out.await(t, first, "listening on "))
 			if err != nil {
@@ -93,7 +93,7 @@ func dial(t *testing.T, address string) string {
 func TestNoGrandchildOutlivesIt(t *testing.T) {
 	for _, c := range []struct {
 		name, start string
-		ends        bool // exits instead of being killed
+		ends        bool // the child exits instead of being killed
 	}{
 		{name: "in the group", start: "sleep $TIME &"},
 		{name: "that left the group", start: "setsid sleep $TIME &"},
@@ -103,7 +103,8 @@ func TestNoGrandchildOutlivesIt(t *testing.T) {
 		{name: "that left the group, after it exited", start: "setsid sleep $TIME &", ends: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Its argument identifies it, whatever its environment and parents.
+			// The argument identifies the grandchild even if its environment and parents
+			// are gone.
 			seconds := strconv.Itoa(100000+os.Getpid()) + "." + strconv.Itoa(len(c.name))
 			end := filepath.Join(t.TempDir(), "end")
 			s := shell(c.start + " until [ -e $END ]; do sleep 0.01; done; exit 3")
@@ -182,7 +183,7 @@ func zombie(pid int) bool {
 	return errors.Is(err, os.ErrNotExist) || strings.Contains(string(status), "\nState:\tZ")
 }
 
-// BenchmarkStart measures a start with an address, and a kill.
+// BenchmarkStart measures a start with an address and a kill.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		p, err := process.Start(b.Context(), process.Spec{Command: []string{"/bin/sleep", "1000"}, Address: netip.MustParseAddr("127.201.3.9")})

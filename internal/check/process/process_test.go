@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 )
 
-// roleName is the variable that turns this test program into a controller.
+// roleName is the environment variable that turns this test program into a controller.
 const roleName = "PROCESS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func parent(script string) {
 	select {}
 }
 
-// lines is an Output whose lines tests can wait for.
+// lines is an Output that lets tests wait for lines.
 type lines struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -76,7 +76,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// await returns the rest of the line that begins with prefix.
+// await waits for a line that begins with prefix, and returns the rest of it.
 func (l *lines) await(t *testing.T, p *process.Process, prefix string) string {
 	t.Helper()
 	for {
@@ -212,7 +212,7 @@ func TestItEndsWithItsContext(t *testing.T) {
 	if code, _ := p.Exit(); code != 137 {
 		t.Errorf("it ended with %d", code)
 	}
-	p.Kill() // does nothing any more
+	p.Kill() // has no effect any more
 	p.Stop(time.Minute)
 }
 

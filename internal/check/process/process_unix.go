@@ -10,7 +10,7 @@ import (
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// launch starts the command; this system cannot give it an address of its own.
+// launch starts the command. This system cannot give it a separate address.
 func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -31,5 +31,5 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 }
 
-// sweep kills the rest of the process group.
+// sweep kills the remaining processes of the process group.
 func (p *Process) sweep() { _ = syscall.Kill(-p.pid, syscall.SIGKILL) }

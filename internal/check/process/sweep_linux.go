@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweeps limits how often a sweep starts again because it found a process: a process
-// that is being killed may just have started another.
+// sweeps limits how many times a sweep is repeated because it found a process. A process
+// that is being killed may just have started another one.
 const sweeps = 100
 
-// goneWithin is the time for a killed process to disappear, in ms. Only a
+// goneWithin is the time in milliseconds that a killed process has to disappear. Only a
 // process that sleeps in the kernel takes longer.
 const goneWithin = 1000
 
-// sweep kills everything that the child started and waits until it is gone. The
-// child has exited but was not reaped, so its number is still reserved.
+// sweep kills all processes that the child started and waits until they are gone. The
+// child has exited but has not been reaped, so its ID is still reserved.
 func (p *Process) sweep() {
 	for range sweeps {
 		found := p.leftovers()
@@ -37,8 +37,8 @@ func (p *Process) sweep() {
 	}
 }
 
-// leftovers returns handles of all live processes in the child's group or with its
-// mark.
+// leftovers returns handles of all live processes that are in the process group of the
+// child or have its mark.
 func (p *Process) leftovers() []int {
 	var handles []int
 	for _, pid := range processes() {
@@ -47,9 +47,9 @@ func (p *Process) leftovers() []int {
 		}
 		handle, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
-			continue // gone
+			continue // the process is gone
 		}
-		// Check again, because the number may have been reused.
+		// Check again, because the ID may have been reused.
 		if !p.owns(pid) {
 			_ = unix.Close(handle)
 			continue
@@ -60,7 +60,7 @@ func (p *Process) leftovers() []int {
 }
 
 func (p *Process) owns(pid int) bool {
-	// Other users' environments cannot be read, and a zombie's is empty.
+	// The environment of another user's process cannot be read; that of a zombie is empty.
 	environment, err := os.ReadFile(proc(pid, "environ"))
 	if err != nil {
 		return false
@@ -119,7 +119,7 @@ func stat(pid int) (state byte, group int) {
 	if err != nil {
 		return 0, 0
 	}
-	// The name before it is in parentheses, and may contain anything.
+	// The name before these fields is in parentheses, and may contain any characters.
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 3 {
 		return 0, 0

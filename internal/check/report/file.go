@@ -32,7 +32,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	if whole.Version == 0 {
 		whole.Version = Version
 	}
-	// Write empty lists as [], for readers in other languages.
+	// Write empty lists as [], because readers in other languages expect that.
 	whole.Findings = orEmpty(whole.Findings)
 	whole.Scenarios = orEmpty(whole.Scenarios)
 	whole.Tried = orEmpty(whole.Tried)
@@ -53,7 +53,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// encoded returns v as JSON that is readable, and harmless to a terminal.
+// encoded returns v as JSON that is readable and harmless to a terminal.
 func encoded(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -65,8 +65,8 @@ func encoded(v any) ([]byte, error) {
 	return calm(b.Bytes()), nil
 }
 
-// readable checks the version before the rest is read, because a later version may
-// have other types. The error includes the next action.
+// readable checks the version before the rest is read, because a later version may have
+// different types. The error includes the next action.
 func readable(path string, data []byte, what string, known int) error {
 	var head struct {
 		Version *int `json:"version"`
@@ -87,8 +87,8 @@ func readable(path string, data []byte, what string, known int) error {
 	return nil
 }
 
-// better returns the one of two findings with the same ID that was reproduced more
-// often.
+// better compares two findings with the same ID and returns the one that was reproduced
+// more often.
 func better(a, b judge.Finding) judge.Finding {
 	// a.Reproduced/a.Attempts < b.Reproduced/b.Attempts, without division by zero.
 	left, right := a.Reproduced*b.Attempts, b.Reproduced*a.Attempts

@@ -25,10 +25,10 @@ var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 
-// openFindings is the number of findings that are unfolded at first.
+// openFindings is the number of findings that are unfolded initially.
 const openFindings = 3
 
-// The data of the page's template. All text in it is plain.
+// The data of the page template. All text in it is plain.
 type (
 	pageView struct {
 		Policy       string
@@ -86,9 +86,9 @@ type (
 	}
 )
 
-// WriteHTML writes a self-contained page: it needs no server and no other file, and
-// can be read without JavaScript. The traces are those of the findings' runs, by
-// ID; a finding without a trace has no timeline.
+// WriteHTML writes a self-contained page, which needs no server and no other file, and can
+// be read without JavaScript. traces holds the traces of the findings, by ID. A finding
+// without a trace has no timeline.
 func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, r.page(traces)); err != nil {
@@ -100,8 +100,9 @@ func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 	return nil
 }
 
-// policy returns a Content-Security-Policy that only allows the page's own style
-// and script, by their hashes. The empty icon keeps a browser from requesting one.
+// policy returns a Content-Security-Policy that allows only the style and the script of
+// the page itself, by their hashes. It allows images in data URLs because of the empty
+// icon, which keeps browsers from requesting one.
 func policy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))

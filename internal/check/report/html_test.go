@@ -120,7 +120,7 @@ func TestPageCanBeReadWithoutAScript(t *testing.T) {
 		t.Fatal("the page has no buttons")
 	}
 	for _, button := range buttons {
-		// The buttons that fold are in a hidden paragraph.
+		// The buttons that fold and unfold are in a hidden paragraph.
 		if !strings.Contains(button, "hidden") && !strings.Contains(button, "data-fold") {
 			t.Errorf("%s does nothing without a script and is shown", button)
 		}

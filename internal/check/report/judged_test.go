@@ -27,7 +27,7 @@ const (
 	writeTime  = 10 * time.Millisecond
 )
 
-// recorder builds the evidence of a run, write by write.
+// recorder builds the evidence of a run write by write.
 type recorder struct {
 	run      evidence.Run
 	now      state.Snapshot
@@ -56,8 +56,8 @@ func (r *recorder) step(name string) {
 	r.entry(trace.Entry{Step: &trace.Step{Name: name, What: "started"}})
 }
 
-// put creates or updates the object with these fields; without fields it deletes
-// the object.
+// put creates or updates the object with these fields. Without fields, it deletes the
+// object.
 func (r *recorder) put(who, verb string, ref state.Ref, fields state.Object) {
 	r.revision++
 	change := state.Change{Revision: r.revision, At: r.at(), Ref: ref, Op: state.Updated, Before: r.now[ref]}
@@ -87,7 +87,7 @@ func (r *recorder) call(verb string, ref state.Ref) *trace.Call {
 	}
 }
 
-// rest ends the step. The state was healed at that stage.
+// rest ends the step, and records the stage at which the state was healed.
 func (r *recorder) rest(healed evidence.Stage) *evidence.Step {
 	last := &r.run.Steps[len(r.run.Steps)-1]
 	last.Rested, last.RestedAt, last.Healed = r.revision, r.at(), healed
@@ -100,8 +100,8 @@ func (r *recorder) with(f *fault.Fault) *evidence.Run {
 	return &r.run
 }
 
-// creation records the scenario life: a Viewer gets two Secrets and a status. With
-// complete unset, the controller forgets the second Secret.
+// creation records the scenario life: a Viewer gets two Secrets and a status. If complete
+// is not set, the controller forgets the second Secret.
 func creation(complete bool) *recorder {
 	r := record("life")
 	r.step("create")
@@ -121,8 +121,8 @@ func creation(complete bool) *recorder {
 	return r
 }
 
-// scaling records the scenario scale: a Viewer with one Pod, and with extra one
-// that is deleted again.
+// scaling records the scenario scale: a Viewer gets one Pod. If extra is set, the Pod is
+// deleted and recreated.
 func scaling(extra bool) *recorder {
 	r := record("scale")
 	r.step("scale")
@@ -149,8 +149,8 @@ func learnt(name string, run func() *recorder) *judge.Reference {
 	return reference
 }
 
-// the returns the finding with a verdict, with the ID of the goldens instead of
-// its hash.
+// the returns the finding with the given verdict, and replaces its ID with that in the
+// golden files.
 func the(v judge.Verdict, id string, findings []judge.Finding) judge.Finding {
 	i := slices.IndexFunc(findings, func(f judge.Finding) bool { return f.Verdict == v })
 	if i < 0 {
@@ -194,8 +194,7 @@ func blip(f *fault.Fault) judge.Finding {
 		judge.Judge(learnt("scale", func() *recorder { return scaling(false) }), run.with(f), &subject.Subject{}))
 }
 
-// unused returns the remarks of judge about a role that also allows to delete
-// nodes.
+// unused returns the remarks of judge about a role that also allows the deletion of nodes.
 func unused() []string {
 	run := creation(true)
 	role := unstructured.Unstructured{Object: map[string]any{

@@ -11,8 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// The elements of a JUnit report, as in Jenkins' junit-10.xsd and as GitLab reads
-// them.
+// The elements of a JUnit report, as defined by Jenkins' junit-10.xsd and read by GitLab.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -57,20 +56,20 @@ type (
 	junitFailure struct {
 		Message string `xml:"message,attr"`
 		Type    string `xml:"type,attr"`
-		Text    string `xml:",cdata"` // its characters are plain, its lines stay readable
+		Text    string `xml:",cdata"` // its characters are plain, and CDATA keeps its lines readable
 	}
 	junitText struct {
 		Text string `xml:",cdata"`
 	}
 )
 
-// withoutFault is the name of the case for findings that need no fault.
+// withoutFault is the name of the case for findings without a fault.
 const withoutFault = "without a fault"
 
-// WriteJUnit writes the report in JUnit's format: a suite for each scenario, with a
-// case for each kind of fault. A finding is a failure with its whole text. A kind
-// without any result is skipped; if only some of its runs were inconclusive, they
-// are a skipped case of their own.
+// WriteJUnit writes the report in JUnit's format: a suite for each scenario, with a case
+// for each kind of fault. A finding is a failure with its complete text. A kind without
+// any result is skipped. If only some runs of a kind were inconclusive, these form a
+// separate skipped case.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	whole := junitSuites{Name: "koboshi check " + inline(r.Subject)}
 	total := 0.0
@@ -92,7 +91,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return nil
 }
 
-// suites returns the scenarios, followed by "" if anything belongs to none.
+// suites returns the scenarios, followed by "" if anything belongs to no scenario.
 func (r *Report) suites() []string {
 	var names []string
 	other := false
@@ -150,8 +149,8 @@ func (r *Report) suite(scenario string) (suite junitSuite, took float64) {
 
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// cases returns the cases of a scenario: first the one without a fault, then one
-// for each kind.
+// cases returns the cases of a scenario: first the case without a fault, then one case for
+// each kind.
 func (r *Report) cases(scenario string) []junitCase {
 	var cases []junitCase
 	counted := map[fault.Kind]bool{}
@@ -186,8 +185,8 @@ func (r *Report) cases(scenario string) []junitCase {
 
 const anyKind fault.Kind = "*"
 
-// findings returns the serious findings of a scenario and a kind; "" stands for no
-// fault.
+// findings returns the serious findings of a scenario and a kind. The kind "" selects
+// findings without a fault.
 func (r *Report) findings(scenario string, kind fault.Kind) []judge.Finding {
 	return slices.DeleteFunc(r.serious(), func(f judge.Finding) bool {
 		var of fault.Kind
@@ -275,12 +274,12 @@ func remarkText(remarks []judge.Finding, scenario string) *junitText {
 	return &junitText{"\n" + b.String()}
 }
 
-// findingText returns a finding as WriteText shows it, with everything.
+// findingText returns a finding as WriteText shows it in verbose mode.
 func findingText(f judge.Finding) string {
 	var b strings.Builder
 	t := &text{sheet: newSheet(&b, 120, false), verbose: true}
 	t.finding(1, f)
-	_ = t.w.Flush() // a strings.Builder takes everything
+	_ = t.w.Flush() // a strings.Builder never fails
 	_, after, _ := strings.Cut(b.String(), "1. ")
 	return strings.TrimLeft(after, " ")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// element is any XML element, for tests that do not rely on the types under test.
+// element is any XML element. It lets tests do without the types under test.
 type element struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`
@@ -128,7 +128,8 @@ func checkSuite(t *testing.T, suite element) {
 
 func TestEveryFindingThatCountsIsInAFailureOfJUnitWithItsWholeText(t *testing.T) {
 	r := sample()
-	// One of a kind that is not counted, one without a scenario, and two of one kind.
+	// Add a finding of a kind that is not counted, one without a scenario, and a second
+	// one of the same kind.
 	r.Findings = append(r.Findings,
 		judge.Finding{ID: "a", Verdict: judge.Leak, Scenario: "life", Sentence: "A bucket is left.", Fault: &fault.Fault{Kind: fault.LoseLease}},
 		judge.Finding{ID: "b", Verdict: judge.RBACMissing, Sentence: "It may not list nodes."},
@@ -163,7 +164,7 @@ func TestWhatCouldNotBeJudgedIsSkippedInJUnit(t *testing.T) {
 	}
 	want := map[string]string{
 		"scale stale-restart":           "not applied: 2 because the client lists pods without resourceVersion=0: it asks for the latest state",
-		"life kill-after, inconclusive": "1 run without a result: 1 because diverged showed in 1 of 4 runs",
+		"life kill-after, inconclusive": "1 run without a result: 1 because diverged was found in 1 of 4 runs",
 	}
 	for name, message := range want {
 		if skipped[name] != message {

@@ -46,9 +46,9 @@ func newSheet(w io.Writer, width int, colour bool) *sheet {
 	return &sheet{w: bufio.NewWriter(w), width: min(max(width, leastWidth), mostWidth), colour: colour}
 }
 
-// line writes one line unchanged; it fits already, or it is a command.
+// line writes one line without wrapping it, because it fits or is a command.
 func (s *sheet) line(c colour, text string) {
-	// Flush returns an error of the writer.
+	// Flush will return any error of the writer.
 	_, _ = s.w.WriteString(s.paint(c, strings.TrimRight(unheard(text), " ")) + "\n")
 }
 
@@ -66,8 +66,8 @@ func (s *sheet) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// para writes text of one or more lines after a prefix. Further lines are indented
-// to the width of the prefix.
+// para writes text after a prefix, on one or more lines. The lines after the first are
+// indented to the width of the prefix.
 func (s *sheet) para(c colour, first, text string) {
 	prefix := first
 	for part := range strings.SplitSeq(text, "\n") {
@@ -78,8 +78,8 @@ func (s *sheet) para(c colour, first, text string) {
 	}
 }
 
-// pair writes what on the left and aside on the right of a line, or on two lines if
-// they do not fit on one.
+// pair writes the text what on the left and the text aside on the right of one line, or on
+// two lines if they do not fit on one.
 func (s *sheet) pair(c colour, first, what string, asideColour colour, aside string) {
 	space := s.width - width(first+what) - width(aside)
 	switch {
@@ -94,7 +94,7 @@ func (s *sheet) pair(c colour, first, what string, asideColour colour, aside str
 	}
 }
 
-// command writes a command in one line, however long, so that it can be copied.
+// command writes a command on one line of any length, so that it can be copied.
 func (s *sheet) command(c colour, first, text string) { s.line(c, first+inline(text)) }
 
 // expand replaces tabs with spaces.
@@ -105,7 +105,7 @@ func expand(line string) string { return strings.ReplaceAll(line, "\t", "    ") 
 func wrap(line string, most int) []string {
 	most = max(most, 8)
 	if width(line) <= most {
-		return []string{line} // keeps the spaces inside, which may form columns
+		return []string{line} // keep spaces inside the line, which may form columns
 	}
 	text := strings.TrimLeft(line, " ")
 	indent := strings.Repeat(" ", min(len(line)-len(text), most/2))
@@ -132,7 +132,7 @@ func wrap(line string, most int) []string {
 	return append(pieces, piece)
 }
 
-// cut splits a word after at most that many columns, but at least one character.
+// cut splits a word after at most the given number of columns, but at least one character.
 func cut(word string, most int) (head, rest string) {
 	wide := 0
 	for i, r := range word {
@@ -144,7 +144,7 @@ func cut(word string, most int) (head, rest string) {
 	return word, ""
 }
 
-// short truncates text that is wider than most, with three dots at the end.
+// short truncates text that is wider than most, and ends it with three dots.
 func short(text string, most int) string {
 	if width(text) <= most {
 		return text

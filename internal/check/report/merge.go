@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// Merge combines the shards of one plan. It fails if the parts belong to different
-// plans; missing shards become a note.
+// Merge combines the shards of one plan. It fails if the parts belong to different plans.
+// If shards are missing, it adds a note.
 func Merge(parts []*Report) (*Report, error) {
 	switch len(parts) {
 	case 0:
@@ -88,7 +88,7 @@ func parseShard(s string) (number, of int, err error) {
 	return number, of, nil
 }
 
-// start returns a report with what all shards have in common.
+// start returns a report with the data that all shards have in common.
 func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{
@@ -170,15 +170,17 @@ func (r *Report) takeTried(t Tried) {
 	r.Tried[i].add(t)
 }
 
-// used reports whether the finding is an unused permission that another shard used.
+// used reports whether the finding is about a permission that is unused in one shard, but
+// used in another.
 func (s sharded) used(f judge.Finding) bool {
 	return isRemark(f) && slices.ContainsFunc(s.shards, func(part shard) bool {
 		return !slices.ContainsFunc(part.report.Findings, func(other judge.Finding) bool { return other.ID == f.ID })
 	})
 }
 
-// missing adds a note that names the missing shards, and counts their faults: those
-// that the first shard left to others, minus those that the given shards planned.
+// missing adds a note that names the missing shards, and counts their faults: the faults
+// that the first shard left to others, minus the faults that the other given shards
+// planned.
 func (s sharded) missing(notes []string) (left int, all []string) {
 	if len(s.shards) == s.of {
 		return 0, notes
@@ -193,7 +195,7 @@ func (s sharded) missing(notes []string) (left int, all []string) {
 	return max(left, 0), append(slices.Clone(notes), note)
 }
 
-// gaps returns the missing shards, the first ten by number.
+// gaps returns the missing shards, but only the first ten by number.
 func (s sharded) gaps() []string {
 	const most = 10
 	var gaps []string

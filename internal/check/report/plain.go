@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// plain makes text of unknown origin safe to show: characters that could move a
-// cursor, colour a terminal, reverse the reading direction or hide a letter become
-// visible escapes. Line ends and tabs stay.
+// plain makes text of unknown origin safe to display. It turns characters that could move
+// a cursor, colour a terminal, reverse the reading direction or hide a letter into
+// visible escapes. It keeps line ends and tabs.
 func plain(s string) string { return escaped(s, true) }
 
 // inline is like plain, but returns a single line.
@@ -56,8 +56,8 @@ func harmful(r rune, lines bool) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// unheard disarms what CI systems interpret as commands in a log: lines that begin
-// with :: in GitHub Actions, and ##[, ##vso[ or ##teamcity[ in other systems.
+// unheard disarms text that CI systems interpret as commands in a log: lines that begin
+// with :: in GitHub Actions, and with ##[, ##vso[ or ##teamcity[ in other systems.
 func unheard(line string) string {
 	if text := strings.TrimLeft(line, " \t"); strings.HasPrefix(text, "::") {
 		line = line[:len(line)-len(text)] + `\` + text
@@ -68,9 +68,9 @@ func unheard(line string) string {
 	return line
 }
 
-// calm replaces the characters that a terminal could interpret with JSON escapes.
-// The encoder only escapes those below the space. All of them can only occur inside
-// strings.
+// calm replaces characters that a terminal could interpret with JSON escapes. That is
+// safe, because such characters occur only inside strings. The encoder itself escapes
+// only characters below the space.
 func calm(data []byte) []byte {
 	if !bytes.ContainsFunc(data, func(r rune) bool { return harmful(r, true) }) {
 		return data

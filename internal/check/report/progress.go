@@ -13,24 +13,25 @@ import (
 
 // ProgressOptions describes the terminal on which progress is shown.
 type ProgressOptions struct {
-	// TTY redraws one line. Otherwise a line is printed at intervals.
+	// TTY makes Progress redraw one line. Otherwise it prints a line at intervals.
 	TTY bool
-	// Color is up to the caller, which knows the terminal and NO_COLOR.
+	// Color enables colours. The caller decides, because it knows the terminal and
+	// NO_COLOR.
 	Color bool
-	// Width is in columns; 0 means 80.
+	// Width is the width in columns; 0 means 80.
 	Width int
 }
 
 const (
-	// redraw is the shortest time between two drawings of the bar.
+	// redraw is the minimum time between two updates of the bar.
 	redraw = 100 * time.Millisecond
-	// heartbeat is the interval of lines without a terminal.
+	// heartbeat is the interval between two lines without a terminal.
 	heartbeat = 10 * time.Second
 )
 
-// Progress shows the progress of a check, and findings as they arrive. Its methods
-// are safe for concurrent use; a nil Progress shows nothing. It ignores errors of
-// the writer, which must not stop a check.
+// Progress shows the progress of a check, and findings as they arrive. Its methods are
+// safe for concurrent use. A nil Progress shows nothing. Progress ignores errors of the
+// writer, because they must not stop a check.
 //
 //	NewProgress ──▶ Phase ──▶ Total ──▶ Done, Found, Note … ──▶ Phase … ──▶ Close
 type Progress struct {
@@ -42,17 +43,17 @@ type Progress struct {
 	w        io.Writer
 	closed   bool
 	drawn    bool // the bar is on the screen
-	changed  bool // since it was drawn
+	changed  bool // something has changed since the bar was drawn
 	phase    string
 	began    time.Time
 	total    int
 	done     int
-	took     time.Duration // sum over the runs of the phase
-	kind     fault.Kind    // of the last run
-	findings int           // of all phases
+	took     time.Duration // total duration of the runs of the phase
+	kind     fault.Kind    // kind of the last run
+	findings int           // findings of all phases
 }
 
-// NewProgress starts to show progress on w, until Close.
+// NewProgress starts to show progress on w. Close ends it.
 func NewProgress(w io.Writer, o ProgressOptions) *Progress {
 	if o.Width <= 0 {
 		o.Width = usualWidth
@@ -78,7 +79,7 @@ func (p *Progress) tick() {
 			return
 		case now := <-ticker.C:
 			p.mu.Lock()
-			// The rate and the time left change even if nothing happens.
+			// The rate and the remaining time change even if nothing happens.
 			if p.changed || now.Sub(last) >= time.Second {
 				last = now
 				p.show()
@@ -134,7 +135,7 @@ func (p *Progress) Phase(name string) {
 	p.changed = p.o.TTY
 }
 
-// endPhase writes a summary of the phase, if it had runs.
+// endPhase writes a summary of the phase if the phase had runs.
 func (p *Progress) endPhase() {
 	if p.phase == "" || p.done == 0 {
 		return
@@ -156,7 +157,7 @@ func (p *Progress) Total(n int) {
 	p.total, p.changed = n, p.o.TTY
 }
 
-// Done records the end of a run, and its duration.
+// Done records the end of a run and its duration.
 func (p *Progress) Done(kind fault.Kind, took time.Duration) {
 	if p == nil {
 		return
@@ -168,7 +169,7 @@ func (p *Progress) Done(kind fault.Kind, took time.Duration) {
 	p.kind, p.changed = kind, p.o.TTY
 }
 
-// Found shows a finding, on one line if there is no terminal.
+// Found shows a finding. Without a terminal, it uses only one line.
 func (p *Progress) Found(f judge.Finding) {
 	if p == nil {
 		return
@@ -191,7 +192,7 @@ func (p *Progress) Found(f judge.Finding) {
 	s := newSheet(&b, p.o.Width, p.o.Color)
 	s.line(c, verdict)
 	s.para(none, "  ", sentence)
-	_ = s.w.Flush() // a strings.Builder takes everything
+	_ = s.w.Flush() // a strings.Builder never fails
 	p.say(b.String())
 }
 
@@ -207,7 +208,7 @@ func (p *Progress) Note(text string) {
 	}
 }
 
-// Close removes the bar. Nothing is shown afterwards. It may be called twice.
+// Close removes the bar. Progress shows nothing afterwards. Close may be called twice.
 func (p *Progress) Close() {
 	if p == nil {
 		return
@@ -237,8 +238,8 @@ func (p *Progress) rate() float64 {
 	return 0
 }
 
-// figures returns the known figures of the phase: runs, runs per minute, time left,
-// findings.
+// figures returns the known figures of the phase: runs, runs per minute, remaining time
+// and findings.
 func (p *Progress) figures() (all []string) {
 	switch {
 	case p.total > 0:
@@ -268,7 +269,7 @@ func (p *Progress) status() string {
 }
 
 // bar returns the line for a terminal. It leaves the last column free, because some
-// terminals wrap when that is written.
+// terminals wrap the line when that column is written.
 func (p *Progress) bar() string {
 	const cells = 20
 	most := p.o.Width - 1

@@ -27,7 +27,7 @@ func TestProgressInAPipeIsALineEveryTenSecondsAndOneForEachFinding(t *testing.T)
 		p.Found(found)
 		p.Note("two\nlines")
 		p.Close()
-		// At the tenth second, either the run or the line may come first.
+		// At the tenth second, either the end of the run or the line may come first.
 		got := strings.ReplaceAll(out.String(), "9/100, 54/min, 1 min 41 s left", "10/100, 60/min, 1 min 30 s left")
 		got = strings.ReplaceAll(got, "19/100, 57/min, 1 min 25 s left", "20/100, 60/min, 1 min 20 s left")
 		want := `run

@@ -1,14 +1,14 @@
-// Package report writes the result of a check, for people and for programs.
+// Package report writes the result of a check for users and for programs.
 //
-//	Report ──┬── WriteText   a terminal            Progress   the same, while it runs
+//	Report ──┬── WriteText   a terminal            Progress   the same, during a check
 //	         ├── WriteJSON   programs, ReadFile, Merge
 //	         ├── WriteJUnit  the test page of a CI
 //	         ├── WriteSARIF  code review
 //	         └── WriteHTML   one page with the timeline of each finding
 //
-// Findings are also saved as files, for replays: see SaveFinding. Names of objects,
-// logs and values come from the controller and are not trusted: nothing written
-// here can control a terminal, a CI system or a browser, see plain.
+// Findings are also saved as files for replays; see SaveFinding. Names of objects, logs
+// and values come from the controller and are not trusted. They are escaped, so that they
+// cannot control a terminal, a CI system or a browser; see plain.
 package report
 
 import (
@@ -24,78 +24,78 @@ const Version = 1
 
 // Report is the result of a check, or of a shard of one.
 type Report struct {
-	Version int    `json:"version"` // of this format: 1
+	Version int    `json:"version"` // the version of this format, 1
 	Subject string `json:"subject"`
 	// Command is the command line of the check.
 	Command string    `json:"command"`
 	Seed    uint64    `json:"seed"`
 	Started time.Time `json:"started"`
-	// Seconds is the duration; for merged shards, the sum.
+	// Seconds is the duration of the check. For merged shards, it is the sum.
 	Seconds float64 `json:"seconds"`
-	// Shard is "1/4", or empty.
+	// Shard is empty, or the number of the shard and of all shards, such as "1/4".
 	Shard     string          `json:"shard,omitempty"`
 	Findings  []judge.Finding `json:"findings"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
-	// Runs is the number of all runs, References the number of those without a
-	// fault, Confirmations the number of those that repeated a finding.
+	// Runs is the number of all runs. References is the number of runs without a fault for
+	// learning. Confirmations is the number of runs that were made to confirm a finding.
 	Runs          int `json:"runs"`
 	References    int `json:"references"`
 	Confirmations int `json:"confirmations"`
 	// Inconclusive lists the runs without a result, with the reason.
 	Inconclusive []NotRun `json:"inconclusive,omitempty"`
 	NotApplied   []NotRun `json:"notApplied,omitempty"`
-	// LeftOut lists planned faults that the budget did not cover; LeftToShards is
-	// the number of those that other shards run.
+	// LeftOut lists planned faults that the budget did not cover. LeftToShards is the
+	// number of planned faults that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
 	// Notes lists remarks that are not findings.
 	Notes []string `json:"notes,omitempty"`
-	// Sources names the files to which a code review can pin a finding.
+	// Sources names the files to which a code review can attach a finding.
 	Sources Sources `json:"sources,omitzero"`
 }
 
-// Sources names files of the project, relative to it, each followed by ":LINE" if
-// the line is known. All of them may be empty.
+// Sources names files of the project by their path in it, each followed by ":LINE" if the
+// line is known. All of them may be empty.
 type Sources struct {
 	// Main is the file of the controller's main function.
 	Main string `json:"main,omitempty"`
 	// Kinds maps "Kind.group" to the file that declares the kind.
 	Kinds map[string]string `json:"kinds,omitempty"`
-	// RBAC is the file with the controller's role.
+	// RBAC is the file with the role of the controller.
 	RBAC string `json:"rbac,omitempty"`
 }
 
-// Scenario summarizes what was learnt about a scenario.
+// Scenario summarizes the learnt data about a scenario.
 type Scenario struct {
 	Name  string `json:"name"`
 	Steps int    `json:"steps"`
-	// Writes is the number of effective writes of the controller without a fault,
-	// Seconds the duration of that run.
+	// Writes is the number of effective writes of the controller in a run without a fault.
+	// Seconds is the duration of that run.
 	Writes  int     `json:"writes"`
 	Seconds float64 `json:"seconds"`
 	// Masked lists the fields that differ between runs and are not compared.
 	Masked []string `json:"masked,omitempty"`
-	// Kind is the scenario's main kind, "Kind.group"; File the file that it was read
-	// from, or the sample that it was made from. Both may be empty.
+	// Kind is the main kind of the scenario, as "Kind.group". File is the file from which
+	// the scenario was read, or the sample from which it was generated. Both may be empty.
 	Kind string `json:"kind,omitempty"`
 	File string `json:"file,omitempty"`
 }
 
-// Tried counts the faults of one kind. Runs = Clean + Found + NotApplied +
-// Inconclusive; confirmations are not among them.
+// Tried counts the faults of one kind. Runs = Clean + Found + NotApplied + Inconclusive.
+// It does not count confirmations.
 type Tried struct {
-	// Scenario is the scenario in which they were tried. Empty means all scenarios;
-	// then JUnit has no suite per scenario.
+	// Scenario is the scenario in which they were tried. If it is empty, the counts are
+	// for all scenarios, and JUnit has no suite per scenario.
 	Scenario     string     `json:"scenario,omitempty"`
 	Kind         fault.Kind `json:"kind"`
-	Planned      int        `json:"planned"` // for a shard, only its own
+	Planned      int        `json:"planned"` // in a shard, only the faults of that shard
 	Runs         int        `json:"runs"`
 	Clean        int        `json:"clean"`
 	Found        int        `json:"found"`
 	NotApplied   int        `json:"notApplied"`
 	Inconclusive int        `json:"inconclusive"`
-	// Pruned counts those that need no run, because their state was already explored.
+	// Pruned counts faults whose run was cut short, because their state was already known.
 	Pruned int `json:"pruned"`
 	// Seconds is the sum of the durations of the runs.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -106,8 +106,8 @@ type NotRun struct {
 	Scenario string      `json:"scenario"`
 	Fault    fault.Fault `json:"fault"`
 	Why      string      `json:"why"`
-	// Suspicion is a finding that was not reproduced every time, or that also
-	// occurred without the fault; or nil.
+	// Suspicion is a finding that was not confirmed, because it was not reproduced often
+	// enough or also occurred without the fault. It may be nil.
 	Suspicion *judge.Finding `json:"suspicion,omitempty"`
 }
 
@@ -119,9 +119,9 @@ func (r *Report) Sort() {
 	})
 }
 
-// ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no
-// fault gave a result. An unused permission does not count as a finding. For a
-// shard, which may be small, it returns 0 or 1.
+// ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
+// gave a result. An unused permission does not count as a finding. For a shard, ExitCode
+// returns only 0 or 1, because a shard may be small.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
@@ -133,7 +133,7 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// serious returns the findings that count; remarks returns the others.
+// serious returns the findings that count. remarks returns the others.
 func (r *Report) serious() []judge.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), isRemark)
 }
@@ -156,7 +156,7 @@ func (t *Tried) add(other Tried) {
 	t.Seconds += other.Seconds
 }
 
-// triedByKind returns the counts per kind over all scenarios, in order of first
+// triedByKind returns the counts per kind for all scenarios together, in order of first
 // appearance, and their sum.
 func (r *Report) triedByKind() (kinds []Tried, all Tried) {
 	at := map[fault.Kind]int{}

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares with a file in testdata.
+// golden compares got with a file in testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -45,7 +45,7 @@ func at(step, verb, resource, object string) fault.Point {
 	return fault.Point{Step: step, Verb: verb, Resource: resource, Object: object, Occurrence: 1}
 }
 
-// sample returns a report with some of everything. Its findings come from judge.
+// sample returns a report with every kind of content. Its findings come from judge.
 func sample() *Report {
 	kill := &fault.Fault{Kind: fault.KillAfter, Point: at("create", "create", "secrets", "default/viewer-a-ca")}
 	stale := &fault.Fault{Kind: fault.DelayWatch, Point: at("scale", "create", "pods", "default/viewer-a-0")}
@@ -83,7 +83,7 @@ func sample() *Report {
 		Notes: unused(),
 	}
 	r.Inconclusive = []NotRun{{
-		Scenario: "life", Fault: *kill, Why: "diverged showed in 1 of 4 runs",
+		Scenario: "life", Fault: *kill, Why: "diverged was found in 1 of 4 runs",
 		Suspicion: &judge.Finding{ID: "5e1d0b", Replay: "koboshi check replay .koboshi/findings/diverged-5e1d0b.json"},
 	}}
 	conflict := fault.Fault{Kind: fault.Conflict, Point: at("create", "patch", "deployments.apps", "default/viewer-a")}
@@ -134,7 +134,7 @@ func sampleTrace() []trace.Entry {
 	return all
 }
 
-// written returns what a writer of the report writes.
+// written returns the output of a writer of the report.
 func written(t *testing.T, write func(*bytes.Buffer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer

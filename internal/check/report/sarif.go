@@ -14,11 +14,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// SARIFOptions locates the files that results point to.
+// SARIFOptions locates the files to which results refer.
 type SARIFOptions struct {
-	// Root is the folder of the project, to which the report's paths are relative.
-	// If it is in a git repository, the paths in SARIF start at the top of the
-	// repository, as GitHub requires. Empty means the current folder.
+	// Root is the folder of the project, to which the paths in the report are relative. If
+	// it is empty, it is the current folder. If Root is in a git repository, the paths in
+	// SARIF start at the top of the repository, as GitHub requires.
 	Root string
 }
 
@@ -113,8 +113,8 @@ const (
 	sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
 )
 
-// WriteSARIF writes the findings for a code review, in SARIF 2.1.0 as GitHub's
-// code scanning takes it.
+// WriteSARIF writes the findings for a code review, in SARIF 2.1.0 as GitHub's code
+// scanning accepts it.
 func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 	paths, err := pathsFrom(o.Root)
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 	return nil
 }
 
-// rules returns all verdicts, including those without findings, so that a reader
-// sees what was checked.
+// rules returns all verdicts, including verdicts without findings, so that users see what
+// was checked.
 func (r *Report) rules() []sarifRule {
 	known := slices.Clone(verdicts)
 	for _, f := range r.Findings {
@@ -198,7 +198,7 @@ func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifRe
 		RuleIndex: slices.IndexFunc(rules, func(rule sarifRule) bool { return rule.ID == id }),
 		Level:     v.gravity,
 		Message:   sarifText{Text: message(f)},
-		// GitHub recognizes an alert only by the first of these.
+		// GitHub recognizes an alert only by the first of these fingerprints.
 		Fingerprints: map[string]string{"primaryLocationLineHash": inline(f.ID) + ":1", "koboshiFinding/v1": inline(f.ID)},
 		Properties:   map[string]any{"seed": fmt.Sprint(f.Seed), "reproduced": f.Reproduced, "attempts": f.Attempts},
 	}
@@ -236,8 +236,9 @@ func message(f judge.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// fileOf returns the file to which a finding is pinned: the one that declares the
-// scenario's kind, or else the scenario, or else the controller's main file.
+// fileOf returns the file to which a finding is attached: the file that declares the main
+// kind of the scenario, otherwise the file of the scenario, otherwise the main file of the
+// controller.
 func (r *Report) fileOf(f judge.Finding) string {
 	if (f.Verdict == judge.RBACMissing || f.Verdict == judge.RBACUnused) && r.Sources.RBAC != "" {
 		return r.Sources.RBAC
@@ -285,7 +286,7 @@ func pathsFrom(root string) (paths, error) {
 		return paths{}, err
 	}
 	for top := absolute; ; top = filepath.Dir(top) {
-		// In a worktree .git is a file.
+		// In a worktree, .git is a file.
 		if _, err := os.Stat(filepath.Join(top, ".git")); err == nil {
 			return paths{absolute, top}, nil
 		}
@@ -301,8 +302,8 @@ func (p paths) uri(path string) string {
 	}
 	relative, err := filepath.Rel(p.top, path)
 	if err != nil || strings.HasPrefix(relative, "..") {
-		// A file outside the repository cannot be opened. Its name alone does not
-		// reveal the folders of the machine.
+		// A file outside the repository cannot be opened. Unlike its path, its name does
+		// not reveal the folders of the machine.
 		relative = filepath.Base(path)
 	}
 	return (&url.URL{Path: filepath.ToSlash(relative)}).EscapedPath()

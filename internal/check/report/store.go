@@ -19,10 +19,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// SavedVersion is the version of a finding's file.
+// SavedVersion is the version of the file of a finding.
 const SavedVersion = 1
 
-// Saved is the content of a finding's file: everything needed to run it again.
+// Saved is the content of the file of a finding. It holds everything that a replay needs.
 type Saved struct {
 	// Version is SavedVersion; SaveFinding sets it.
 	Version int           `json:"version"`
@@ -31,10 +31,10 @@ type Saved struct {
 	Scenario scenario.Scenario `json:"scenario"`
 	// Subject holds the flags and the command for koboshi check.
 	Subject []string `json:"subject"`
-	// Plane is the --profile that was given; empty means that it was derived.
+	// Plane is the value of --profile; if it is empty, the profile was derived.
 	Plane string `json:"plane"`
-	// Trace is stored beside the file, as ID.trace.jsonl. It is nil if that file
-	// is missing; a replay does not need it.
+	// Trace is stored in the same folder as ID.trace.jsonl. If that file is missing, Trace
+	// is nil; a replay does not need it.
 	Trace []trace.Entry `json:"-"`
 }
 
@@ -43,8 +43,8 @@ const (
 	traceSuffix   = ".trace.jsonl"
 )
 
-// SaveFinding writes a finding to a file in the folder, which it creates if
-// necessary, and returns the path. It replaces a finding with the same ID.
+// SaveFinding writes a finding to a file in the folder and returns its path. It creates
+// the folder if necessary, and replaces a finding with the same ID.
 func SaveFinding(dir string, s Saved) (path string, err error) {
 	if s.Finding.ID == "" {
 		return "", errors.New("saving a finding: it has no ID")
@@ -55,7 +55,7 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	s.Version = SavedVersion
 	path = filepath.Join(dir, findingName(s.Finding))
 	s.Finding.File = filepath.ToSlash(path)
-	// The trace first, so that it exists once the finding does.
+	// Save the trace first, so that it exists once the finding exists.
 	if err := saveTrace(tracePath(dir, s.Finding), s); err != nil {
 		return "", err
 	}
@@ -81,8 +81,8 @@ func tracePath(dir string, f judge.Finding) string {
 	return filepath.Join(dir, slug(f.ID, 64)+traceSuffix)
 }
 
-// slug converts text to a part of a file name: lower case letters, digits and
-// dashes. With most 0 it is not shortened.
+// slug converts text to a part of a file name: lower-case letters, digits and dashes. If
+// most is 0, slug does not shorten it.
 func slug(text string, most int) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
@@ -114,7 +114,7 @@ func saveTrace(path string, s Saved) error {
 // even after a crash.
 func writeWhole(path string, data []byte) error {
 	hidden := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
-	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // a scenario may hold a Secret
+	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // a scenario may contain a Secret
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -133,19 +133,19 @@ func writeWhole(path string, data []byte) error {
 type KeepOptions struct {
 	// Dir is the folder of the findings.
 	Dir string
-	// Subject and Plane are those of Saved.
+	// Subject and Plane are copied to Saved.
 	Subject []string
 	Plane   string
-	// Scenarios are the scenarios that were run, by name; Traces the traces of the
+	// Scenarios holds the scenarios that were run, by name. Traces holds the traces of the
 	// findings, by ID.
 	Scenarios map[string]*scenario.Scenario
 	Traces    map[string][]trace.Entry
 }
 
-// Keep saves each finding as a file, and records the file and the command for its
-// replay in the report. It also saves what was seen in some runs only, because
-// the next check tries it first. A finding without a fault that was never
-// repeated, such as an unused permission, is not saved.
+// Keep saves each finding as a file, and records that file and the replay command in the
+// report. It also saves suspicions that were not confirmed, because the next check tries
+// them first. It does not save a finding without a fault that was never repeated, such as
+// an unused permission.
 func (r *Report) Keep(o KeepOptions) error {
 	var all []*judge.Finding
 	for i := range r.Findings {
@@ -172,7 +172,7 @@ func (r *Report) Keep(o KeepOptions) error {
 	return nil
 }
 
-// Replayed records in the report that it repeats the finding in a file.
+// Replayed records in the report that the check replayed the finding in a file.
 func (r *Report) Replayed(file string) {
 	r.Command = replayCommand(file)
 	for i := range r.Findings {
@@ -180,7 +180,7 @@ func (r *Report) Replayed(file string) {
 	}
 }
 
-// replayCommand returns the command that runs a kept finding again.
+// replayCommand returns the command that replays a saved finding.
 func replayCommand(path string) string {
 	return "koboshi check replay " + shellescape.Quote(filepath.ToSlash(path))
 }
@@ -207,8 +207,8 @@ func (r *Report) SavedTraces() map[string][]trace.Entry {
 	return traces
 }
 
-// LoadFinding reads a finding's file, with the trace beside it if there is one. If
-// only the trace is damaged, it returns the finding and the error.
+// LoadFinding reads the file of a finding, and its trace if there is one. If only the
+// trace is damaged, it returns both the finding and the error.
 func LoadFinding(path string) (*Saved, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

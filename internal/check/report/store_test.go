@@ -48,7 +48,7 @@ func TestFindingIsLoadedAsItWasSaved(t *testing.T) {
 	}
 	want := saved()
 	want.Version, want.Finding.File = SavedVersion, filepath.ToSlash(path)
-	// Bodies may have other spaces afterwards.
+	// The spaces in bodies may differ afterwards.
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, *got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -172,7 +172,7 @@ func TestKeptFindingsNameTheirFileAndReplay(t *testing.T) {
 			t.Errorf("%s: plane %s, subject (-want +got):\n%s", s.Finding.ID, s.Plane, diff)
 		}
 	}
-	// Not the one of a scenario that was not run, and not the unused permission.
+	// The finding of a scenario that was not run and the unused permission are not kept.
 	if diff := cmp.Diff([]string{"1a2b3c4d5e6f", "5e1d0b", "99aa00ff11ee"}, ids); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// strip is a timeline drawn as a small picture: a lane per sort, time from left to
-// right. X is in thousandths of the run, Y in pixels.
+// strip is a timeline drawn as a small picture, with one lane per sort and time from left
+// to right. X is in thousandths of the run, and Y is in pixels.
 type strip struct {
 	Lanes  []string
 	Height int
@@ -32,7 +32,7 @@ type mark struct {
 const (
 	stripWidth = 1000
 	laneHeight = 18
-	markWidth  = 2 // as the template has it
+	markWidth  = 2 // as in the template
 )
 
 var lanes = []string{"process", "writes", "watch", "fault"}
@@ -70,13 +70,13 @@ func stripOf(t timeline) strip {
 		}
 		s.Marks = append(s.Marks, m)
 	}
-	// Marks across all lanes are drawn first, so that they hide nothing.
+	// Draw marks across all lanes first, so that they hide nothing.
 	slices.SortStableFunc(s.Marks, func(a, b mark) int { return b.Height - a.Height })
 	return s
 }
 
-// lives returns the times in which each instance ran. An instance whose start is
-// not among the rows ran from the beginning.
+// lives returns the periods in which each instance ran. An instance whose start is not
+// among the rows ran from the beginning.
 func lives(t timeline) []bar {
 	var bars []bar
 	running := map[string]time.Duration{}

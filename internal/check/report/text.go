@@ -10,25 +10,26 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// TextOptions defines how a report is shown on a terminal.
+// TextOptions defines how a report is displayed on a terminal.
 type TextOptions struct {
-	// Color is up to the caller, which knows the terminal and NO_COLOR.
+	// Color enables colours. The caller decides, because it knows the terminal and
+	// NO_COLOR.
 	Color bool
-	// Width is in columns; 0 means 80.
+	// Width is the width in columns; 0 means 80.
 	Width int
 	// Verbose shows everything: all differences, masked fields and reasons.
 	Verbose bool
 }
 
-// Limits of the report unless it is verbose.
+// Limits of a report that is not verbose.
 const (
 	mostDifferences = 8
 	mostDetail      = 12
 	mostReasons     = 6
 )
 
-// WriteText writes the report for people. No line is wider than the terminal,
-// except commands, which must stay in one piece to be copied.
+// WriteText writes the report for human readers. No line is wider than the terminal,
+// except commands, which must stay on one line so that they can be copied.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	t := &text{sheet: newSheet(w, o.Width, o.Color), report: r, verbose: o.Verbose}
 	t.head()
@@ -67,7 +68,7 @@ func (t *text) head() {
 	}
 }
 
-// indent is the indentation below a finding's number.
+// indent is the indentation below the number of a finding.
 const indent = "   "
 
 func (t *text) finding(n int, f judge.Finding) {
@@ -99,8 +100,8 @@ func (t *text) labelled(label, text string) {
 	}
 }
 
-// differences shows each object once, with the wanted and the actual value of each
-// field below it.
+// differences shows each object once, and below it the wanted and the actual value of each
+// field.
 func (t *text) differences(in string, all []state.Difference) {
 	shown := all
 	if !t.verbose && len(all) > mostDifferences {
@@ -122,8 +123,8 @@ func (t *text) differences(in string, all []state.Difference) {
 
 const widestPath = 28
 
-// pathColumn returns the width of the longest path that leaves room for the values
-// beside it.
+// pathColumn returns the width of the longest path that still leaves room for the values
+// on the same line.
 func pathColumn(all []state.Difference) int {
 	column := 0
 	for _, d := range all {
@@ -332,7 +333,7 @@ func (t *text) notes() {
 	}
 }
 
-// detailLines returns the lines of a finding's detail that are not blank.
+// detailLines returns the lines of the detail of a finding that are not blank.
 func detailLines(f judge.Finding) []string {
 	return slices.DeleteFunc(strings.Split(plain(f.Detail), "\n"), func(line string) bool {
 		return strings.TrimSpace(line) == ""

@@ -50,7 +50,7 @@ func TestNoLineOfTextIsWiderThanTheTerminalButCommands(t *testing.T) {
 	}
 }
 
-// columnsOf returns the width without using the code under test: the only wide
+// columnsOf returns the width of a line without the code under test. The only wide
 // characters in these tests are Japanese.
 func columnsOf(line string) int {
 	n := 0

@@ -14,10 +14,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// mostRows bounds the timeline of one finding; a hot loop has thousands.
+// mostRows limits the rows in the timeline of one finding; a hot loop has thousands.
 const mostRows = 300
 
-// sort is the sort of a row, and its class on the page.
+// sort is the category of a row, and its CSS class on the page.
 type sort string
 
 const (
@@ -36,25 +36,25 @@ type row struct {
 	At   time.Duration
 	Who  string
 	What string
-	// Note describes what is unusual about the row; Bad reports whether it went
+	// Note describes anything unusual about the row. Bad reports whether something went
 	// wrong.
 	Note string
 	Bad  bool
-	// Body is the shortened body of a write.
+	// Body is the truncated body of a write.
 	Body string
 
-	// objects lists the objects of consecutive watch events of one type, which
-	// share a row.
+	// objects lists the objects of consecutive watch events of the same type, which share
+	// one row.
 	objects []string
 }
 
 // Offset returns the time since the start of the run.
 func (r row) Offset() string { return fmt.Sprintf("%.3f s", r.At.Seconds()) }
 
-// timeline is a trace for people. Successful reads are only counted.
+// timeline is a trace for human readers. Successful reads are only counted.
 type timeline struct {
 	Rows          []row
-	Before, After int // rows that are left out
+	Before, After int // the numbers of rows that are left out
 	Reads         int
 	Took          time.Duration
 }
@@ -85,7 +85,7 @@ func timelineOf(entries []trace.Entry) timeline {
 
 func (t *timeline) add(r row) { t.Rows = append(t.Rows, r) }
 
-// shorten keeps the rows around the fault; a third of them are before it.
+// shorten keeps only rows around the fault. At most a third of them are before it.
 func (t *timeline) shorten() {
 	if len(t.Rows) <= mostRows {
 		return
@@ -110,7 +110,7 @@ func (t *timeline) call(e trace.Entry) {
 	if c.Lost {
 		notes = append(notes, "the response did not reach the controller")
 	}
-	// The message about a rejected Secret may quote it.
+	// The message about a rejected Secret may quote its content.
 	if c.Message != "" && !isSecret(c.Target) {
 		notes = append(notes, inline(c.Message))
 	}
@@ -162,8 +162,8 @@ func objectOf(t trace.Target) string {
 
 const mostBody = 4000
 
-// bodyOf returns the body of a write. It hides the bodies of Secrets, tokens and
-// requests to external servers, even if they were redacted before.
+// bodyOf returns the body of a write. It hides the bodies of Secrets, tokens and requests
+// to external servers, even if they have already been redacted.
 func bodyOf(c *trace.Call) string {
 	if isSecret(c.Target) || c.Endpoint != "" {
 		return ""
@@ -187,8 +187,8 @@ func isSecret(t trace.Target) bool {
 	return t.Group == "" && t.Resource == "secrets" || t.Subresource == "token"
 }
 
-// watch adds a row for an event, or adds the event to the previous row if that has
-// the same type.
+// watch adds a row for an event, or adds the event to the previous row if both have the
+// same type.
 func (t *timeline) watch(e trace.Entry) {
 	w := e.Watch
 	if w.Type == "BOOKMARK" && w.Held == 0 && !w.Injected {
@@ -217,8 +217,8 @@ func (t *timeline) watch(e trace.Entry) {
 	t.add(r)
 }
 
-// watched returns the name of the object of an event. The target of the watch may
-// be all objects.
+// watched returns the name of the object of an event. It does not rely on the target of
+// the watch, which may be all objects.
 func watched(w *trace.Watch) string {
 	if object, err := w.EventObject(); err == nil && object != nil {
 		named := unstructured.Unstructured{Object: object}
@@ -229,8 +229,8 @@ func watched(w *trace.Watch) string {
 	return objectOf(w.Target)
 }
 
-// nameObjects adds the names of the objects to a row of events, or the number of
-// events if there is only one object.
+// nameObjects adds the names of the objects to a row of events. If all events are about
+// one object, it also adds their number.
 func (r *row) nameObjects() {
 	const most = 4
 	if len(r.objects) == 0 {

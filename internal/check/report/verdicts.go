@@ -19,11 +19,12 @@ const (
 type verdict struct {
 	judge.Verdict
 	gravity gravity
-	// meaning is one sentence; cause names the usual mistake in the code.
+	// meaning explains the verdict in one sentence. cause names the usual mistake in the
+	// code.
 	meaning, cause string
 }
 
-// verdicts lists all verdicts, the most serious first.
+// verdicts lists all verdicts in order of severity.
 var verdicts = []verdict{
 	{judge.Diverged, grave,
 		"The cluster did not reach the state that it reaches without the fault, even after the controller was restarted and its resource was changed.",
@@ -57,7 +58,7 @@ var verdicts = []verdict{
 		"Remove the rule if no situation needs it. The scenarios may not have covered the one that does."},
 }
 
-// about returns the explanation of a verdict, also of one from a later version.
+// about returns the explanation of a verdict, even if it comes from a later version.
 func about(v judge.Verdict) verdict {
 	if i := rank(v); i < len(verdicts) {
 		return verdicts[i]

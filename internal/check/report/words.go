@@ -19,7 +19,7 @@ func number(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// span formats a duration for people: "3 min 10 s".
+// span formats a duration for human readers: "3 min 10 s".
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -72,8 +72,7 @@ func (r *Report) outcome() string {
 	return said
 }
 
-// conclusive reports whether any fault gave a result. A check that is not
-// conclusive is not clean.
+// conclusive reports whether any fault gave a result. An inconclusive check is not clean.
 func (r *Report) conclusive() bool {
 	_, all := r.triedByKind()
 	return r.Runs > r.References && (len(r.Tried) == 0 || all.Clean+all.Found+all.Pruned > 0)
@@ -87,7 +86,7 @@ func faultText(f *fault.Fault) string {
 	return inline(string(f.Kind) + ": " + f.String())
 }
 
-// sure returns how often the finding was reproduced: "reproduced 3 of 3".
+// sure returns how many times the finding was reproduced: "reproduced 3 of 3".
 func sure(f judge.Finding) string {
 	if f.Attempts == 0 {
 		return ""
@@ -107,7 +106,7 @@ func place(f judge.Finding) string {
 	return strings.Join(words, ", ")
 }
 
-// orNothing returns a value of a difference for display.
+// orNothing returns a value of a difference for display, or "nothing" if it is empty.
 func orNothing(value string) string {
 	if value == "" {
 		return "nothing"
@@ -119,7 +118,7 @@ func orNothing(value string) string {
 type reason struct {
 	why   string
 	count int
-	kinds []string // with counts, such as "3 conflict"
+	kinds []string // each with its count, such as "3 conflict"
 	all   []NotRun
 }
 
@@ -168,13 +167,12 @@ func kindCounts(all []NotRun) []string {
 	return texts
 }
 
-// uncompared returns the objects that exist at the end of only some runs without a
-// fault, each once.
+// uncompared returns each object that exists at the end of only some runs without a fault.
 func (r *Report) uncompared() []string {
 	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }
 
-// masked returns the fields that some scenario does not compare, each once.
+// masked returns each field that at least one scenario does not compare.
 func (r *Report) masked() []string {
 	var all []string
 	for _, s := range r.Scenarios {

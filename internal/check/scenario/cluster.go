@@ -17,23 +17,24 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// fieldManager owns what scenarios write.
+// fieldManager owns the fields that scenarios write.
 const fieldManager = "koboshi-check"
 
 // Cluster holds the connection to the cluster in which a scenario is performed.
 type Cluster struct {
 	Client dynamic.Interface
-	// Mapper is reset, if it supports that, when it does not know a kind.
+	// Mapper is reset if it does not know a kind, provided that it supports that.
 	Mapper meta.RESTMapper
-	// Kubeconfig is the path that commands get as KUBECONFIG.
+	// Kubeconfig is the path that is passed to commands as KUBECONFIG.
 	Kubeconfig string
-	// Env is added to the environment of commands: the endpoints' variables.
+	// Env holds the variables of the endpoints, which are added to the environment of
+	// commands.
 	Env []string
 	// Endpoints maps the name of each endpoint to the URL of the proxy in front of it.
 	Endpoints map[string]string
-	// Namespace is used for objects that name none; empty means default.
+	// Namespace is used for objects without a namespace; empty means default.
 	Namespace string
-	// Dir is the folder in which commands run: the scenario's Dir. Empty means the
+	// Dir is the folder in which commands run, from Dir of the scenario. Empty means the
 	// working directory.
 	Dir string
 }
@@ -82,19 +83,19 @@ func (c Cluster) namespace() string {
 	return "default"
 }
 
-// How long a request is retried.
+// Limits of the time in which a request is retried.
 const (
-	// forKinds limits the time until the kind of a new CRD is served. After that
-	// an unknown kind is treated as a mistake.
+	// forKinds limits the wait until the kind of a new CRD is served. After that, an
+	// unknown kind is treated as a mistake.
 	forKinds = 5 * time.Second
 	// withoutDeadline is the limit if the context has no deadline.
 	withoutDeadline = 30 * time.Second
 )
 
-// persist retries a request until it succeeds, fails permanently, or ctx ends. It
-// retries the errors that a kubectl user would retry: the server is unreachable or
-// busy, another client wrote in between, a webhook cannot be called yet, and, for
-// a short time, a kind that is not served yet. A rejection by validation or by a
+// persist retries a request until it succeeds, fails permanently, or ctx ends. It retries
+// after errors after which a kubectl user would try again: the server is unreachable or
+// busy, another client wrote in between, or a webhook cannot be called yet. For a short
+// time, it also retries if a kind is not served yet. A rejection by validation or by a
 // webhook is permanent.
 func persist(ctx context.Context, what string, do func() error) error {
 	if _, has := ctx.Deadline(); !has {
@@ -142,8 +143,8 @@ func transient(err error) bool {
 	return false
 }
 
-// notServed reports whether the mapper or the server does not know the kind. The
-// server's error then names no object.
+// notServed reports whether the mapper or the server does not know the kind. If the server
+// does not know it, its error names no object.
 func notServed(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true

@@ -21,8 +21,8 @@ import (
 // graceful is the time between SIGTERM and SIGKILL.
 const graceful = 2 * time.Second
 
-// ReadLedger runs the scenario's ledger command and returns the lines that it
-// printed, sorted; nil if the scenario has no ledger.
+// ReadLedger runs the ledger command of the scenario, and returns the sorted lines that it
+// printed. If the scenario has no ledger, it returns nil.
 func ReadLedger(ctx context.Context, s *Scenario, c Cluster) ([]string, error) {
 	if len(s.Ledger) == 0 {
 		return nil, nil
@@ -63,8 +63,8 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 	return stdout.String(), nil
 }
 
-// command returns a command with its own process group, so that its children end
-// with it.
+// command returns a command with a separate process group, so that its children end when
+// it ends.
 func command(ctx context.Context, dir string, argv []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -90,7 +90,7 @@ func environment() []string {
 	})
 }
 
-// mostTail is the number of bytes kept of a command's output.
+// mostTail is the number of bytes kept from the end of the output of a command.
 const mostTail = 4096
 
 // indented returns the last lines of the output, for the end of an error.

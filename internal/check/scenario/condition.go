@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Await waits until all conditions of the step's wait hold at once and, if it
-// deletes without keep, until the object is gone. It polls every few hundredths of
-// a second, until the condition's timeout or the end of ctx. The error names the
-// condition and the actual state.
+// Await waits until all conditions of Wait hold at the same time. If the step deletes an
+// object without Keep, it also waits until the object is gone. It polls every few
+// hundredths of a second, until the timeout of the condition or the end of ctx. The error
+// names the condition and the actual state.
 func (st *Step) Await(ctx context.Context, c Cluster) error {
 	if d := st.Delete; d != nil && !d.Keep {
 		gone := Condition{ObjectRef: d.ObjectRef, Absent: true}
@@ -29,20 +29,20 @@ func (st *Step) Await(ctx context.Context, c Cluster) error {
 				return fmt.Errorf("step %q: %w", st.Name, err)
 			}
 		}
-		// The first condition may no longer hold once the last one does.
+		// The first condition may no longer hold by the time the last one holds.
 		if st.holds(ctx, c) {
 			return nil
 		}
 	}
 }
 
-// holds checks once whether all conditions of the step's wait hold.
+// holds checks once whether all conditions of Wait hold.
 func (st *Step) holds(ctx context.Context, c Cluster) bool {
 	return len(st.Wait) < 2 || !slices.ContainsFunc(st.Wait, func(cond Condition) bool { return cond.look(ctx, c) != "" })
 }
 
-// Check evaluates the step's expectations once, and returns a line for each that
-// does not hold.
+// Check evaluates the expectations of the step once, and returns a line for each that does
+// not hold.
 func (st *Step) Check(ctx context.Context, c Cluster) []string {
 	var failed []string
 	for i := range st.Expect {
@@ -66,7 +66,7 @@ func (cond *Condition) await(ctx context.Context, c Cluster) error {
 		if wrong == "" {
 			return nil
 		}
-		// An interrupted check tells nothing about the object.
+		// An interrupted check does not reveal anything about the object.
 		if ctx.Err() == nil {
 			last = wrong
 		}
@@ -93,8 +93,8 @@ func (cond *Condition) String() string {
 	return ref + " to exist"
 }
 
-// look returns "" if the condition holds, and otherwise a line with the actual
-// state.
+// look checks the condition. It returns "" if the condition holds, and otherwise a line
+// with the actual state.
 func (cond *Condition) look(ctx context.Context, c Cluster) string {
 	ref := cond.ObjectRef
 	object, err := c.get(ctx, ref)
@@ -124,8 +124,8 @@ func prefix(ref ObjectRef, wrong string) string {
 	return ref.String() + ": " + wrong
 }
 
-// lookAtStatus checks a condition in the object's status; want is "Ready" or
-// "Ready=False".
+// lookAtStatus checks a condition in the status of the object. want has the form "Ready"
+// or "Ready=False".
 func lookAtStatus(object map[string]any, want string) string {
 	kind, value, given := strings.Cut(want, "=")
 	if !given {
@@ -146,8 +146,8 @@ func lookAtStatus(object map[string]any, want string) string {
 	return fmt.Sprintf("there is no condition %s", kind)
 }
 
-// lookAtField compares the values at a path. A path with a * or a filter can match
-// several values, which are compared as a list.
+// lookAtField compares the values at a path with the expected value. A path with a * or a
+// filter can match several values, which are compared as a list.
 func lookAtField(object map[string]any, field string, equals json.RawMessage) string {
 	found, err := find(object, field)
 	switch {
@@ -174,7 +174,7 @@ func lookAtField(object map[string]any, field string, equals json.RawMessage) st
 	return fmt.Sprintf("%s is %s, not %s", field, quote(is), quote(want))
 }
 
-// find returns the values at a path as encoding/json decodes them: all numbers are
+// find returns the values at a path as encoding/json decodes them, with all numbers as
 // floats.
 func find(object map[string]any, field string) ([]any, error) {
 	p, err := fieldPath(field)

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder converts the nodes of one YAML document to JSON values. It checks them
-// against Go types on the way, because a node knows its line and a decoded value
+// decoder converts the nodes of one YAML document to JSON values. It checks them against
+// Go types during the conversion, because a node has a line number, but a decoded value
 // does not.
 type decoder struct {
 	lines      map[string]int
@@ -20,7 +20,7 @@ type decoder struct {
 	nodes      int
 }
 
-// Limits, because aliases can expand a small file without end.
+// Limits are necessary because aliases can expand a small file endlessly.
 const (
 	mostNodes = 200_000
 	mostDepth = 200
@@ -212,8 +212,8 @@ func (d *decoder) free(n *yaml.Node, path string, depth int) any {
 	return d.freeScalar(n, path)
 }
 
-// freeScalar decodes a scalar as kubectl does: dates are text, and yes, no, on,
-// off, y and n are booleans, as in YAML 1.1.
+// freeScalar decodes a scalar like kubectl: dates are text, and yes, no, on, off, y and n
+// are booleans, as in YAML 1.1.
 func (d *decoder) freeScalar(n *yaml.Node, path string) any {
 	if n.Style == 0 && n.ShortTag() == "!!str" {
 		switch strings.ToLower(n.Value) {
@@ -238,7 +238,7 @@ func (d *decoder) freeScalar(n *yaml.Node, path string) any {
 	return value
 }
 
-// pairs iterates over the keys and values of a mapping, each key once.
+// pairs iterates over the keys and values of a mapping. It yields each key only once.
 func (d *decoder) pairs(n *yaml.Node, path string) func(yield func(string, *yaml.Node) bool) {
 	return func(yield func(string, *yaml.Node) bool) {
 		seen := map[string]bool{}
@@ -274,7 +274,7 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
-// field describes a field of a Go type in its JSON form.
+// field describes the JSON form of a field of a Go type.
 type field struct {
 	name     string
 	required bool

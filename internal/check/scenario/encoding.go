@@ -21,7 +21,7 @@ type Duration time.Duration
 
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalJSON writes it as text.
+// MarshalJSON writes the duration as text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // UnmarshalJSON reads text such as "1.5s". It rejects numbers, which have no unit.
@@ -63,7 +63,7 @@ func (m Manifest) MarshalJSON() ([]byte, error) {
 // an object, even if it also has a field named file.
 func (m *Manifest) UnmarshalJSON(data []byte) error {
 	var object map[string]any
-	// This decoder keeps integers, which the rest of Kubernetes expects.
+	// Unlike encoding/json, this decoder keeps integers, as Kubernetes' libraries expect.
 	if err := utiljson.Unmarshal(data, &object); err != nil {
 		return fmt.Errorf("reading a manifest: %w", err)
 	}
@@ -86,7 +86,8 @@ func namesFile(object map[string]any) bool {
 	return file && !version && !kind
 }
 
-// objects returns copies of the manifest's objects. A List becomes its items.
+// objects returns copies of the objects of the manifest. It replaces a List with its
+// items.
 func (m Manifest) objects() ([]map[string]any, error) {
 	if m.File == "" {
 		return items(runtime.DeepCopyJSON(m.Object))
@@ -172,8 +173,8 @@ func wholeNumbers(value any) any {
 	return value
 }
 
-// Inline returns the scenario with the objects of its files in place of their
-// paths, so that it can be stored on its own.
+// Inline returns the scenario with the objects in its files instead of the paths of the
+// files, so that the scenario can be stored without them.
 func (s *Scenario) Inline() (*Scenario, error) {
 	out, err := s.clone()
 	if err != nil {
@@ -218,8 +219,8 @@ func (s *Scenario) clone() (*Scenario, error) {
 	return out, nil
 }
 
-// resolve turns paths relative to the scenario's file into paths relative to the
-// working directory.
+// resolve turns paths relative to the scenario file into paths relative to the working
+// directory.
 func (s *Scenario) resolve(folder string) {
 	at := func(path string) string {
 		if filepath.IsAbs(path) {

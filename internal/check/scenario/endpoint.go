@@ -27,19 +27,19 @@ type Servers struct {
 // Server is one running endpoint.
 type Server struct {
 	Name string
-	// URL is the server's own address, without the proxy.
+	// URL is the address of the server itself, not of the proxy.
 	URL string
 
 	cmd    *exec.Cmd // nil for a server that was already running
 	argv   []string
 	output *output.Tail
 	ended  chan struct{} // closed when the process has ended
-	err    error         // the result of Wait, once ended is closed
+	err    error         // the result of Wait, valid once ended is closed
 }
 
-// StartEndpoints starts the endpoints that have a command, and waits until all
-// answer, including those that were already running. If one does not answer, it
-// stops the others.
+// StartEndpoints starts the endpoints that have a command, and waits until all endpoints
+// answer, including those that were already running. If one does not answer, it stops the
+// others.
 func StartEndpoints(ctx context.Context, endpoints []Endpoint) (*Servers, error) {
 	running := &Servers{}
 	for _, e := range endpoints {
@@ -61,8 +61,8 @@ func (s *Servers) URLs() map[string]string {
 	return urls
 }
 
-// Failed returns an error if a server has ended by itself. The current run is
-// then invalid.
+// Failed returns an error if a server has exited on its own. In that case, the current run
+// is invalid.
 func (s *Servers) Failed() error {
 	var all []error
 	for _, one := range s.all {
@@ -90,8 +90,8 @@ func (s *Servers) Stop() error {
 	return errors.Join(all...)
 }
 
-// attempts limits how often a free port is tried: another process can take it before
-// the server listens.
+// attempts limits how many free ports are tried. More than one may be needed, because
+// another process can take the port before the server listens.
 const attempts = 3
 
 func start(ctx context.Context, e Endpoint) (*Server, error) {
@@ -125,7 +125,7 @@ func launch(e Endpoint) (*Server, error) {
 	for _, part := range e.Run {
 		s.argv = append(s.argv, strings.ReplaceAll(part, portVariable, port))
 	}
-	// It runs until stop, not until the context of the start ends.
+	// The server runs until stop is called, not until the context of the start ends.
 	s.cmd = command(context.Background(), e.Dir, s.argv)
 	s.cmd.Env = append(environment(), "PORT="+port)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
@@ -148,7 +148,8 @@ func freePort() (string, error) {
 	return strconv.Itoa(port), l.Close()
 }
 
-// death returns an error that describes how the process ended. It must have ended.
+// death returns an error that describes how the process ended. It may be called only after
+// the process has ended.
 func (s *Server) death() error {
 	if s.err != nil {
 		return fmt.Errorf("%s: ended: %w%s", shellescape.QuoteCommand(s.argv), s.err, indented(s.output))
@@ -156,14 +157,14 @@ func (s *Server) death() error {
 	return fmt.Errorf("%s: ended%s", shellescape.QuoteCommand(s.argv), indented(s.output))
 }
 
-// await waits until the server gives any answer, or ends.
+// await waits until the server gives any answer or ends.
 func (s *Server) await(ctx context.Context) error {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, withoutDeadline)
 		defer cancel()
 	}
-	// Verifying the certificate is up to the controller; this only checks that the
+	// It is up to the controller to verify the certificate. This only checks that the
 	// server answers.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 2 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -199,17 +200,17 @@ func (s *Server) stop() error {
 		return nil
 	}
 	for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		// The group can outlive its first process, so it is signalled in either case.
+		// The group can outlive its first process, so it is always signalled.
 		if err := syscall.Kill(-s.cmd.Process.Pid, how); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 		select {
 		case <-s.ended:
-			// Children that ignore SIGTERM are killed as well.
+			// Kill children that ignore SIGTERM as well.
 			_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 			return nil
 		case <-time.After(graceful):
 		}
 	}
-	return fmt.Errorf("%s does not end", shellescape.QuoteCommand(s.argv))
+	return fmt.Errorf("%s did not end", shellescape.QuoteCommand(s.argv))
 }

@@ -18,7 +18,7 @@ import (
 
 func metaNow() metav1.Time { return metav1.Now() }
 
-// TestMain lets the test binary be the server that a test starts.
+// TestMain lets the test binary act as the server that a test starts.
 func TestMain(m *testing.M) {
 	switch os.Getenv("SCENARIO_TEST_SERVER") {
 	case "":
@@ -116,8 +116,8 @@ func TestAnEndpointThatDoesNotAnswerIsStoppedWithTheOthers(t *testing.T) {
 	until(t, func() bool { return ended(t, file) })
 }
 
-// ended reports whether the process whose id is in the file is gone, or is a
-// zombie that has not been waited for.
+// ended reports whether the process whose ID is in the file is gone, or is a zombie that
+// has not been reaped.
 func ended(t *testing.T, file string) bool {
 	t.Helper()
 	data, err := os.ReadFile(file)

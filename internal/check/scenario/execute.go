@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Prepare applies the given objects in order. Requests are retried, see persist,
-// until ctx ends; give it a deadline.
+// Prepare applies the given objects in order. It retries requests until ctx ends, see
+// persist, so ctx should have a deadline.
 func (s *Scenario) Prepare(ctx context.Context, c Cluster) error {
 	if err := c.applyAll(ctx, s.Given); err != nil {
 		return fmt.Errorf("scenario %s: given: %w", s.Name, err)
@@ -47,8 +47,8 @@ func (st *Step) do(ctx context.Context, c Cluster) error {
 	return nil
 }
 
-// Refused reports whether the server understood the request and rejected it, in
-// validation or admission. A retry does not help.
+// Refused reports whether the server understood the request but rejected it, in validation
+// or admission. A retry does not help.
 func Refused(err error) bool {
 	if err == nil {
 		return false
@@ -57,8 +57,8 @@ func Refused(err error) bool {
 		apierrors.IsMethodNotSupported(err) || strings.Contains(err.Error(), untyped)
 }
 
-// untyped is part of the server's message when an applied value has another type
-// than the schema; its code, 500, would mean something else.
+// untyped is part of the server's message if the type of an applied value differs from the
+// schema. The code of that answer, 500, is ambiguous.
 const untyped = "failed to create typed patch object"
 
 func (c Cluster) applyAll(ctx context.Context, manifests []Manifest) error {
@@ -76,7 +76,7 @@ func (c Cluster) applyAll(ctx context.Context, manifests []Manifest) error {
 	return nil
 }
 
-// apply takes ownership of o, which is a copy.
+// apply applies o, and may modify it, because o is a copy.
 func (c Cluster) apply(ctx context.Context, o map[string]any) error {
 	object := &unstructured.Unstructured{Object: c.substituteIn(o).(map[string]any)}
 	ref := refOf(object.Object)
@@ -170,7 +170,7 @@ func remains(object map[string]any) string {
 	return "is being deleted"
 }
 
-// quote returns value as JSON, shortened to fit on a line.
+// quote returns value as JSON, truncated to fit on a line.
 func quote(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 var podRef = ObjectRef{APIVersion: "v1", Kind: "Pod", Name: "a"}
 
-// pretend returns a cluster with a fake client that holds the objects.
+// pretend returns a cluster whose fake client holds the objects.
 func pretend(objects ...runtime.Object) Cluster {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
@@ -100,7 +100,7 @@ func TestAwaitSaysWhatItWaitedForAndWhatIsThere(t *testing.T) {
 }
 
 func TestAwaitWaitsForAllAtOnce(t *testing.T) {
-	// The first condition holds for the old status, the second for the new one.
+	// The first condition holds for the old status, and the second for the new one.
 	seen := []map[string]any{{"phase": "Done", "ran": "old"}, {"phase": "Running", "ran": "new"}, {"phase": "Running", "ran": "new"}, {"phase": "Done", "ran": "new"}}
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	looks := 0
@@ -230,7 +230,7 @@ func TestACommandEndsWithItsContextAndAllThatItStarted(t *testing.T) {
 	until(t, func() bool { return ended(t, file) })
 }
 
-// until polls, and fails after a time that only a hang takes.
+// until polls, and fails after a time that is reached only if something hangs.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {

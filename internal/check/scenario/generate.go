@@ -18,21 +18,20 @@ type Sample struct {
 	Objects []unstructured.Unstructured
 }
 
-// GenerateOptions limits what Generate makes. Zero values are the defaults.
+// GenerateOptions limits what Generate produces. Zero values stand for the defaults.
 type GenerateOptions struct {
-	// Primary lists the kinds to make scenarios for, as "Kind.group"; empty means
+	// Primary lists the kinds for which scenarios are made, as "Kind.group"; empty means
 	// the kinds of all CRDs.
 	Primary []string
 	// Seed determines the order in which fields are changed.
 	Seed uint64
-	// MostFields is the maximum number of fields that one scenario changes; 0
-	// means 8.
+	// MostFields is the maximum number of fields that one scenario changes; 0 means 8.
 	MostFields int
 	// MostChanges is the maximum number of changes for one kind; 0 means 96. A note
-	// tells how many were left out.
+	// reports how many were left out.
 	MostChanges int
-	// MostBack is the maximum number of fields that are changed and changed back;
-	// 0 means 3.
+	// MostBack is the maximum number of fields that are changed and changed back; 0 means
+	// 3.
 	MostBack int
 }
 
@@ -57,12 +56,12 @@ type generator struct {
 
 	scenarios []*Scenario
 	notes     []string
-	names     map[string]bool // of scenarios
-	tried     map[string]bool // moves, by kind
-	counts    map[string]int  // moves of each kind
+	names     map[string]bool // names of scenarios
+	tried     map[string]bool // moves with their kind
+	counts    map[string]int  // numbers of moves, by kind
 }
 
-// Generate makes scenarios for each sample of a kind that is reconciled:
+// Generate makes these scenarios for each sample of a kind that is reconciled:
 //
 //	NAME-life    created, deleted
 //	NAME-change  created, then one field changed after another; several scenarios if needed
@@ -71,9 +70,9 @@ type generator struct {
 //	NAME-again   created, deleted, created again, deleted
 //	NAME-down    changed and deleted while the controller is down
 //
-// The result alternates between the samples. All values are valid by the schema,
-// which the API server's own code checks; a webhook may still refuse some. The
-// notes explain what could not be made. Equal arguments give equal results.
+// The result alternates between the samples. The API server's own code checks all values
+// against the schema, but a webhook may still refuse some. The notes explain which
+// scenarios and changes could not be made. Equal arguments give equal results.
 func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) ([]*Scenario, []string, error) {
 	g := &generator{
 		options: o.defaulted(), crds: crds,
@@ -109,7 +108,7 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	return byTurns(groups), g.notes, nil
 }
 
-// byTurns takes the first scenario of each sample, then the second of each, so
+// byTurns takes the first scenario of each sample, then the second of each, and so on, so
 // that every sample is tried even if time is short.
 func byTurns(groups [][]*Scenario) (all []*Scenario) {
 	for i := 0; ; i++ {
@@ -152,7 +151,7 @@ func (g *generator) kind(object unstructured.Unstructured) (*customKind, error) 
 			return k, err
 		}
 	}
-	return nil, fmt.Errorf("there is no CRD of %s", gvk.GroupKind())
+	return nil, fmt.Errorf("there is no CRD for %s", gvk.GroupKind())
 }
 
 // object makes the scenarios of one sample.
@@ -179,16 +178,16 @@ func (g *generator) object(s *sampled) error {
 	return nil
 }
 
-// random returns a source that depends only on the seed and the object, so that
-// adding a sample does not change the scenarios of the others.
+// random returns a source that depends only on the seed and the object, so that an
+// additional sample does not change the scenarios of the others.
 func (g *generator) random(s *sampled) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprintln(hash, s.kind(), s.object.GetAPIVersion(), s.object.GetNamespace(), s.object.GetName())
 	return rand.New(rand.NewPCG(g.options.Seed, hash.Sum64()))
 }
 
-// title returns the beginning of the names of a sample's scenarios. If it is taken,
-// the kind is added, or else the version.
+// title returns the prefix of the names of the scenarios of a sample. If the prefix is
+// already used, title adds the kind or the version.
 func (g *generator) title(s *sampled) string {
 	const most = 40
 	gvk := s.object.GroupVersionKind()
@@ -218,9 +217,9 @@ func label(name string) string {
 	return out
 }
 
-// Without returns the scenario without a step that the server refuses, and without
-// the steps that depend on it: those whose sameAs names it, and the step that
-// undoes it. It returns nil if only deletions are left.
+// Without returns the scenario without the given step and without the steps that depend on
+// it: steps whose sameAs names it, and the step that undoes it. It returns nil if only
+// deletions are left.
 func (s *Scenario) Without(step string) *Scenario {
 	dropped := map[string]bool{step: true}
 	for _, st := range s.Steps {
@@ -240,5 +239,5 @@ func (s *Scenario) Without(step string) *Scenario {
 	return out
 }
 
-// undoPrefix begins the name of a step that undoes another one.
+// undoPrefix is the prefix of the name of a step that undoes another one.
 const undoPrefix = "undo-"

@@ -24,7 +24,7 @@ import (
 
 const operators = "../../../operators"
 
-// readSamples reads the samples of an operator of this repository.
+// readSamples reads the samples of an operator in this repository.
 func readSamples(t *testing.T, operator string) []Sample {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(operators, operator, "config/samples/*.yaml"))
@@ -85,8 +85,8 @@ func operatorCRDs(t *testing.T, operator string) []*apiextensionsv1.CustomResour
 
 var generatedOnce = map[string][]*Scenario{}
 
-// scenariosOf returns the scenarios for an operator's samples, made once for all
-// tests.
+// scenariosOf returns the scenarios for the samples of an operator. It makes them once for
+// all tests.
 func scenariosOf(t *testing.T, operator string) []*Scenario {
 	t.Helper()
 	if generatedOnce[operator] == nil {
@@ -119,8 +119,8 @@ func named(t *testing.T, all []*Scenario, name string) *Scenario {
 	return all[i]
 }
 
-// outline returns a line for each step: its name, its sameAs, and its patch or
-// number of replicas.
+// outline returns a line for each step, with its name, its sameAs, and its patch or number
+// of replicas.
 func outline(s *Scenario) []string {
 	var all []string
 	for _, st := range s.Steps {
@@ -178,7 +178,7 @@ func withoutPatches(s *Scenario) []string {
 	return all
 }
 
-// changesOf returns all patches in the scenarios that change fields, by step.
+// changesOf returns all patches, by step, in the scenarios that change fields.
 func changesOf(all []*Scenario) map[string]string {
 	changes := map[string]string{}
 	for _, s := range all {
@@ -366,7 +366,7 @@ func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 	}
 }
 
-// Each generated scenario is valid, and each of its patches leads to an object
+// Each generated scenario must be valid, and each of its patches must lead to an object
 // that fits the schema.
 func TestGeneratedScenariosAreValid(t *testing.T) {
 	for _, operator := range []string{"storagebucket", "markdownview"} {
@@ -406,7 +406,7 @@ func replay(t *testing.T, s *Scenario, g *generator) {
 	}
 }
 
-// merged applies the patch with a library other than the one that made it.
+// merged applies the patch with a different library from the one that made it.
 func merged(t *testing.T, object map[string]any, patch []byte) map[string]any {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: object}

@@ -13,7 +13,7 @@ import (
 type sampled struct {
 	file   string
 	object unstructured.Unstructured
-	// primary reports whether the controller reconciles the object's kind.
+	// primary reports whether the controller reconciles the kind of the object.
 	primary bool
 }
 
@@ -29,8 +29,8 @@ func groupKind(object map[string]any) string {
 type library []*sampled
 
 // needs returns the objects that must exist before start, in the order of their
-// dependencies: the objects that it names, directly or indirectly, objects from
-// the same file that are not reconciled themselves, and the namespaces.
+// dependencies: the objects that start names directly or indirectly, objects from the same
+// file that are not reconciled themselves, and the namespaces.
 func (l library) needs(start *sampled) []*sampled {
 	var found []*sampled
 	visited := map[*sampled]bool{}
@@ -50,7 +50,7 @@ func (l library) needs(start *sampled) []*sampled {
 		}
 	}
 	visit(start)
-	// Namespaces and configuration first; a stable sort keeps dependencies in order.
+	// Namespaces and configuration come first. A stable sort keeps dependencies in order.
 	slices.SortStableFunc(found, func(a, b *sampled) int { return order(a) - order(b) })
 	return found
 }
@@ -65,7 +65,7 @@ func order(s *sampled) int {
 	return 1
 }
 
-// sameObject reports whether two samples are the same object, perhaps in two
+// sameObject reports whether two samples describe the same object, perhaps in two
 // versions. Applying one would overwrite the other.
 func sameObject(a, b *sampled) bool {
 	return a.kind() == b.kind() && a.object.GetName() == b.object.GetName() && a.object.GetNamespace() == b.object.GetNamespace()
@@ -78,7 +78,7 @@ func (l library) needed(by, other *sampled) bool {
 	case other.file == by.file && !other.primary && by.primary:
 		return true
 	}
-	// Objects with the same kind and name in two files are one object.
+	// Objects with the same kind and name in two files count as one object.
 	first := slices.IndexFunc(l, func(s *sampled) bool { return sameObject(s, other) })
 	return l[first] == other && refersTo(by.object.Object, other)
 }
@@ -86,8 +86,7 @@ func (l library) needed(by, other *sampled) bool {
 // reference matches the names of fields that refer to an object.
 var reference = regexp.MustCompile(`(?i)(^|[a-z])(name|ref|refs|names|from)$`)
 
-// refersTo reports whether a field of object that is meant for references names
-// other.
+// refersTo reports whether object names other in a field that is meant for references.
 func refersTo(object map[string]any, other *sampled) bool {
 	found := false
 	for _, part := range sortedKeys(object) {
@@ -101,8 +100,8 @@ func refersTo(object map[string]any, other *sampled) bool {
 	return found
 }
 
-// eachReference calls do for the text in fields that are meant for references,
-// with the path of the field.
+// eachReference calls do with the path and the text of each field that is meant for
+// references.
 func eachReference(value any, field string, path []string, do func([]string, string)) {
 	path = append(slices.Clone(path), field)
 	switch v := value.(type) {
@@ -121,9 +120,9 @@ func eachReference(value any, field string, path []string, do func([]string, str
 	}
 }
 
-// alike reports whether the fields can refer to the kind: storeRef.name to an
-// ObjectStore, configMap.name to a ConfigMap. A path without a hint, such as
-// spec.ref.name, can refer to any kind.
+// alike reports whether a field at the path can refer to the kind. For example,
+// storeRef.name can refer to an ObjectStore, and configMap.name to a ConfigMap. A path
+// without a hint, such as spec.ref.name, can refer to any kind.
 func alike(path []string, kind string) bool {
 	plain := true
 	for _, part := range path {
@@ -142,7 +141,7 @@ func alike(path []string, kind string) bool {
 	return plain
 }
 
-// namespaces returns the namespaces of the objects that no sample contains.
+// namespaces returns those namespaces of the objects that are not in any sample.
 func namespaces(objects []*sampled) []Manifest {
 	var all []Manifest
 	made := map[string]bool{"": true, "default": true, "kube-system": true, "kube-public": true, "kube-node-lease": true}
@@ -160,7 +159,7 @@ func namespaces(objects []*sampled) []Manifest {
 	return all
 }
 
-// given returns the manifests of the objects that start needs.
+// given returns the manifests of all objects that start needs.
 func (l library) given(start *sampled) []Manifest {
 	needed := l.needs(start)
 	all := namespaces(append([]*sampled{start}, needed...))
@@ -170,9 +169,9 @@ func (l library) given(start *sampled) []Manifest {
 	return all
 }
 
-// twins makes a copy with another name for each given object that start refers to,
-// so that the reference can be changed to an object that exists. It returns the
-// manifests by name, and the new name for each old one.
+// twins makes a copy with a different name of each given object to which start refers, so
+// that the reference can be changed to an object that exists. It returns the manifests by
+// name, and the new name for each old name.
 func (l library) twins(start *sampled) (map[string]Manifest, map[string]string) {
 	twins, renamed := map[string]Manifest{}, map[string]string{}
 	for _, s := range l.needs(start) {

@@ -18,14 +18,14 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// customKind is one version of a custom kind. It validates objects with the API
-// server's own code: defaults, schema, list types, and CEL rules including
-// transition rules. Only webhooks can reject an object that it accepts.
+// customKind is one version of a custom kind. It validates objects with the code of the
+// API server: defaults, schema, list types, and CEL rules including transition rules.
+// Only webhooks can reject an object that it accepts.
 type customKind struct {
 	name       string // Kind.group
 	namespaced bool
 	schema     *apiextensionsv1.JSONSchemaProps
-	replicas   string // the path in the scale subresource, if there is one
+	replicas   string // the path of the replicas for the scale subresource, if there is one
 
 	structural *schema.Structural
 	validator  validation.SchemaValidator
@@ -64,8 +64,8 @@ func newCustomKind(crd *apiextensionsv1.CustomResourceDefinition, version string
 	return k, nil
 }
 
-// refusal returns the reason why the API server would reject the object when it is
-// created or, with old, updated; or nil.
+// refusal returns the reason why the API server would reject the creation of the object,
+// or its update if old is set. It returns nil if the server would accept the object.
 func (k *customKind) refusal(object, old map[string]any) error {
 	object = k.defaulted(object)
 	var before any
@@ -125,7 +125,7 @@ func anything(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields && len(s.Properties) == 0 && s.AdditionalProperties == nil
 }
 
-// mapValue returns the schema of a map's values, or nil if it is not a map.
+// mapValue returns the schema of the values of a map, or nil if s is not a map.
 func mapValue(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	if s.AdditionalProperties == nil {
 		return nil

@@ -18,15 +18,16 @@ import (
 type move struct {
 	verb string // change, add, remove, append, shorten or reorder
 	path []any  // text for fields and keys, numbers for list items
-	// values are tried in this order. The value gone removes the field.
+	// values holds the values in the order in which they are tried. The value gone removes
+	// the field.
 	values []any
 	rank   int // lower ranks are tried first
 }
 
-// gone is the value of a field that is removed.
+// gone stands for the value of a field that is removed.
 type gone struct{}
 
-// title returns the move as the name of a step, without a leading "spec".
+// title returns a name for a step with this move, without a leading "spec".
 func (m move) title() string {
 	parts := []string{m.verb}
 	for i, part := range m.path {
@@ -40,12 +41,12 @@ func (m move) title() string {
 var notInTitle = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 func stepTitle(text string) string {
-	const most = 56 // leaves room for undo- and a number
+	const most = 56 // this leaves room for undo- and a number
 	text = strings.Trim(notInTitle.ReplaceAllString(text, "-"), "-")
 	return strings.TrimRight(text[:min(len(text), most)], "-")
 }
 
-// field returns the path for people. It is the same for all items of a list.
+// field returns the path for human readers. It is the same for all items of a list.
 func (m move) field() string {
 	var out strings.Builder
 	for _, part := range m.path {
@@ -71,7 +72,7 @@ func (m move) severs() bool {
 
 func (m move) String() string { return m.verb + " " + m.field() }
 
-// Ranks: fields of the sample come before fields that it leaves out. Removals come
+// The ranks. Fields of the sample come before fields that the sample omits. Removals come
 // last, because they may affect other fields.
 const (
 	rankPresent = 0
@@ -80,8 +81,8 @@ const (
 	rankRemove  = 30
 )
 
-// mostDepthAbsent is the number of levels that are explored below a field that the
-// sample lacks; a Pod template has hundreds of fields.
+// mostDepthAbsent is the number of levels that are explored below a field that the sample
+// lacks. It is low because a Pod template, for example, has hundreds of fields.
 const mostDepthAbsent = 2
 
 // explorer finds the moves of an object.
@@ -157,7 +158,7 @@ func (e *explorer) present(s *apiextensionsv1.JSONSchemaProps, at []any, value a
 	}
 }
 
-// mapping adds a key, changes one and removes one.
+// mapping adds the moves for a map: add a key, change one and remove one.
 func (e *explorer) mapping(s *apiextensionsv1.JSONSchemaProps, at []any, v map[string]any) {
 	keys := sortedKeys(v)
 	key := newKey(lastName(at))
@@ -178,8 +179,8 @@ func (e *explorer) mapping(s *apiextensionsv1.JSONSchemaProps, at []any, v map[s
 	e.add("shorten", rankRemove, at, without)
 }
 
-// list appends an item, changes the first, removes the last, and reverses the
-// order if it has a meaning.
+// list adds the moves for a list: append an item, change the first, remove the last, and
+// reverse the order if the order has a meaning.
 func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 	item := listItem(s)
 	if item == nil {
@@ -205,7 +206,7 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 		return
 	}
 	for _, name := range sortedKeys(item.Properties) {
-		// Another key would make it another item.
+		// With a different key, it would be a different item.
 		if slices.Contains(s.XListMapKeys, name) {
 			continue
 		}
@@ -219,7 +220,7 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 func appended(s, item *apiextensionsv1.JSONSchemaProps, name string, v []any) []any {
 	var more []any
 	if len(v) > 0 {
-		// A copy of the last item with another key.
+		// Append a copy of the last item with a different key.
 		last, isObject := v[len(v)-1].(map[string]any)
 		if !isObject {
 			more = values(item, name, v[len(v)-1])
@@ -280,8 +281,8 @@ func lastName(at []any) string {
 	return ""
 }
 
-// with returns a copy of object with value at the path. Missing objects on the way
-// are created with their required fields. It returns false if that is impossible.
+// with returns a copy of object with value at the path. It creates missing objects on the
+// path with their required fields. It returns false if that is impossible.
 func with(s *apiextensionsv1.JSONSchemaProps, object map[string]any, at []any, value any) (map[string]any, bool) {
 	changed := runtime.DeepCopyJSON(object)
 	ok := put(s, changed, at, value)
@@ -330,7 +331,7 @@ func put(s *apiextensionsv1.JSONSchemaProps, in map[string]any, at []any, value 
 	return false
 }
 
-// unused adds a number to a name that was used before, and marks it as used.
+// unused adds a number to a name that is already used, and marks the result as used.
 func unused(name string, used map[string]bool) string {
 	free := name
 	for i := 2; used[free]; i++ {

@@ -25,8 +25,8 @@ func Load(file string) ([]*Scenario, error) {
 	return Parse(file, data)
 }
 
-// LoadAll reads the scenarios of several files and inlines the files that they
-// name. It also returns the file of each scenario, by name; names must be unique.
+// LoadAll reads the scenarios in several files and inlines the files that they name. It
+// also returns the file of each scenario, by name. Names must be unique.
 func LoadAll(files []string) (all []*Scenario, from map[string]string, err error) {
 	from = map[string]string{}
 	for _, file := range files {
@@ -48,10 +48,10 @@ func LoadAll(files []string) (all []*Scenario, from map[string]string, err error
 	return all, from, nil
 }
 
-// Parse reads scenarios from YAML, one per document. name is the name of the file,
-// for errors and because the paths in the scenarios are relative to it. The error
-// joins a *Problem for each mistake. Paths in the returned scenarios are relative
-// to the working directory, if name is.
+// Parse reads scenarios from YAML, one per document. name is the name of the file. It is
+// used in errors, and because paths in the file are relative to it. The error joins a
+// *Problem for each mistake. If name is relative to the working directory, so are the
+// paths in the returned scenarios.
 func Parse(name string, data []byte) ([]*Scenario, error) {
 	documents, err := split(name, data)
 	if err != nil {
@@ -81,7 +81,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 	return all, nil
 }
 
-// mostProblems is the maximum number of mistakes that are reported at once.
+// mostProblems is the maximum number of mistakes that are reported together.
 const mostProblems = 20
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
@@ -138,8 +138,8 @@ func parseOne(file string, n *yaml.Node) (*Scenario, map[string]int, []*Problem)
 	return s, d.lines, nil
 }
 
-// otherKind returns an error message if the document is not a scenario at all: a
-// list of unknown fields would not help then.
+// otherKind returns an error message if the document is not a scenario at all, because a
+// list of unknown fields would not help in that case.
 func (d *decoder) otherKind(n *yaml.Node) string {
 	var version, kind string
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -168,7 +168,7 @@ func fromValue(value any) (*Scenario, error) {
 	return s, json.Unmarshal(data, s)
 }
 
-// stepNames returns the names of the steps by index; unnamed steps have "".
+// stepNames returns the names of the steps by index, with "" for unnamed steps.
 func stepNames(value any) []string {
 	document, _ := value.(map[string]any)
 	steps, _ := document["steps"].([]any)

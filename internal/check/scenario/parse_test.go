@@ -18,10 +18,10 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 	step := func(text string) string { return header + "steps:\n- name: grow\n  " + text + "\n" }
 	const ref = "apiVersion: v1, kind: Pod, name: a"
 	tests := map[string]struct{ text, want string }{
-		"typo of a field":            {header + "stpes: []\n", "x.yaml:4: stpes: unknown field, did you mean steps?"},
-		"typo in a step":             {step("scael: {}"), `x.yaml:6: step "grow": scael: unknown field, did you mean scale?`},
-		"typo below a step":          {step("scale: {" + ref + ", replcas: 1}"), `x.yaml:6: step "grow": scale.replcas: unknown field, did you mean replicas?`},
-		"field of another case":      {step("Scale: {}"), "unknown field, did you mean scale?"},
+		"typo of a field":            {header + "stpes: []\n", "x.yaml:4: stpes: unknown field; did you mean steps?"},
+		"typo in a step":             {step("scael: {}"), `x.yaml:6: step "grow": scael: unknown field; did you mean scale?`},
+		"typo below a step":          {step("scale: {" + ref + ", replcas: 1}"), `x.yaml:6: step "grow": scale.replcas: unknown field; did you mean replicas?`},
+		"field of another case":      {step("Scale: {}"), "unknown field; did you mean scale?"},
 		"missing field":              {step("scale: {" + ref + "}"), `x.yaml:6: step "grow": scale: replicas is missing`},
 		"missing steps":              {header, "x.yaml:1: steps is missing"},
 		"no steps":                   {header + "steps: []\n", "x.yaml:4: steps: is empty"},
@@ -42,13 +42,13 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"nothing while down":         {step("whileDown: true\n  expect: [{" + ref + "}]"), "whileDown: the step has no action"},
 		"step twice":                 {step("run: [a]\n- name: grow\n  run: [a]"), `x.yaml:7: step "grow": name: grow is already the name of an earlier step`},
 		"bad step name":              {header + "steps:\n- name: a b\n  run: [a]\n", `name: "a b" must be`},
-		"sameAs of a typo":           {step("run: [a]\n- name: back\n  run: [a]\n  sameAs: groww"), `x.yaml:9: step "back": sameAs: groww: unknown earlier step, did you mean grow?`},
+		"sameAs of a typo":           {step("run: [a]\n- name: back\n  run: [a]\n  sameAs: groww"), `x.yaml:9: step "back": sameAs: groww: unknown earlier step; did you mean grow?`},
 		"sameAs of itself":           {step("run: [a]\n  sameAs: grow"), "unknown earlier step; none is defined"},
 		"no DNS label":               {"apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: My Test\nsteps: [{name: a, run: [a]}]\n", `x.yaml:3: name: "My Test" is not a DNS label`},
 		"no such file":               {step("apply:\n  - file: nowhere.yaml"), `x.yaml:7: step "grow": apply[0].file: nowhere.yaml does not exist`},
 		"file and more":              {step("apply:\n  - {file: a.yaml, name: b}"), "apply[0].name: cannot be combined with file"},
 		"object without a name":      {step("apply:\n  - {apiVersion: v1, kind: Pod}"), "the object has no metadata.name"},
-		"unknown endpoint":           {step("apply:\n  - {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {url: $(endpoint.stor)/a}}\nendpoints: [{name: store, url: http://a}]"), `x.yaml:7: step "grow": apply[0]: $(endpoint.stor): unknown endpoint, did you mean store?`},
+		"unknown endpoint":           {step("apply:\n  - {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {url: $(endpoint.stor)/a}}\nendpoints: [{name: store, url: http://a}]"), `x.yaml:7: step "grow": apply[0]: $(endpoint.stor): unknown endpoint; did you mean store?`},
 		"endpoint in a command":      {step("run: [curl, $(endpoint.s)]"), "run[1]: $(endpoint.s): unknown endpoint; none is defined"},
 		"endpoint in a patch":        {step("patch: {" + ref + ", merge: {a: $(endpoint.s)}}"), "patch.merge: $(endpoint.s): unknown"},
 		"endpoint in equals":         {step("expect: [{" + ref + ", field: a, equals: $(endpoint.s)}]"), "expect[0].equals: $(endpoint.s): unknown"},
@@ -59,7 +59,7 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"two kinds of patch":         {step("patch: {" + ref + ", merge: {}, json: [{op: add, path: /a, value: 1}]}"), "patch: needs either merge or json"},
 		"patch of nothing":           {step("patch: {" + ref + "}"), "patch: needs either merge or json"},
 		"merge of a list":            {step("patch: {" + ref + ", merge: []}"), "patch.merge: must be a mapping"},
-		"operation of a typo":        {step("patch: {" + ref + ", json: [{op: repalce, path: /a}]}"), "json[0].op: repalce: unknown value, did you mean replace?"},
+		"operation of a typo":        {step("patch: {" + ref + ", json: [{op: repalce, path: /a}]}"), "json[0].op: repalce: unknown value; did you mean replace?"},
 		"operation without slash":    {step("patch: {" + ref + ", json: [{op: add, path: a}]}"), "json[0].path: must begin with a slash"},
 		"unknown subresource":        {step("patch: {" + ref + ", merge: {}, subresource: statsu}"), "did you mean status?"},
 		"unknown propagation":        {step("delete: {" + ref + ", propagation: background}"), "did you mean Background?"},
@@ -99,7 +99,7 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 
 func TestAnErrorIsOneLineForOneMistake(t *testing.T) {
 	_, err := Parse("x.yaml", []byte(header+"stpes: []\nsteps: [{name: a, run: [a]}]\n"))
-	if got, want := err.Error(), "x.yaml:4: stpes: unknown field, did you mean steps?"; got != want {
+	if got, want := err.Error(), "x.yaml:4: stpes: unknown field; did you mean steps?"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	var p *Problem
@@ -129,7 +129,7 @@ func TestEverythingThatCanBeWrittenIsRead(t *testing.T) {
 		"testdata/widgets.yaml", "testdata", "testdata", 90 * time.Second, int32(3), true, "merge", true, `{"spec":{"code":null,"size":"large"}}`}) {
 		t.Errorf("got %v", got)
 	}
-	// A date is text, as kubectl reads it.
+	// A date is text, as for kubectl.
 	if got := string(s.Steps[2].Patch.JSON); !strings.Contains(got, `"value":"2025-01-01"`) {
 		t.Errorf("got %s", got)
 	}
@@ -163,7 +163,7 @@ func TestAScenarioWithInlinedFilesSurvivesJSON(t *testing.T) {
 		if diff := cmp.Diff(inlined, again); diff != "" {
 			t.Error(diff)
 		}
-		// In other folders the files do not exist, and are not needed.
+		// The files do not exist relative to another folder, and must not be needed.
 		t.Chdir(t.TempDir())
 		if err := again.Validate(); err != nil {
 			t.Error(err)
@@ -204,7 +204,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Writing and reading it again gives the same.
+		// Writing and reading a scenario must give an equal one.
 		for _, s := range all {
 			copied, err := s.clone()
 			if err != nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
-// plane starts a real plane with the binary that the environment variable KOBOSHI
-// names.
+// plane starts a real plane with the binary named by the environment variable KOBOSHI.
 func plane(t *testing.T) Cluster {
 	t.Helper()
 	program := os.Getenv("KOBOSHI")
@@ -153,8 +152,8 @@ func written(ctx context.Context, t *testing.T, c Cluster) {
 	}
 }
 
-// generated performs the scenarios for the operators' samples without their
-// controllers: the server must accept what was invented from a schema.
+// generated performs the scenarios for the samples of the operators without their
+// controllers. The server must accept all values that were invented from a schema.
 func generated(ctx context.Context, t *testing.T, c Cluster) {
 	crds := readCRDs(t, "testdata/widgets.yaml")[:1]
 	samples := []Sample{{File: "sample.yaml", Objects: objectsOf(t, "testdata/sample.yaml")}}
@@ -163,7 +162,7 @@ func generated(ctx context.Context, t *testing.T, c Cluster) {
 		samples = append(samples, readSamples(t, operator)...)
 	}
 	for _, crd := range crds {
-		// The operators' webhooks do not run here.
+		// The webhooks of the operators do not run here.
 		crd.Spec.Conversion = nil
 		crd.APIVersion, crd.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 		var object map[string]any
@@ -183,7 +182,7 @@ func generated(ctx context.Context, t *testing.T, c Cluster) {
 	steps := 0
 	for _, s := range all {
 		if strings.Contains(s.Name, "v1alpha1") {
-			continue // needs the conversion webhook
+			continue // it needs the conversion webhook
 		}
 		if err := s.Prepare(ctx, c); err != nil {
 			t.Errorf("%v", err)
@@ -204,7 +203,7 @@ func generated(ctx context.Context, t *testing.T, c Cluster) {
 	t.Logf("%d scenarios with %d steps", len(all), steps)
 }
 
-// remove deletes what a scenario leaves behind.
+// remove deletes all objects that a scenario leaves behind.
 func remove(ctx context.Context, t *testing.T, c Cluster, s *Scenario) {
 	t.Helper()
 	refs := []ObjectRef{refOf(s.Steps[0].Apply[0].Object)}

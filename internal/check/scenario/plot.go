@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// plot makes the scenarios of one sample.
+// plot generates the scenarios for one sample.
 type plot struct {
 	*generator
 	sample *sampled
@@ -22,17 +22,17 @@ type plot struct {
 	given  []Manifest
 	title  string
 	random *rand.Rand
-	// twins are objects that references can be changed to; renamed maps a name to
-	// the name of its twin.
+	// twins holds objects to which references can be changed, by name. renamed maps a name
+	// to the name of its twin.
 	twins   map[string]Manifest
 	renamed map[string]string
 
-	// made holds the changes that are possible on the unchanged sample, for the
-	// scenarios that need one.
+	// made holds the changes that are possible on the unchanged sample. Scenarios that
+	// need a change take it from here.
 	made []change
 }
 
-// change is a move with the value that was found for it.
+// change is a move with the objects before and after it.
 type change struct {
 	move
 	from, to map[string]any
@@ -57,7 +57,7 @@ func (p *plot) add(name, description string, steps ...Step) {
 	p.scenarios = append(p.scenarios, s)
 }
 
-// uses reports whether a patch names the object.
+// uses reports whether a patch in the steps contains the name.
 func uses(steps []Step, name string) bool {
 	return slices.ContainsFunc(steps, func(st Step) bool {
 		if st.Patch == nil {
@@ -97,9 +97,9 @@ func (p *plot) again() {
 		p.create("create"), p.delete("delete"), p.create("create-again").same("create"), p.delete("delete-again").same("delete"))
 }
 
-// changes makes as many scenarios as the moves need. The changes in a scenario add
-// up. A move that is impossible after the others goes into the next scenario; one
-// that is impossible on the sample itself is dropped.
+// changes makes as many scenarios as the moves need. The changes in a scenario
+// accumulate. A move that is impossible after the others is left for the next scenario. A
+// move that is impossible on the sample itself is dropped.
 func (p *plot) changes() {
 	queue := p.queue()
 	for len(queue) > 0 && p.counts[p.kind.name] < p.options.MostChanges {
@@ -119,7 +119,7 @@ func (p *plot) changes() {
 	}
 }
 
-// chapter takes moves from the queue for one scenario, and returns the rest.
+// chapter takes moves for one scenario from the queue, and returns the remaining moves.
 func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 	now, used, full := p.base, map[string]bool{}, false
 	for i, m := range queue {
@@ -134,7 +134,7 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 			p.tried[p.kind.name+" "+m.String()] = true
 			p.counts[p.kind.name]++
 			p.keep(m)
-			// Steps after a broken connection would show nothing.
+			// Further steps would show nothing if this one breaks a connection.
 			full = len(steps) == p.options.MostFields || m.severs()
 		case len(steps) == 0:
 			p.note("%s: %s: left out %s: %s", p.sample.file, p.ref, m, why)
@@ -145,7 +145,7 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 	return steps, taken, left
 }
 
-// queue returns the moves that were not yet made with another sample of the kind.
+// queue returns the moves that have not yet been made with another sample of the kind.
 func (p *plot) queue() []move {
 	moves, notes := explore(p.kind, p.base, p.random)
 	for _, n := range notes {
@@ -158,7 +158,7 @@ func (p *plot) queue() []move {
 	for _, m := range moves {
 		p.rename(&m)
 		if p.tried[p.kind.name+" "+m.String()] {
-			// The scenarios that need any change can use it.
+			// Scenarios that need any change can use this move.
 			p.keep(m)
 			continue
 		}
@@ -167,8 +167,8 @@ func (p *plot) queue() []move {
 	return queue
 }
 
-// rename puts the twin first where the move changes a reference to a given
-// object.
+// rename makes the name of the twin the first value of a move that changes a reference to
+// a given object.
 func (p *plot) rename(m *move) {
 	if m.verb != "change" || !reference.MatchString(lastName(m.path)) {
 		return
@@ -196,8 +196,8 @@ func textAt(value any, path []any) string {
 	return text
 }
 
-// make finds a value for the move that the server accepts, applied to now. If it
-// finds none, it returns the reason.
+// make finds a value for the move with which the server accepts a change of the object
+// now. If it finds none, it returns the reason.
 func (p *plot) make(m move, now map[string]any) (*change, string) {
 	why := ""
 	for _, value := range m.values {
@@ -216,7 +216,7 @@ func (p *plot) make(m move, now map[string]any) (*change, string) {
 	return nil, cmp.Or(why, "there is nothing to change")
 }
 
-// keep stores a move for back and down, if it can be undone.
+// keep stores a move for the scenarios back and down if it can be undone.
 func (p *plot) keep(m move) {
 	made, _ := p.make(m, p.base)
 	if made != nil && p.kind.refusal(made.from, made.to) == nil {
@@ -232,8 +232,8 @@ func list(moves []move) string {
 	return strings.Join(all, ", ")
 }
 
-// back changes fields one by one and changes each back. It prefers moves with
-// different verbs.
+// back makes a scenario that changes fields one by one, and changes each back immediately.
+// It prefers moves with different verbs.
 func (p *plot) back() {
 	var chosen []change
 	verbs := map[string]bool{}
@@ -257,7 +257,7 @@ func (p *plot) back() {
 	p.add("back", "Created, then fields changed and changed back.", steps...)
 }
 
-// scale goes up, down and back.
+// scale makes a scenario that scales up, down and back.
 func (p *plot) scale() {
 	if p.kind.replicas == "" {
 		return
@@ -309,7 +309,8 @@ func unstructuredInt(object map[string]any, path []string) (int64, bool) {
 	return n, true
 }
 
-// down repeats, while the controller is stopped, what was done before while it ran.
+// down makes a scenario that first performs actions while the controller runs, and then
+// repeats them while it is stopped.
 func (p *plot) down() {
 	steps := []Step{p.create("create"), p.delete("delete"), p.create("create-again")}
 	if len(p.made) > 0 {

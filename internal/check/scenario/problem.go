@@ -10,15 +10,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/spelling"
 )
 
-// Problem is a mistake in a scenario. Parse and Validate return all problems,
-// joined.
+// Problem is a mistake in a scenario. Parse and Validate return all problems in one
+// joined error.
 type Problem struct {
 	// File and Line locate the mistake; Line is 0 if there is no file.
 	File string
 	Line int
-	// Step is the name of the step with the mistake, if it is in a named step.
+	// Step is the name of the step with the mistake. It is empty if the mistake is not in
+	// a named step.
 	Step string
-	// Field is the path in the step or, without Step, in the scenario.
+	// Field is the path in the step or, if Step is empty, in the scenario.
 	Field   string
 	Message string
 }
@@ -44,7 +45,7 @@ func (p *Problem) Error() string {
 type complaint struct {
 	path    string // such as steps[2].patch.kind
 	message string
-	line    int // if it differs from the line of the path
+	line    int // set only if it differs from the line of the path
 }
 
 // place turns complaints into problems. names holds the names of the steps.
@@ -84,11 +85,11 @@ func join(problems []*Problem) error {
 	return errors.Join(all...)
 }
 
-// unknown returns the message that name is not among the known names. It suggests
-// a similar one.
+// unknown returns the message for a name that is not among the known names. It suggests a
+// similar name if there is one.
 func unknown(what, name string, known []string) string {
 	if near := nearest(name, known); near != "" {
-		return fmt.Sprintf("unknown %s, did you mean %s?", what, near)
+		return fmt.Sprintf("unknown %s; did you mean %s?", what, near)
 	}
 	if len(known) == 0 {
 		return fmt.Sprintf("unknown %s; none is defined", what)
@@ -96,8 +97,8 @@ func unknown(what, name string, known []string) string {
 	return fmt.Sprintf("unknown %s; choose from %s", what, strings.Join(known, ", "))
 }
 
-// longestMisspelt is the length of the longest name for which a similar one is
-// looked for.
+// longestMisspelt is the length of the longest name for which nearest searches a similar
+// one.
 const longestMisspelt = 64
 
 // nearest returns the known name that is most similar to name, or "" if none is.

@@ -1,6 +1,6 @@
-// Package scenario describes in YAML, step by step, what is done to a cluster
-// while a controller runs. It performs the steps, and makes scenarios from samples
-// and schemas.
+// Package scenario defines scenarios: YAML files that describe step by step what is done
+// to a cluster while a controller runs. It performs the steps, and generates scenarios
+// from samples and schemas.
 //
 //	YAML ──Parse──▶ Scenario ──Prepare, Step.Do, Await, Check──▶ a cluster
 //	                   ▲
@@ -22,40 +22,39 @@ const (
 type Scenario struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Name is unique among the scenarios of a check, and a DNS label.
+	// Name is a DNS label that is unique among the scenarios of a check.
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	// Given is applied before the controller starts.
 	Given []Manifest `json:"given,omitempty"`
 	Steps []Step     `json:"steps"`
-	// Endpoints are servers outside the cluster that the controller talks to.
+	// Endpoints are servers outside the cluster with which the controller communicates.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
-	// Ledger is a command that prints a line for each external resource, in any
-	// order. It gets the endpoints' environment variables.
+	// Ledger is a command that prints a line for each external resource, in any order. It
+	// gets the environment variables of the endpoints.
 	Ledger []string `json:"ledger,omitempty"`
-	// Dir is the folder in which Ledger and the steps' commands run, relative to
-	// the scenario file; empty means the folder of that file. Once parsed, it is
+	// Dir is the folder in which Ledger and the commands of the steps run, relative to the
+	// scenario file; empty means the folder of that file. In a parsed scenario, it is
 	// relative to the working directory.
 	Dir string `json:"dir,omitempty"`
-	// Ignore lists fields that are not compared, as "Kind.group path", such as
-	// "Widget.example.com status.lastSeen"; * stands for one part of a path or
-	// for any kind.
+	// Ignore lists fields that are not compared, each as "Kind.group path", such as
+	// "Widget.example.com status.lastSeen". * stands for one part of a path or for any
+	// kind.
 	Ignore []string `json:"ignore,omitempty"`
 	Rest   Rest     `json:"rest,omitzero"`
 }
 
 // Rest defines when the cluster counts as idle.
 type Rest struct {
-	// Quiet is the time without any write; zero means that it is learnt, and
-	// is at least 100 ms.
+	// Quiet is the time without any write after which the cluster counts as idle. If it is
+	// zero, the time is learnt, and is at least 100 ms.
 	Quiet Duration `json:"quiet,omitzero"`
 	// Timeout limits the duration of a step; zero means 20 s.
 	Timeout Duration `json:"timeout,omitzero"`
 }
 
-// Step is one action, after which the cluster becomes idle. Exactly one of Apply,
-// Patch, Delete, Scale and Run is set, or none in a step that only waits or
-// expects.
+// Step is one action, after which the cluster must become idle. Exactly one of Apply,
+// Patch, Delete, Scale and Run is set. In a step that only waits or expects, none is set.
 type Step struct {
 	// Name is unique in the scenario.
 	Name string `json:"name"`
@@ -64,11 +63,11 @@ type Step struct {
 	Patch  *Patch     `json:"patch,omitempty"`
 	Delete *Delete    `json:"delete,omitempty"`
 	Scale  *Scale     `json:"scale,omitempty"`
-	// Run is a command; its KUBECONFIG is an administrator's.
+	// Run is a command. Its KUBECONFIG has the rights of an administrator.
 	Run []string `json:"run,omitempty"`
 
-	// WhileDown performs the action while the controller is stopped; the controller
-	// is started afterwards.
+	// WhileDown makes the step perform its action while the controller is stopped. The
+	// controller is started afterwards.
 	WhileDown bool `json:"whileDown,omitempty"`
 	// Wait must hold before the cluster can count as idle.
 	Wait []Condition `json:"wait,omitempty"`
@@ -78,9 +77,9 @@ type Step struct {
 	SameAs string `json:"sameAs,omitempty"`
 }
 
-// Manifest is an object or a file of objects: in JSON and YAML, the object itself
-// or {file: PATH}. The path is relative to the scenario file; once parsed, to the
-// working directory.
+// Manifest is an object or a file of objects. In JSON and YAML, it is the object itself or
+// {file: PATH}. The path is relative to the scenario file; in a parsed scenario, it is
+// relative to the working directory.
 type Manifest struct {
 	File   string
 	Object map[string]any
@@ -106,9 +105,9 @@ type Patch struct {
 // Delete deletes an object, and waits until it is gone.
 type Delete struct {
 	ObjectRef `json:",inline"`
-	// Propagation is Background, Foreground or Orphan; empty is the server's default.
+	// Propagation is Background, Foreground or Orphan; empty means the server's default.
 	Propagation string `json:"propagation,omitempty"`
-	// Keep makes the step not wait until the object is gone.
+	// Keep makes the step end without waiting until the object is gone.
 	Keep bool `json:"keep,omitempty"`
 }
 
@@ -118,15 +117,15 @@ type Scale struct {
 	Replicas  int32 `json:"replicas"`
 }
 
-// Condition is a condition on an object. At most one of Absent, Status and Field
-// is set; with none of them, the object must exist.
+// Condition is a condition on an object. At most one of Absent, Status and Field is set.
+// If none is set, the object must exist.
 type Condition struct {
 	ObjectRef `json:",inline"`
 	Absent    bool `json:"absent,omitempty"`
-	// Status is "Ready" or "Ready=False": a condition in status.conditions.
+	// Status is a condition in status.conditions, such as "Ready" or "Ready=False".
 	Status string `json:"status,omitempty"`
-	// Field is a JSONPath without braces, and Equals its expected value. Without
-	// Equals the field must exist.
+	// Field is a JSONPath without braces, and Equals is its expected value. Without
+	// Equals, the field only has to exist.
 	Field   string          `json:"field,omitempty"`
 	Equals  json.RawMessage `json:"equals,omitempty"`
 	Timeout Duration        `json:"timeout,omitzero"`
@@ -135,15 +134,16 @@ type Condition struct {
 // Endpoint is an HTTP server outside the cluster, behind a proxy.
 type Endpoint struct {
 	Name string `json:"name"`
-	// Run starts the server; PORT in its environment is a free port. Empty means
-	// that the server at URL is already running.
+	// Run is the command that starts the server; PORT in its environment is a free port.
+	// Empty means that the server at URL is already running.
 	Run []string `json:"run,omitempty"`
-	// URL is the server's address; $(PORT) stands for the port. It is polled until
+	// URL is the address of the server; $(PORT) stands for the port. It is polled until
 	// the server gives any answer.
 	URL string `json:"url"`
-	// Dir is the folder in which Run is started, like a scenario's Dir.
+	// Dir is the folder in which Run is started, like Dir of a scenario.
 	Dir string `json:"dir,omitempty"`
-	// Env is the environment variable with the proxy's address, for the controller,
-	// the ledger and commands; in manifests $(endpoint.NAME) stands for it.
+	// Env is the environment variable with the address of the endpoint, for the
+	// controller, the ledger and commands. In manifests, $(endpoint.NAME) stands for the
+	// address.
 	Env string `json:"env,omitempty"`
 }

@@ -8,6 +8,6 @@ import (
 //go:embed schema.json
 var schemaJSON []byte
 
-// Schema returns the JSON schema (draft 7) of a scenario, for editors. Parse finds
-// more mistakes than it can describe.
+// Schema returns the JSON schema (draft 7) of a scenario, for editors. Parse also finds
+// mistakes that a schema cannot describe.
 func Schema() []byte { return slices.Clone(schemaJSON) }

@@ -119,7 +119,7 @@ func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
 	}
 }
 
-// parseYAML returns numbers with the types of encoding/json.
+// parseYAML parses YAML, and returns numbers with the types of encoding/json.
 func parseYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.ToJSON([]byte(text))
@@ -133,8 +133,8 @@ func parseYAML(t *testing.T, text string) map[string]any {
 	return value
 }
 
-// validator supports the part of JSON schema that schema.json uses, and fails on
-// anything else.
+// validator supports the part of JSON schema that schema.json uses. It fails on anything
+// else.
 type validator struct{ root map[string]any }
 
 func (v validator) check(s map[string]any, value any, at string) (wrong []string) {
@@ -262,7 +262,8 @@ func TestTheHandbooksScenariosCanBeRead(t *testing.T) {
 				t.Error(err)
 			}
 		} else {
-			// A part of a scenario: the schema says whether it is one.
+			// The text may be a part of a scenario. The schema decides whether it is
+			// valid.
 			text = header + text
 			if !strings.Contains(text, "steps:") {
 				text += "steps: [{name: a, run: [a]}]\n"

@@ -79,7 +79,7 @@ func (c *checker) stepName(path, name string, earlier []string) {
 	}
 }
 
-// actions returns the names of the step's actions.
+// actions returns the names of the actions of the step.
 func (st *Step) actions() []string {
 	var all []string
 	for _, action := range []struct {
@@ -282,8 +282,7 @@ func (c *checker) condition(path string, cond *Condition) {
 	}
 }
 
-// fieldPath parses a JSONPath that is written without braces. A leading $ or dot
-// is optional.
+// fieldPath parses a JSONPath without braces. A leading $ or dot is optional.
 func fieldPath(text string) (*jsonpath.JSONPath, error) {
 	if strings.ContainsAny(text, "{}") {
 		return nil, fmt.Errorf("%q must be written without braces, such as status.readyReplicas", text)
@@ -332,7 +331,7 @@ func (c *checker) endpoint(at string, e Endpoint, earlier []Endpoint) {
 	}
 }
 
-// references complains about endpoints that a value names and that do not exist.
+// references complains about endpoints that a value names but that do not exist.
 func (c *checker) references(path string, value any) {
 	eachString(value, func(text string) {
 		for _, found := range endpointVariable.FindAllStringSubmatch(text, -1) {

@@ -19,9 +19,9 @@ import (
 // mostCandidates is the maximum number of values that are tried for a field.
 const mostCandidates = 12
 
-// values returns values for the named field that differ from its current value or,
-// if that is nil, from its default; the most sensible first. They are valid as far
-// as the schema of this field alone can tell.
+// values returns values for the named field, the most sensible first. They differ from
+// the current value of the field or, if that is nil, from its default. They are valid
+// according to the schema of this field alone.
 func values(s *apiextensionsv1.JSONSchemaProps, name string, current any) []any {
 	if s == nil {
 		return nil
@@ -97,8 +97,8 @@ func numbers(s *apiextensionsv1.JSONSchemaProps, is any) []any {
 	return all
 }
 
-// hints lists values for text fields by name: the schema of what a controller
-// parses as a duration often says no more than string.
+// hints lists values for text fields by the name of the field, because the schema often
+// allows any string even if the controller parses it, for example as a duration.
 var hints = []struct {
 	name   *regexp.Regexp
 	values []string
@@ -153,7 +153,7 @@ func texts(s *apiextensionsv1.JSONSchemaProps, name string, is any) []any {
 func varied(now string) []string {
 	next := nextNumber(now)
 	if u, err := url.Parse(now); err == nil && u.Host != "" {
-		// The host stays the same: an invented one may belong to somebody.
+		// Keep the host, because an invented one may really exist.
 		u.Path = path.Join("/", u.Path, "koboshi")
 		return []string{u.String()}
 	}
@@ -180,12 +180,12 @@ func nextNumber(text string) string {
 	}
 	next := strconv.FormatInt(n+1, 10)
 	if zeros := at[2] - at[0] - len(next); zeros > 0 {
-		next = strings.Repeat("0", zeros) + next // as wide as before
+		next = strings.Repeat("0", zeros) + next // with as many digits as before
 	}
 	return text[:at[0]] + next + text[at[2]:]
 }
 
-// fits checks the limits for a single value. customKind.refusal checks the rest.
+// fits checks the limits for a single value. customKind.refusal checks everything else.
 func fits(s *apiextensionsv1.JSONSchemaProps, value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -220,7 +220,7 @@ func fitsNumber(s *apiextensionsv1.JSONSchemaProps, v float64) bool {
 // mostMaking is the maximum depth of an invented value.
 const mostMaking = 8
 
-// makeUp invents a value with no more than its required fields.
+// makeUp invents a value that has only the required fields.
 func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bool) {
 	if value, has := hasDefault(s); has {
 		return value, true
@@ -240,8 +240,8 @@ func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bo
 	return nil, false
 }
 
-// newKey returns a key for a map with this name. Names of resources cannot be
-// invented.
+// newKey returns a key for a map with this name. For resources, it returns a real name,
+// because these cannot be invented.
 func newKey(name string) string {
 	switch name {
 	case "limits", "requests":
@@ -274,7 +274,7 @@ func makeObject(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any
 	return object, true
 }
 
-// matching returns a short text that matches a pattern, if it finds one.
+// matching returns a short text that matches a pattern, and whether it found one.
 func matching(pattern string) (string, bool) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -309,7 +309,7 @@ func write(out *strings.Builder, re *syntax.Regexp) {
 	}
 }
 
-// oneOf returns a character of a class, which is given as ranges; b if possible.
+// oneOf returns a character of a class, which is given as ranges. It prefers b.
 func oneOf(class []rune) rune {
 	for i := 0; i+1 < len(class); i += 2 {
 		if class[i] <= 'b' && 'b' <= class[i+1] {
@@ -357,7 +357,7 @@ func mergePatch(from, to map[string]any) map[string]any {
 func mustJSON(value any) json.RawMessage {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it was made of JSON
+		panic(err) // the value was made from JSON
 	}
 	return data
 }

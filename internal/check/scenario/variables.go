@@ -22,7 +22,7 @@ func (c Cluster) substitute(text string) string {
 	})
 }
 
-// substituteIn substitutes in all text of a value, in place where possible.
+// substituteIn substitutes variables in all text of a value, in place where possible.
 func (c Cluster) substituteIn(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -39,7 +39,8 @@ func (c Cluster) substituteIn(value any) any {
 	return value
 }
 
-// substituteJSON substitutes in the text of JSON. It leaves invalid JSON unchanged.
+// substituteJSON substitutes variables in the text of JSON. It leaves invalid JSON
+// unchanged.
 func (c Cluster) substituteJSON(data json.RawMessage) json.RawMessage {
 	if !endpointVariable.Match(data) {
 		return data

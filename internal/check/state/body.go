@@ -9,12 +9,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Body returns a hash of what a request writes, without what differs from run to run.
-// The body may be an object or a part of one; for a nil body Body returns "".
+// Body returns a hash of the body of a write, without the parts that differ between runs.
+// The body may be an object or a part of one. For a nil body, Body returns "".
 //
-// It does not know the other objects in the cluster, so it distinguishes a little
-// less than a World does: all UIDs are equal, as are all random values and all values
-// of Secrets, whose hashes have another key in each check.
+// Body does not know the other objects in the cluster, so it distinguishes slightly less
+// than a World: all UIDs are equal, all random values are equal, and so are all values of
+// Secrets, which are hashed with a different key in each check.
 func Body(m *Mask, target trace.Target, body map[string]any) string {
 	if len(body) == 0 {
 		return ""
@@ -29,7 +29,7 @@ func Body(m *Mask, target trace.Target, body map[string]any) string {
 	}
 	data, err := json.Marshal(c.object(body))
 	if err != nil {
-		return "" // no JSON: such bodies are not distinguished
+		return "" // it is not JSON, and such bodies are not distinguished
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:6])
@@ -40,8 +40,8 @@ func isRedacted(v any) bool {
 	return is && trace.IsRedacted(text)
 }
 
-// kindsOf returns the kinds with learnt rules that a resource could have: a patch
-// does not name its kind.
+// kindsOf returns the kinds with learnt rules to which a resource may belong. It is needed
+// because a patch does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string
 	for kind := range m.Learnt {
@@ -53,7 +53,7 @@ func (m *Mask) kindsOf(target trace.Target) []string {
 	return kinds
 }
 
-// singular returns the beginning that a plural shares with its kind in lower case:
+// singular returns the prefix that a plural shares with its kind in lower case, such as
 // "polic" for "policies".
 func singular(plural string) string {
 	for _, ending := range []string{"ies", "es", "s"} {
@@ -64,7 +64,7 @@ func singular(plural string) string {
 	return plural
 }
 
-// replaceSeen replaces the generated names that learning saw by their canonical form.
+// replaceSeen replaces the generated names that learning found with their canonical form.
 func (m *Mask) replaceSeen(text string) string {
 	if m == nil || len(m.Seen) == 0 {
 		return text
@@ -92,8 +92,8 @@ func (p NamePattern) matches(name string) bool {
 	return true
 }
 
-// Name returns "namespace/name" of a request's object in the form that it has in every
-// run. The name may end in * if the server will generate it.
+// Name returns "namespace/name" of the object of a request in a form that is the same in
+// every run. The name may end in * if the server will generate it.
 func (m *Mask) Name(namespace, name, _ string) string {
 	canonical := func(s string) string {
 		if m == nil || strings.HasSuffix(s, "*") {

@@ -6,8 +6,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// The point of a fault is found again in another check, which hashes values of
-// Secrets with another key.
+// The point of a fault must be found again in another check, which hashes the values of
+// Secrets with a different key.
 func TestValuesOfSecretsDoNotTellRequestsApart(t *testing.T) {
 	target := trace.Target{Version: "v1", Resource: "secrets", Namespace: "default", Name: "a"}
 	secret := func(token any, kind string) string {

@@ -9,29 +9,30 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// Rule is the treatment of a field in a comparison.
+// Rule determines how a field is compared.
 type Rule string
 
-// The rules, the mildest first. Learning only ever moves on to a stricter one.
+// The rules, from the mildest to the strictest. Learning only replaces a rule with a
+// stricter one.
 const (
-	// Set sorts a list: it is compared as a multiset.
+	// Set sorts a list, so that it is compared as a multiset.
 	Set Rule = "set"
-	// Random replaces a string by the other places that hold the same string.
+	// Random replaces a string with the other places that hold the same string.
 	Random Rule = "random"
 	// Keys compares the values of a map as a multiset, and ignores the keys.
 	Keys Rule = "keys"
-	// Type keeps the presence of a field and its JSON type.
+	// Type compares only whether a field exists, and its JSON type.
 	Type Rule = "type"
 	// Ignore drops a field.
 	Ignore Rule = "ignore"
 )
 
-// strictness orders the rules.
+// strictness ranks the rules.
 var strictness = map[Rule]int{"": 0, Set: 1, Random: 2, Keys: 2, Type: 3, Ignore: 4}
 
 // ofAll holds the rules for every kind. The server maintains these fields, or the
-// object's canonical name holds them already. Paths are written with dots, an element
-// of a list as [].
+// canonical name of the object already contains them. Parts of paths are separated by
+// dots; [] stands for an element of a list.
 var ofAll = map[string]Rule{
 	"apiVersion":                          Ignore,
 	"kind":                                Ignore,
@@ -46,13 +47,14 @@ var ofAll = map[string]Rule{
 	"metadata.deletionGracePeriodSeconds": Ignore,
 	"metadata.finalizers":                 Set,
 	"metadata.ownerReferences":            Set,
-	// The number of rollouts of a Deployment depends on the path to its state.
+	// The number of rollouts of a Deployment depends on how it reached its state.
 	"metadata.annotations.deployment.kubernetes.io/revision":         Ignore,
 	"metadata.annotations.deployment.kubernetes.io/revision-history": Ignore,
 }
 
-// ofWorkload holds the rules for the kinds whose status Kubernetes' own controllers
-// write: their messages depend on the path and not only on the goal.
+// ofWorkload holds the rules for the kinds whose status Kubernetes' own controllers write.
+// The messages of these controllers depend not only on the state, but also on how the
+// objects reached it.
 var ofWorkload = map[string]Rule{
 	"status.conditions.[].reason":  Ignore,
 	"status.conditions.[].message": Ignore,
@@ -62,14 +64,14 @@ var ofWorkload = map[string]Rule{
 	"status.updateRevision":        Ignore,
 }
 
-// ofWebhooks holds the rules for webhooks, which use another port and certificate in
-// each lab.
+// ofWebhooks holds the rules for webhooks, which use a different address and certificate
+// in each lab.
 var ofWebhooks = map[string]Rule{
 	"webhooks.[].clientConfig.caBundle": Type,
 	"webhooks.[].clientConfig.url":      Type,
 }
 
-// ofKind holds the rules for single kinds of Kubernetes itself.
+// ofKind holds the rules for individual kinds of Kubernetes itself.
 var ofKind = map[string]map[string]Rule{
 	"Deployment.apps":  ofWorkload,
 	"ReplicaSet.apps":  ofWorkload,
@@ -113,8 +115,8 @@ var ofKind = map[string]map[string]Rule{
 	},
 }
 
-// maintained lists the kinds whose objects the cluster itself maintains, besides
-// bookkeeping and what upstream derives. They are never compared.
+// maintained lists kinds whose objects the cluster itself maintains, in addition to
+// bookkeeping and the kinds that upstream derives. They are never compared.
 var maintained = map[string]bool{
 	"ControllerRevision.apps":                                 true,
 	"CSINode.storage.k8s.io":                                  true,
@@ -125,8 +127,8 @@ var maintained = map[string]bool{
 	"PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io": true,
 }
 
-// ownKind reports whether the cluster itself maintains all objects of a kind. An
-// election's ConfigMap is bookkeeping, but not every ConfigMap is.
+// ownKind reports whether the cluster itself maintains all objects of a kind. That is not
+// true of ConfigMaps: only those for leader election are bookkeeping.
 func ownKind(kind schema.GroupKind) bool {
 	return request.IsBookkeepingObject(kind, nil) || request.IsDerived(kind) || maintained[kind.String()]
 }
@@ -143,14 +145,14 @@ func isBookkeeping(ref Ref, object Object) bool {
 	case kind == "Namespace" && strings.HasPrefix(ref.Name, "kube-"):
 		return true
 	case kind == "ReplicaSet.apps" && object.MadeUpstream():
-		// A Deployment keeps old ones, as many as there were paths to its state.
+		// How many old ReplicaSets a Deployment keeps depends on how it reached its state.
 		spec, _ := object["spec"].(map[string]any)
 		return number(spec["replicas"]) == 0
 	}
 	return false
 }
 
-// hashes lists the labels whose values are hashes of templates.
+// hashes lists labels whose values are hashes of templates.
 var hashes = map[string]bool{
 	"pod-template-hash":        true,
 	"controller-revision-hash": true,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Values that stand for values that differ in each run.
+// Placeholders for values that differ in each run.
 const (
 	aTime    = "time"
 	aHash    = "hash"
@@ -13,14 +13,14 @@ const (
 	outdated = "an earlier generation"
 )
 
-// canonicaliser makes one object canonical. Labels are nil where the other objects
-// are unknown: in the body of a request.
+// canonicaliser makes one object canonical. labels is nil where the other objects are
+// unknown, as in the body of a request.
 type canonicaliser struct {
 	m          *Mask
 	kind       string
 	labels     *Labels
 	generation float64
-	// kinds lists the possible kinds if kind is unknown.
+	// kinds lists the kinds that the object may have if kind is unknown.
 	kinds []string
 }
 
@@ -46,7 +46,7 @@ func (c canonicaliser) rule(field string) Rule {
 	return strictest
 }
 
-// value returns the canonical value at a path; keep is false if it is not compared.
+// value returns the canonical value at a path. keep is false if the value is not compared.
 func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	rule := c.rule(field)
 	switch {
@@ -72,8 +72,8 @@ func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	return number(v), true
 }
 
-// observed compares a generation with the object's own. Another object's generation
-// depends on how often that was written.
+// observed compares a generation with that of the object. The generation of another object
+// is not compared, because it depends on how many times that object was written.
 func (c canonicaliser) observed(field string, v any) any {
 	switch {
 	case c.labels == nil || field != "status.observedGeneration" && field != "status.conditions.[].observedGeneration":
@@ -101,14 +101,14 @@ func (c canonicaliser) mapping(field string, m map[string]any, rule Rule) (any, 
 		}
 		name := c.replace(key)
 		for _, taken := out[name]; taken; _, taken = out[name] {
-			name += "'" // two generated keys that have become equal
+			name += "'" // two generated keys have become equal
 		}
 		out[name] = value
 	}
 	if rule == Keys {
 		return values(out), true
 	}
-	// A missing and an empty map are equal.
+	// A missing map equals an empty one.
 	if len(out) == 0 && (field == "metadata.annotations" || field == "metadata.labels" || field == "status") {
 		return nil, false
 	}
@@ -147,8 +147,8 @@ func (c canonicaliser) list(field string, list []any, rule Rule) (any, bool) {
 	return out, true
 }
 
-// conditions reports whether a list holds conditions. They are identified by their
-// type, and their order depends on which was set first.
+// conditions reports whether a list holds conditions. Conditions are identified by their
+// type, and their order depends on which one was set first.
 func conditions(field string, list []any) bool {
 	if field != "conditions" && !strings.HasSuffix(field, ".conditions") {
 		return false
@@ -170,8 +170,8 @@ func (c canonicaliser) text(field, s string, rule Rule) any {
 	return c.replace(s)
 }
 
-// uuid replaces the UID of an existing object by its name, and any other UUID by a
-// random value.
+// uuid replaces the UID of a known object with its name, and any other UUID with a random
+// value.
 func (c canonicaliser) uuid(field, s string) any {
 	if c.labels == nil {
 		return "uid"
@@ -185,7 +185,7 @@ func (c canonicaliser) uuid(field, s string) any {
 	return random{raw: s, uid: true}
 }
 
-// replace replaces generated names and UIDs by names that are the same in every run.
+// replace replaces generated names and UIDs with names that are the same in every run.
 func (c canonicaliser) replace(s string) string {
 	if strings.Contains(s, "kube-api-access-") {
 		s = tokenVolume.ReplaceAllString(s, "kube-api-access-*")
@@ -212,7 +212,7 @@ func jsonType(v any) string {
 	return "number"
 }
 
-// element returns the path of one element that has a name.
+// element returns the path of one list element that has a name.
 func element(field string, id any) string {
 	s, _ := id.(string)
 	return join(field, "["+s+"]")

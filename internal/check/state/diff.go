@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// gap is a difference with the details that learning needs.
+// gap is a difference, with details for learning.
 type gap struct {
 	Difference
 	field     string // the path without the identities of list elements
 	want, got any
-	order     bool // the same elements in another order
+	order     bool // the elements are the same, but their order differs
 }
 
-// Diff returns how got differs from w, the expected world; nothing if they are equal.
-// A condition that is more up to date than expected is no difference.
+// Diff returns the differences between w, the expected world, and got. If a condition is
+// more up to date than expected, that is not a difference.
 func (w World) Diff(got World) []Difference {
 	var differences []Difference
 	for _, g := range w.gaps(got) {
@@ -49,7 +49,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// objectGaps compares all objects of one canonical name as a multiset.
+// objectGaps compares all objects that share a canonical name as multisets.
 func objectGaps(key string, want, got []any) []gap {
 	want, got = withoutEqual(want, got)
 	var gaps []gap
@@ -80,7 +80,7 @@ func whole(key, want, got string) gap {
 	return gap{Difference: Difference{Object: key, Want: want, Got: got}}
 }
 
-// withoutEqual removes what is in both.
+// withoutEqual removes the objects that are in both lists.
 func withoutEqual(want, got []any) (left, right []any) {
 	right = slices.Clone(got)
 	for _, w := range want {
@@ -108,7 +108,7 @@ type differ struct {
 	gaps   []gap
 }
 
-// note records a difference. The caller looks for no others in the same value.
+// note records a difference. The caller does not search the same value for others.
 func (d *differ) note(shown, field string, want, got any) {
 	d.gaps = append(d.gaps, gap{
 		Difference: Difference{Object: d.object, Path: shown, Want: short(want), Got: short(got)},
@@ -160,7 +160,7 @@ func (d *differ) list(shown, field string, want, got []any) {
 	}
 }
 
-// identified compares elements that have names.
+// identified compares list elements that have names.
 func (d *differ) identified(shown, field, key string, want, got []any) {
 	wantBy, wantIDs := byIdentity(want, key)
 	gotBy, gotIDs := byIdentity(got, key)
@@ -175,8 +175,8 @@ func (d *differ) identified(shown, field, key string, want, got []any) {
 	}
 	for _, id := range sortedKeys(union(wantBy, gotBy)) {
 		part := join(field, "[]")
-		// An element that is missing from one side is learnt by its name, unless it
-		// is the name that differs.
+		// An element that is missing from one side is learnt by its name, unless only the
+		// name differs.
 		if (wantBy[id] == nil || gotBy[id] == nil) && (missing == 0 || extra == 0) {
 			part = element(field, id)
 		}
@@ -208,7 +208,7 @@ func texts(list []string) []any {
 	return out
 }
 
-// reordered reports whether both have the same elements in another order.
+// reordered reports whether both lists have the same elements in a different order.
 func reordered(want, got []any) bool {
 	if len(want) != len(got) {
 		return false
@@ -237,7 +237,7 @@ func showKey(shown, key string) string {
 	return join(shown, key)
 }
 
-// longest is the length to which a shown value is cut, in characters.
+// longest is the number of characters to which a displayed value is truncated.
 const longest = 60
 
 func short(v any) string {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Mark is the prefix of the annotations, labels and finalizers that the checker
-// itself adds to objects. They are never compared.
+// Mark is the prefix of the annotations, labels and finalizers that the checker itself
+// adds to objects. These are never compared.
 const Mark = "check.koboshi.dev/"
 
-// At returns how the state at a revision differs from the Baseline: the objects that
-// were created or changed and, with a nil Object, those of the Baseline that are
-// gone. It omits objects that equal the Baseline apart from bookkeeping fields.
+// At returns the differences between the Baseline and the state at a revision: the objects
+// that were created or changed and, with a nil Object, objects of the Baseline that are
+// gone. It omits objects that differ from the Baseline only in bookkeeping fields.
 func (h History) At(revision int64) Snapshot {
 	snapshot := Snapshot{}
 	for _, c := range h.Changes {
@@ -36,8 +36,8 @@ func (h History) At(revision int64) Snapshot {
 	return snapshot
 }
 
-// Living returns every object that existed at the revision, including the untouched
-// ones of the Baseline.
+// Living returns every object that existed at the revision, including unchanged objects of
+// the Baseline.
 func (h History) Living(revision int64) Snapshot {
 	living := Snapshot{}
 	for ref, object := range h.Baseline {
@@ -75,8 +75,8 @@ func (h History) Last() int64 {
 	return last
 }
 
-// Effective reports whether the write changed more than bookkeeping fields, such as
-// the resourceVersion and the managed fields, and the checker's marks.
+// Effective reports whether the write changed more than the marks of the checker and
+// bookkeeping fields, such as resourceVersion and managedFields.
 func (c Change) Effective() bool {
 	return c.Op != Updated || !sameButBookkeeping(c.Before, c.After)
 }
@@ -110,7 +110,7 @@ func withoutBookkeeping(object Object) Object {
 	return rest
 }
 
-// withoutMarks removes the checker's marks from annotations, labels and finalizers.
+// withoutMarks removes the marks of the checker from annotations, labels and finalizers.
 // It returns nil if nothing is left.
 func withoutMarks(field string, value any) any {
 	switch typed := value.(type) {

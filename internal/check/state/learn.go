@@ -7,21 +7,22 @@ import (
 )
 
 const (
-	// mostRounds bounds learning. Each round makes a rule stricter, so it is never
-	// reached.
+	// mostRounds limits the number of learning rounds. Since each round makes a rule
+	// stricter, the limit is never reached.
 	mostRounds = 200
-	// shortestRandom is the least length of a random part of a name.
+	// shortestRandom is the minimum length of a random part of a name.
 	shortestRandom = 4
 )
 
-// Learn compares runs without faults, step by step, and masks what differs until
-// nothing does. Ignore holds the scenario's lines "Kind.group path", where * stands for
-// one part of a path or for any kind; without a path, a line means all objects of the
-// kind.
+// Learn compares runs without faults step by step, and masks differences until none is
+// left. ignore holds the lines of the scenario's ignore, each "Kind.group path", where *
+// stands for one part of a path or for any kind. A line without a path means all objects
+// of the kind.
 //
-// A name that differs becomes a pattern, and a list in another order a set. A string is
-// compared by the other places that hold it, another value by its type. What only some
-// runs have is ignored.
+// If names differ, they become a pattern; if the order of a list differs, the list becomes
+// a set. If strings differ, only the places that hold the same string are compared. For
+// other values, only the types are compared. Objects and fields that only some runs have
+// are ignored.
 func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 	m := &Mask{Configured: ignore}
 	for range mostRounds {
@@ -39,8 +40,8 @@ func (m *Mask) fresh() *Mask {
 	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Objects: m.Objects, Names: m.Names, Seen: m.Seen}
 }
 
-// round compares the first run with each other one, and learns. The mildest kind of
-// rule goes first, because it may explain the rest.
+// round compares the first run with each of the others, and learns. It tries the mildest
+// rule first, because that may explain the remaining differences.
 func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	var gaps []gap
 	stable := m.stableNames(runs)
@@ -65,7 +66,8 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	if learnt {
 		return true
 	}
-	// Only one step up in a round: the same field may differ in several runs.
+	// Make each rule stricter by only one step, as the same field may differ in several
+	// runs.
 	done := map[string]bool{}
 	for _, g := range gaps {
 		if place := kindOf(g.Object) + " " + g.field; g.Path == "" || !done[place] {
@@ -76,8 +78,8 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	return learnt
 }
 
-// Unexplained returns, by step, the differences between runs that the mask does not
-// hide. After Learn from the same runs there are none.
+// Unexplained returns the differences between runs that the mask does not hide, by step.
+// If Learn made the mask from the same runs, there are none.
 func (m *Mask) Unexplained(runs []map[string]Snapshot) map[string][]Difference {
 	left := map[string][]Difference{}
 	for _, step := range steps(runs) {
@@ -142,15 +144,15 @@ func isScalar(v any) bool {
 	return true
 }
 
-// randomKeys reports whether the keys of a map are random: each of two runs has some
-// that the other lacks.
+// randomKeys reports whether the keys of a map are random. They are if each of two runs
+// has keys that the other lacks.
 func randomKeys(g gap, all []gap) (parent string, ok bool) {
 	dot := strings.LastIndexByte(g.field, '.')
 	if dot < 0 || (g.want == nil) == (g.got == nil) || strings.HasSuffix(g.field, "[]") {
 		return "", false
 	}
 	for _, key := range []string{"annotations.", "labels.", "data.", "matchLabels."} {
-		// Keys of these may have dots.
+		// Keys of these maps may contain dots.
 		if i := strings.Index(g.field, key); i >= 0 {
 			dot = i + len(key) - 1
 			break
@@ -167,7 +169,7 @@ func randomKeys(g gap, all []gap) (parent string, ok bool) {
 	return "", false
 }
 
-// learnNames finds patterns in the names that only one of two runs has.
+// learnNames finds patterns in names that exist in only one of two runs.
 func (m *Mask) learnNames(gaps []gap, stable map[string][]string) (learnt bool) {
 	missing, extra := map[string][]string{}, map[string][]string{}
 	for _, g := range gaps {
@@ -191,13 +193,13 @@ func (m *Mask) learnNames(gaps []gap, stable map[string][]string) (learnt bool) 
 	return learnt
 }
 
-// placeAndName cuts "Kind namespace/name" before the name.
+// placeAndName splits "Kind namespace/name" before the name.
 func placeAndName(object string) (place, name string) {
 	i := strings.LastIndexAny(object, " /")
 	return object[:i+1], object[i+1:]
 }
 
-// bestPattern returns what a name has in common with the most similar of the others.
+// bestPattern returns the pattern that fits a name and the most similar of the others.
 func bestPattern(name string, others []string) string {
 	best, fixed := "", -1
 	for _, other := range others {
@@ -245,7 +247,7 @@ func (m *Mask) addName(kind, pattern string, stable []string) bool {
 	return true
 }
 
-// stableNames returns, by kind, the names that objects have in all runs.
+// stableNames returns the names that exist in all runs, by kind.
 func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
 	count := map[string]map[string]int{}
 	for _, run := range runs {
@@ -275,13 +277,13 @@ func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
 	return stable
 }
 
-// see records the canonical form of all generated names.
+// see records the canonical forms of all generated names.
 func (m *Mask) see(runs []map[string]Snapshot) {
 	found := map[string]bool{}
 	for _, run := range runs {
 		for _, snapshot := range run {
 			for ref, name := range m.labelSnapshot(snapshot).names {
-				// A bare * would be found in every word.
+				// A * without fixed parts would match every word.
 				if !ownKind(ref.GroupKind) && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
 					found[name] = true
 				}

@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// Mask lists the fields that are ignored, or compared other than byte by byte. The zero
-// value and nil hold the rules for every controller; Learn adds the fields that differ
+// Mask lists the fields that are ignored, or not compared byte by byte. The zero value
+// and nil contain the rules for all controllers. Learn adds the fields that differ
 // between runs without a fault.
 type Mask struct {
 	// Configured holds the lines of the scenario's ignore.
 	Configured []string `json:"configured,omitempty"`
-	// Learnt holds what learning found: kind, path, rule.
+	// Learnt holds the learnt rules by kind and path.
 	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
 	// Objects holds the canonical names of objects that only some runs have.
 	Objects []string `json:"objects,omitempty"`
 	// Names holds the patterns of generated names, by kind.
 	Names map[string][]NamePattern `json:"names,omitempty"`
-	// Seen holds all canonical names with a * that learning saw, the longest first.
-	// Where no world is at hand, they identify the generated names in a text.
+	// Seen holds all canonical names with a * that learning found, the longest first.
+	// Where no world is available, they identify the generated names in a text.
 	Seen []string `json:"seen,omitempty"`
 
 	once  sync.Once
@@ -33,11 +33,11 @@ type Mask struct {
 // NamePattern is a name with random parts between dashes.
 type NamePattern struct {
 	Pattern string `json:"pattern"` // "web-*"
-	// Not lists names of this shape that are not random.
+	// Not lists names that fit the pattern, but are not random.
 	Not []string `json:"not,omitempty"`
 }
 
-// line is a line of the scenario's ignore, compiled.
+// line is a compiled line of the scenario's ignore.
 type line struct {
 	kind string
 	path *regexp.Regexp // nil means all objects of the kind
@@ -99,7 +99,7 @@ func matchKind(pattern, kind string) bool {
 	return pattern == bare
 }
 
-// ignores reports whether objects of the kind, or this one, are not compared.
+// ignores reports whether this object, or all objects of its kind, are not compared.
 func (m *Mask) ignores(ref Ref, object Object, key string) bool {
 	if isBookkeeping(ref, object) {
 		return true
@@ -131,7 +131,7 @@ func (m *Mask) set(kind, field string, rule Rule) bool {
 	return true
 }
 
-// WholeObject is the suffix in Fields of an object that is not compared at all.
+// WholeObject marks an object in Fields that is not compared at all.
 const WholeObject = " (the whole object)"
 
 // Fields describes the fields that differed between runs without a fault.
@@ -160,14 +160,14 @@ func (m *Mask) Fields() []string {
 // remark describes, by rule, what is still compared in a masked field.
 var remark = map[Rule]string{
 	Set:    " (order)",
-	Random: " (compared by the other places with the same value)",
+	Random: " (compared only with other places that hold the same value)",
 	Keys:   " (keys)",
 	Type:   "",
 	Ignore: "",
 }
 
-// display formats a path for people: list elements without a dot, keys with dots in
-// brackets where they are recognisable.
+// display formats a path for human readers. It writes list elements without a dot, and
+// puts keys that contain dots into brackets where it can recognise them.
 func display(field string) string {
 	field = strings.ReplaceAll(field, ".[", "[")
 	for _, parent := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData."} {

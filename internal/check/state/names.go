@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Labels gives objects the names that identify them across runs: "Kind.group
+// Labels gives objects the canonical names that identify them across runs: "Kind.group
 // namespace/name", where * stands for a generated part.
 //
 //	name of the owner + "-*"    a ReplicaSet of a Deployment, a Job of a CronJob
-//	generateName + "*"          named by the server; an owner's name in it is canonical
-//	a learnt pattern            named by the controller at random
+//	generateName + "*"          named by the server; contains the canonical name of its owner
+//	a learnt pattern            named at random by the controller
 //	the name itself             with generated names and UIDs in it replaced
 type Labels struct {
 	m     *Mask
@@ -72,7 +72,8 @@ func (m *Mask) label(all []named) *Labels {
 		}
 	}
 	l.sortTexts(found)
-	// A name may contain a generated one: the Pods of a StatefulSet.
+	// A name may contain a generated one: the name of a Pod contains its StatefulSet's
+	// name.
 	for _, n := range all {
 		if l.names[n.ref] != "" {
 			continue
@@ -102,8 +103,8 @@ func (l *Labels) sortTexts(found map[string]string) {
 	})
 }
 
-// generated returns the canonical name of an object whose name was generated, and ""
-// for all others.
+// generated returns the canonical name of an object whose name was generated. For all
+// other objects, it returns "".
 func (l *Labels) generated(n named, depth int) string {
 	if n.object == nil || depth > 8 {
 		return ""
@@ -114,7 +115,7 @@ func (l *Labels) generated(n named, depth int) string {
 	}
 	for _, owner := range n.object.Owners() {
 		if owner.Controller && owner.Kind == "StatefulSet" && n.ref.Kind == "Pod" {
-			return "" // its Pods have numbers, whatever their generateName
+			return "" // its Pods have numbers, although they have a generateName
 		}
 		parent, known := l.byUID[owner.UID]
 		if !known || !owner.Controller {
@@ -140,7 +141,7 @@ func (l *Labels) generated(n named, depth int) string {
 	return ""
 }
 
-// fromTemplate reports whether upstream named the child by a hash or the time.
+// fromTemplate reports whether upstream named the child after a hash or the time.
 func fromTemplate(child, parent Ref) bool {
 	switch child.Kind + " " + parent.Kind {
 	case "ReplicaSet Deployment", "ControllerRevision StatefulSet", "ControllerRevision DaemonSet", "Job CronJob":
@@ -149,7 +150,7 @@ func fromTemplate(child, parent Ref) bool {
 	return false
 }
 
-// pattern returns the learnt pattern that a name fits, or the name.
+// pattern returns the learnt pattern that a name fits, or the name if there is none.
 func (m *Mask) pattern(kind, name string) string {
 	if m == nil {
 		return name
@@ -179,7 +180,7 @@ func (p NamePattern) fits(name string) bool {
 	return true
 }
 
-// addresses returns the IP addresses that the cluster gave an object.
+// addresses returns the IP addresses that the cluster has assigned to an object.
 func addresses(n named) []string {
 	var found []string
 	collect := func(v any) {
@@ -215,7 +216,7 @@ func (l *Labels) Of(ref Ref) string {
 	return kind + " " + space + "/" + name
 }
 
-// uid returns the replacement of a UID in a world, "" if no object has the UID.
+// uid returns the replacement for a UID in a world, or "" if no object has the UID.
 func (l *Labels) uid(uid string) string {
 	n, ok := l.byUID[uid]
 	if !ok {
@@ -224,7 +225,8 @@ func (l *Labels) uid(uid string) string {
 	return "uid:" + l.Of(n.ref)
 }
 
-// replaceUIDs replaces the UIDs of existing objects by their names.
+// replaceUIDs replaces the UIDs of known objects with their names, and all others with the
+// same word.
 func (l *Labels) replaceUIDs(text string) string {
 	if len(text) < 36 {
 		return text
@@ -237,7 +239,7 @@ func (l *Labels) replaceUIDs(text string) string {
 	})
 }
 
-// replace replaces the generated names in a text by canonical ones.
+// replace replaces the generated names and addresses in a text with canonical ones.
 func (l *Labels) replace(text string) string {
 	for _, r := range l.texts {
 		if len(text) >= len(r.from) && strings.Contains(text, r.from) {
@@ -247,7 +249,7 @@ func (l *Labels) replace(text string) string {
 	return text
 }
 
-// replaceWhole replaces occurrences that no letter or digit touches.
+// replaceWhole replaces occurrences that are not next to a letter or digit.
 func replaceWhole(text, from, to string) string {
 	var out strings.Builder
 	for {
@@ -272,9 +274,9 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Find returns the objects of a snapshot with a canonical name, written as in
-// fault.Fault ("Kind.group/namespace/name") or as in a Difference ("Kind.group
-// namespace/name"). There can be several if the name is generated.
+// Find returns the objects of a snapshot that have the given canonical name. The name is
+// written as in fault.Fault ("Kind.group/namespace/name") or as in a Difference
+// ("Kind.group namespace/name"). If the name is generated, several objects may have it.
 func (m *Mask) Find(s Snapshot, target string) []Ref {
 	if !strings.Contains(target, " ") {
 		kind, name, _ := strings.Cut(target, "/")

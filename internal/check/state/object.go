@@ -2,17 +2,17 @@ package state
 
 import "strings"
 
-// Object is an object as JSON has it. Values of Secrets are replaced by hashes
-// before they get here.
+// Object is an object in decoded JSON. The values of Secrets have already been replaced
+// with hashes.
 type Object map[string]any
 
-// field returns a field of the metadata, nil if there is none.
+// field returns a field of the metadata, or nil if there is none.
 func (o Object) field(name string) any {
 	metadata, _ := o["metadata"].(map[string]any)
 	return metadata[name]
 }
 
-// Metadata returns a string of the metadata, such as the uid.
+// Metadata returns a string field of the metadata, such as the UID.
 func (o Object) Metadata(field string) string {
 	s, _ := o.field(field).(string)
 	return s
@@ -21,7 +21,7 @@ func (o Object) Metadata(field string) string {
 // Deleting reports whether the object is being deleted.
 func (o Object) Deleting() bool { return o.field("deletionTimestamp") != nil }
 
-// Generation returns the generation, 0 if there is none.
+// Generation returns the generation, or 0 if there is none.
 func (o Object) Generation() float64 { return number(o.field("generation")) }
 
 // Annotations returns the annotations.
@@ -48,7 +48,7 @@ type Owner struct {
 	Controller                  bool
 }
 
-// Group returns the owner's API group.
+// Group returns the API group of the owner.
 func (o Owner) Group() string {
 	group, _, found := strings.Cut(o.APIVersion, "/")
 	if !found {
@@ -70,8 +70,8 @@ func (o Object) Owners() []Owner {
 	return owners
 }
 
-// MadeUpstream reports whether one of Kubernetes' own controllers creates and
-// deletes the object: a Pod of a ReplicaSet, a ReplicaSet of a Deployment, and such.
+// MadeUpstream reports whether one of Kubernetes' own controllers creates and deletes the
+// object, such as a Pod of a ReplicaSet or a ReplicaSet of a Deployment.
 func (o Object) MadeUpstream() bool {
 	for _, owner := range o.Owners() {
 		if !owner.Controller {

@@ -1,10 +1,10 @@
-// Package state models the cluster as the checker sees it: what the store held at
-// each revision, and whether two states are equal apart from times, generated names
-// and the like.
+// Package state models the cluster from the point of view of the checker: the content of
+// the store at each revision. It also compares two states, and ignores differences such as
+// times and generated names.
 //
 //	History ──At──▶ Snapshot ──Mask.Canonical──▶ World ──Diff──▶ differences
 //	                    ▲
-//	     Learn: what differs between runs without a fault is masked
+//	     Learn: differences between runs without a fault are masked
 package state
 
 import (
@@ -32,14 +32,14 @@ const (
 
 // Change is one committed write.
 type Change struct {
-	// Revision is the store's, and the resourceVersion of the object.
+	// Revision is the revision of the store, and the resourceVersion of the object.
 	Revision int64
-	// At is when it was seen, as the time since the start of the run.
+	// At is the time since the start of the run at which the change was seen.
 	At  time.Duration
 	Ref Ref
 	Op  Op
-	// Before and After are the object before and after the write; nil before a
-	// creation and after a deletion.
+	// Before and After are the object before and after the write. Before a creation and
+	// after a deletion, they are nil.
 	Before, After Object
 }
 
@@ -49,18 +49,19 @@ type Snapshot map[Ref]Object
 // History holds every write since a baseline, by any client.
 type History struct {
 	// Baseline holds the objects that existed at the start, as far as a Change or a
-	// reference names them; it is shared and must not be changed.
+	// reference names them. It is shared and must not be changed.
 	Baseline Snapshot
 	Changes  []Change
 }
 
-// Difference is a field that is not as expected.
+// Difference is a field or an object that is not as expected.
 type Difference struct {
-	// Object is "Kind.group namespace/name", canonical.
+	// Object is the canonical name, "Kind.group namespace/name".
 	Object string `json:"object"`
-	// Path is "spec.replicas"; empty if the whole object is missing or unexpected.
+	// Path is the path of the field, such as "spec.replicas". It is empty if the complete
+	// object is missing or unexpected.
 	Path string `json:"path,omitempty"`
-	// Want and Got are JSON, shortened; empty if there is no value.
+	// Want and Got are truncated JSON; they are empty if there is no value.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// parse makes a snapshot of objects in JSON.
+// parse makes a snapshot from objects in JSON.
 func parse(t *testing.T, objects ...string) Snapshot {
 	t.Helper()
 	s := Snapshot{}

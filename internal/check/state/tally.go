@@ -6,8 +6,9 @@ type Tally struct {
 	Deletes map[string]int `json:"deletes,omitempty"`
 }
 
-// Tally counts the changes after one revision, up to and including another. It leaves
-// out what Kubernetes' own controllers create and delete, and what is not compared.
+// Tally counts the changes after one revision, up to and including another. It omits
+// objects that Kubernetes' own controllers create and delete, and objects that are not
+// compared.
 func (m *Mask) Tally(h History, labels *Labels, after, upTo int64) Tally {
 	t := Tally{Creates: map[string]int{}, Deletes: map[string]int{}}
 	for _, c := range h.Between(after, upTo) {
@@ -27,8 +28,8 @@ func (m *Mask) Tally(h History, labels *Labels, after, upTo int64) Tally {
 	return t
 }
 
-// Counts reports whether a change is of an object that is compared and that none of
-// Kubernetes' own controllers makes. Key is its canonical name.
+// Counts reports whether a change concerns an object that is compared and was not made by
+// one of Kubernetes' own controllers. key is the canonical name of the object.
 func (m *Mask) Counts(c Change, key string) bool {
 	object := c.After
 	if object == nil {
@@ -37,9 +38,9 @@ func (m *Mask) Counts(c Change, key string) bool {
 	return !m.ignores(c.Ref, object, key) && !object.MadeUpstream()
 }
 
-// Content returns the canonical content of one object of a history, with all lists
-// sorted if anyOrder is set. It serves to compare states of the same object within a
-// run; random values stay as they are.
+// Content returns the canonical content of one object of a history. If anyOrder is set, it
+// sorts all lists. Content serves to compare states of the same object within a run, so it
+// keeps random values as they are.
 func (m *Mask) Content(labels *Labels, ref Ref, object Object, anyOrder bool) any {
 	content := canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: object.Generation()}.object(object)
 	content = walkRandom(content, "", func(_ string, r random) any { return r.raw })

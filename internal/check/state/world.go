@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// World is a snapshot reduced to what should be the same in every run. It survives
-// JSON.
+// World is a snapshot reduced to the parts that should be the same in every run. It can be
+// encoded as JSON and decoded again.
 type World struct {
-	// Objects holds the contents by canonical name. Several objects share a generated
-	// name; their order means nothing. A nil content is an object of the baseline that
-	// is gone.
+	// Objects holds the contents by canonical name. Several objects may share a generated
+	// name; their order is irrelevant. A nil content stands for an object of the baseline
+	// that is gone.
 	Objects map[string][]any `json:"objects"`
 }
 
@@ -23,7 +23,7 @@ type World struct {
 func (w World) Hash() string {
 	data, err := json.Marshal(w)
 	if err != nil {
-		panic(fmt.Sprintf("a world holds only JSON: %v", err)) // nothing else is ever put in
+		panic(fmt.Sprintf("a world holds only JSON: %v", err)) // nothing else is ever stored in it
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:12])
@@ -32,10 +32,10 @@ func (w World) Hash() string {
 // random stands for a random value until the other places that hold it are known.
 type random struct {
 	raw string
-	uid bool // a UUID that is no existing object's
+	uid bool // it is a UUID that belongs to no known object
 }
 
-// MarshalJSON hides the value, so that objects are sorted without it.
+// MarshalJSON hides the value, so that it does not affect the order of objects.
 func (r random) MarshalJSON() ([]byte, error) {
 	if r.uid {
 		return []byte(`"uid:unknown"`), nil
@@ -68,8 +68,8 @@ func (m *Mask) Canonical(s Snapshot) World {
 	return world
 }
 
-// nameRandoms replaces each random value by the first place that holds it, which shows
-// the places that share a value, and nothing else.
+// nameRandoms replaces each random value with the first place that holds it. The result
+// shows only which places share a value.
 func (w World) nameRandoms() {
 	places := map[random][]string{}
 	w.eachRandom(func(place string, r random) any {
@@ -157,7 +157,7 @@ func sortByJSON(list []any) {
 	encoded := map[int]string{}
 	order := make([]int, len(list))
 	for i, item := range list {
-		data, _ := json.Marshal(item) // only JSON gets here
+		data, _ := json.Marshal(item) // the lists contain only JSON
 		encoded[i], order[i] = string(data), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(encoded[a], encoded[b]) })

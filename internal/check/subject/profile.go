@@ -7,28 +7,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The profiles that Profile chooses between, by the names of koboshi up.
+// The profiles from which Profile chooses, with their names in koboshi up.
 const (
 	ProfileGC        = "gc"
 	ProfileWorkloads = "workloads"
 )
 
-// workloads lists the resources, by API group, that upstream's controllers, the
-// scheduler and the nodes act on.
+// workloads lists, by API group, the resources on which upstream's controllers, the
+// scheduler and the nodes act.
 var workloads = map[string][]string{
 	"":      {"pods", "replicationcontrollers"},
 	"apps":  {"deployments", "replicasets", "statefulsets", "daemonsets"},
 	"batch": {"jobs", "cronjobs"},
 }
 
-// writing lists the verbs with which a controller makes or changes a workload. It
-// leaves out deletion, which needs no other controller to take effect.
+// writing lists the verbs with which a controller creates or changes a workload. It omits
+// deletion, which takes effect without other controllers.
 var writing = []string{rbacv1.VerbAll, "create", "update", "patch"}
 
-// Profile returns the profile of the plane that the controller needs: workloads
-// if its roles let it write workloads, because it then waits for what upstream's
-// controllers do with them; otherwise gc. An administrator has no roles, and gets
-// gc too.
+// Profile returns the profile of the plane that the controller needs. It returns workloads
+// if the roles of the controller allow it to write workloads, because the controller then
+// waits until upstream's controllers have acted on them. Otherwise it returns gc, also for
+// an administrator, which has no roles.
 func (s Subject) Profile() string {
 	if slices.ContainsFunc(s.Roles, Role.writesWorkloads) {
 		return ProfileWorkloads
@@ -37,7 +37,7 @@ func (s Subject) Profile() string {
 }
 
 func (r Role) writesWorkloads() bool {
-	var role rbacv1.ClusterRole // whose rules are those of a Role too
+	var role rbacv1.ClusterRole // the rules of a Role have the same type
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.Object.Object, &role) != nil {
 		return false
 	}
@@ -49,8 +49,8 @@ func writesWorkloads(rule rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(rule.Resources, func(resource string) bool { return isWorkload(rule.APIGroups, resource) })
 }
 
-// isWorkload reports whether the resource, as a rule names it, is or includes a
-// workload, or the scale of one, in any of the groups.
+// isWorkload reports whether the resource named by a rule is or includes a workload, or
+// its scale subresource, in any of the groups.
 func isWorkload(groups []string, resource string) bool {
 	for group, names := range workloads {
 		if !slices.Contains(groups, group) && !slices.Contains(groups, rbacv1.APIGroupAll) {

@@ -1,5 +1,5 @@
-// Package subject describes the controller that is checked: how it is started, and
-// what it needs in the cluster.
+// Package subject describes the controller under test: how to start it, and what it needs
+// in the cluster.
 package subject
 
 import (
@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Subject is one controller. Its command, its environment and Webhook can contain
-// $(CERTS) and $(KUBECONFIG), whose values are known only when it is started; see
-// Expand.
+// Subject is one controller. Command, Env, Election and Webhook may contain $(CERTS) and
+// $(KUBECONFIG), whose values are known only when the controller starts; see Expand.
 type Subject struct {
 	// Name is used in messages and in file names.
 	Name string `json:"name"`
@@ -19,26 +18,26 @@ type Subject struct {
 	Command []string `json:"command"`
 	// Dir is the working directory.
 	Dir string `json:"dir,omitempty"`
-	// Env is added to a small environment: PATH, HOME, LANG, TMPDIR, KUBECONFIG.
+	// Env is added to a minimal environment: PATH, HOME, LANG, TMPDIR, KUBECONFIG.
 	Env []string `json:"env,omitempty"`
-	// Identity is the service account that it runs as. If it is empty, the
+	// Identity is the service account as which the controller runs. If it is empty, the
 	// controller runs as an administrator, and RBAC is not checked.
 	Identity ServiceAccount `json:"identity,omitzero"`
-	// Install lists all objects that it needs, in the order of their creation:
-	// namespaces, CRDs, RBAC, configuration; but not the controller's own Deployment
-	// or webhook configurations.
+	// Install lists all objects that the controller needs, in the order of their
+	// creation: namespaces, CRDs, RBAC, configuration. It does not contain the
+	// controller's Deployment or webhook configurations.
 	Install []unstructured.Unstructured `json:"install,omitempty"`
-	// Webhooks are its webhook configurations, with clientConfigs that name a
-	// service; Webhook has the real address.
+	// Webhooks are the controller's webhook configurations, whose clientConfigs name a
+	// service. Webhook has the real address.
 	Webhooks []unstructured.Unstructured `json:"webhooks,omitempty"`
 	Webhook  Webhook                     `json:"webhook,omitzero"`
-	// Election holds the arguments that enable leader election; empty means that it
-	// is not supported.
+	// Election holds the arguments that enable leader election; empty means that leader
+	// election is not supported.
 	Election []string `json:"election,omitempty"`
-	// Primary lists the kinds that it reconciles, as "Kind.group".
+	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string `json:"primary,omitempty"`
-	// Roles are the shipped roles that are bound to Identity, for the check of
-	// unused permissions; each with the file it came from.
+	// Roles are the roles in the project that are bound to Identity, each with its file.
+	// They serve to find unused permissions.
 	Roles []Role `json:"roles,omitempty"`
 }
 
@@ -53,33 +52,34 @@ type Webhook struct {
 	// Port is the port on all addresses; 0 means that there are no webhooks, and the
 	// other fields are empty.
 	Port int `json:"port,omitempty"`
-	// CertDir is the folder from which it reads tls.crt and tls.key; it may contain
-	// $(CERTS), which is replaced by a folder. Args are added to the command to set
-	// it.
+	// CertDir is the folder from which the controller reads tls.crt and tls.key. It may
+	// contain $(CERTS), which is replaced with a folder. Args are the arguments that make
+	// the controller use CertDir.
 	CertDir string   `json:"certDir,omitempty"`
 	Args    []string `json:"args,omitempty"`
 }
 
-// Role is a Role or ClusterRole, and the namespace in which it is bound; empty
-// means the whole cluster.
+// Role is a Role or ClusterRole and the namespace in which it is bound; an empty namespace
+// means the complete cluster.
 type Role struct {
 	Name      string                    `json:"name"`
 	Namespace string                    `json:"namespace,omitempty"`
 	File      string                    `json:"file,omitempty"`
 	Object    unstructured.Unstructured `json:"object"`
-	// Idle maps resources, as "resource.group", to the reason why a check does not
-	// use them although a cluster would, such as metrics that are turned off.
+	// Idle maps resources, as "resource.group", to the reason why the controller does not
+	// use them in a check, although it would in a cluster. Metrics, for example, are
+	// turned off.
 	Idle map[string]string `json:"idle,omitempty"`
 }
 
 // The variables that a Subject may contain.
 const (
 	Certs      = "CERTS"      // the folder with the certificates of this instance
-	Kubeconfig = "KUBECONFIG" // the path of its kubeconfig
+	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of this instance
 )
 
-// Expand replaces the variables with their values. Unknown variables stay, as in
-// the arguments of a container.
+// Expand replaces the variables with their values. It keeps unknown variables as they are,
+// as Kubernetes does in the arguments of a container.
 func (s Subject) Expand(variables map[string]string) Subject {
 	var pairs []string
 	for name, value := range variables {

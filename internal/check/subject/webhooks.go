@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PointWebhooks returns the objects with all webhooks that name a service changed
-// to the address base, such as https://127.0.3.7:9443, both in webhook
-// configurations and in the conversion of CRDs. The paths stay. Other objects, and
-// webhooks that name a URL, are returned unchanged. The arguments are not modified.
+// PointWebhooks returns the objects with changed webhooks: each webhook that names a
+// service now names the address base, such as https://127.0.3.7:9443, and keeps its path.
+// It changes webhook configurations and the conversion of CRDs. It returns other objects,
+// and webhooks that name a URL, unchanged. It does not modify its arguments.
 func PointWebhooks(configs []unstructured.Unstructured, base string, ca []byte) []unstructured.Unstructured {
 	pointed := make([]unstructured.Unstructured, 0, len(configs))
 	for _, config := range configs {
@@ -27,7 +27,7 @@ func PointWebhooks(configs []unstructured.Unstructured, base string, ca []byte) 
 	return pointed
 }
 
-// NamesService reports whether any webhook of the object is behind a service.
+// NamesService reports whether any webhook of the object names a service.
 func NamesService(object unstructured.Unstructured) bool {
 	if !servesWebhooks(object) {
 		return false
@@ -51,8 +51,8 @@ func servesWebhooks(object unstructured.Unstructured) bool {
 	return false
 }
 
-// clientConfigs returns the clientConfigs of all webhooks in the object. They are
-// not copies.
+// clientConfigs returns the clientConfigs of all webhooks in the object, not copies of
+// them.
 func clientConfigs(object unstructured.Unstructured) []map[string]any {
 	var found []map[string]any
 	add := func(part any, path ...string) {

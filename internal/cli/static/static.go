@@ -3,10 +3,11 @@
 // Initialising all of Kubernetes takes a quarter of a second of processor time,
 // which a shell would spend at each start for its completion script. Go initialises
 // packages whose imports are ready in the order of their import paths, as the package
-// comment of internal/envtest/shim explains. This package therefore imports only what
-// is ready as soon as os is: neither fmt nor strings, which wait for packages whose names
-// come after github.com. Package cli generates the texts, and a test there compares them with the
-// output of the commands. Whatever has no text here is left to the commands.
+// comment of internal/envtest/shim explains. This package therefore imports only packages
+// that are ready as soon as os is. It avoids fmt and strings, because they wait for
+// packages whose names come after github.com. Package cli generates the texts, and a test
+// there compares them with the output of the commands. Requests without a text here are
+// left to the commands.
 package static
 
 import (
@@ -19,7 +20,7 @@ import (
 //go:embed text
 var texts embed.FS
 
-func init() { //nolint:gochecknoinits // this package exists to run before all others
+func init() { //nolint:gochecknoinits // this package must run before all others
 	if !Called() {
 		return
 	}
@@ -29,8 +30,8 @@ func init() { //nolint:gochecknoinits // this package exists to run before all o
 	}
 }
 
-// Called reports whether the program runs under its own name, on the system for which
-// the texts were generated: the flags of other systems may differ.
+// Called reports whether the program runs under its own name and on the system for which
+// the texts were generated. On other systems the flags may differ.
 func Called() bool {
 	name := []byte(os.Args[0])
 	return string(name[bytes.LastIndexByte(name, '/')+1:]) == "koboshi" && runtime.GOOS == "linux"
@@ -49,8 +50,8 @@ func Text(args []string) (string, bool) {
 	return string(text), err == nil
 }
 
-// file returns the name of the file with the output for these arguments. Only a
-// request for help, and a completion script, can have one.
+// file returns the name of the file with the output for these arguments. Only requests
+// for help or for a completion script can have one.
 func file(args []string) (string, bool) {
 	last := len(args) - 1
 	switch {

@@ -6,11 +6,11 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// Kubernetes is the version of the built-in Kubernetes, with its v.
+// Kubernetes is the version of the built-in Kubernetes, including the leading v.
 const Kubernetes = "v1.37.0"
 
 // modinfo returns the build information between two markers of 16 bytes. Package
-// runtime/debug parses it, but is initialised too late, since it imports fmt.
+// runtime/debug could parse it, but is initialised too late because it imports fmt.
 //
 //go:linkname modinfo runtime/debug.modinfo
 func modinfo() string
@@ -22,7 +22,7 @@ func VersionLine() string {
 
 // Koboshi returns the version of the program's own module.
 func Koboshi() string {
-	// The line of the main module is mod, path, version and, if known, a checksum.
+	// The main module's line holds mod, the path, the version and, if known, a checksum.
 	for _, line := range bytes.Split([]byte(modinfo()), []byte("\n")) {
 		if f := bytes.Split(line, []byte("\t")); len(f) > 2 && string(f[0]) == "mod" && len(f[2]) > 0 {
 			return string(f[2])

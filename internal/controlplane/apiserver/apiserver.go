@@ -1,13 +1,14 @@
 // Package apiserver assembles upstream's kube-apiserver in this process.
 //
 // The server is configured by upstream's own flags and built by upstream's own
-// functions; everything it serves is upstream's. The differences are invisible
-// to clients and make the start faster: it takes a listener that is already
-// open, so that a port cannot be lost between choosing and binding it; two
-// bootstrap hooks do not sleep before their first attempt (bootstrap.go); the
-// certificate for calling itself is cheap to make (generic.go); OpenAPI is
-// built on the first request (openapi.go); and a new CRD does not wait for
-// peers to learn of it (established.go).
+// functions; everything it serves comes from upstream. The differences are
+// invisible to clients. One is for safety: the server takes a listener that is
+// already open, so that a port cannot be lost between choosing and binding it.
+// The others make the start faster: two bootstrap hooks do not sleep before
+// their first attempt (bootstrap.go); the certificate with which the server
+// calls itself is cheap to create (generic.go); OpenAPI is built on the first
+// request (openapi.go); and a new CRD does not wait until peers learn of it
+// (established.go).
 package apiserver
 
 import (
@@ -39,25 +40,25 @@ import (
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 )
 
-// Surroundings holds what the flags of a server cannot express.
+// Surroundings holds the settings that the flags of a server cannot express.
 type Surroundings struct {
-	// OwnStore is set when only this program ever wrote to the store. Then the
-	// bootstrap may skip the migrations from releases long before ours.
+	// OwnStore is set if no other program ever wrote to the store. The
+	// bootstrap may then skip the migrations from much older releases.
 	OwnStore bool
 	// UserAgent names the server when it is a client of itself.
 	UserAgent string
-	// Shortcut leads to an etcd in this process. Nil means a network
-	// connection.
+	// Shortcut leads to an etcd in this process. Nil means that a network
+	// connection is used.
 	Shortcut *Shortcut
-	// Users may log in with these bearer tokens, in addition to the users of
-	// the flags.
+	// Users maps bearer tokens to additional users, besides those that the
+	// flags define.
 	Users map[string]*user.DefaultInfo
 }
 
 // Config describes the server to build.
 type Config struct {
 	Surroundings
-	// Flags are kube-apiserver's own, such as "--etcd-servers=…".
+	// Flags are flags of kube-apiserver, such as "--etcd-servers=…".
 	Flags []string
 	// Listener receives the connections. The server closes it.
 	Listener net.Listener
@@ -76,7 +77,7 @@ func (e *FlagError) Error() string { return "kube-apiserver refuses its flags: "
 
 func (e *FlagError) Unwrap() error { return e.Err }
 
-// New builds the server. The store must be answering already.
+// New builds the server. The store must already be answering.
 func New(ctx context.Context, c Config) (*Server, error) {
 	opts, err := c.options(ctx)
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
-	// The process keeps one logging configuration, the program's.
+	// The process keeps the logging configuration of the program.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	opts, fs := newOptions()
 	if err := fs.Parse(c.Flags); err != nil {
@@ -151,8 +152,8 @@ func complete(ctx context.Context, opts *options.ServerRunOptions) (options.Comp
 	return completed, nil
 }
 
-// newConfig does the same as upstream's app.NewConfig, but takes the generic
-// part from generic.go and defers OpenAPI.
+// newConfig does the same as upstream's app.NewConfig, but uses generic.go for
+// the generic part and defers OpenAPI.
 func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inProcess, error) {
 	g, err := newGeneric(opts, s)
 	if err != nil {
@@ -173,7 +174,7 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 		return nil, nil, err
 	}
 	// Each of these servers serves one group; computing the schemas of all the
-	// others would be wasted.
+	// other groups would be wasted work.
 	describeOnly(&crds.GenericConfig.Config, apiextensionsopenapi.GetOpenAPIDefinitions)
 	describeOnly(&aggregator.GenericConfig.Config, aggregatoropenapi.GetOpenAPIDefinitions)
 	crds.GenericConfig.AdmissionControl = keepTransitions{crds.GenericConfig.AdmissionControl}
@@ -193,14 +194,14 @@ func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) 
 var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 
 // chain builds the three servers as upstream's app.CreateServerChain does. It
-// replaces the two bootstrap hooks that sleep with ours, under the same names,
-// so that /readyz lists the same checks as upstream.
+// replaces the two bootstrap hooks that sleep with hooks of the same names
+// that do not, so that /readyz lists the same checks as upstream.
 func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, error) {
 	g := cfg.KubeAPIs.ControlPlane.Generic
 	// All servers of the chain share this set.
 	disabled := g.DisabledPostStartHooks
 	replaced := []string{schedulingrest.PostStartHookName}
-	// Without RBAC upstream disables the hook itself, and it stays disabled.
+	// Without RBAC, upstream disables the hook, and it stays disabled.
 	if ownStore && !disabled.Has(rbacrest.PostStartHookName) {
 		replaced = append(replaced, rbacrest.PostStartHookName)
 	}

@@ -21,10 +21,10 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// Upstream's hooks wait one second before their first attempt and then write
-// about 140 objects one after the other (storage_rbac.go and
-// storage_scheduling.go of v1.37). These hooks reconcile the same objects with
-// the same code, immediately and in parallel.
+// bootstrapHooks replaces two hooks of upstream. Those wait one second before
+// their first attempt and then write about 140 objects one after another
+// (storage_rbac.go and storage_scheduling.go of v1.37). The replacements
+// reconcile the same objects with the same code, immediately and in parallel.
 var bootstrapHooks = map[string]genericapiserver.PostStartHookFunc{
 	rbacrest.PostStartHookName:       retried(ensurePolicy),
 	schedulingrest.PostStartHookName: retried(ensurePriorityClasses),
@@ -32,7 +32,7 @@ var bootstrapHooks = map[string]genericapiserver.PostStartHookFunc{
 
 const (
 	bootstrapRetry   = 100 * time.Millisecond
-	bootstrapTimeout = 30 * time.Second // as upstream
+	bootstrapTimeout = 30 * time.Second // the same as upstream
 	bootstrapWriters = 8
 )
 
@@ -57,9 +57,10 @@ func retried(ensure func(context.Context, kubernetes.Interface) error) genericap
 	}
 }
 
-// ensurePolicy creates or completes the default RBAC policy. A store that only
-// this program has written to cannot hold roles of the releases that upstream's
-// hook migrates from, so there is nothing to migrate.
+// ensurePolicy creates or completes the default RBAC policy. It is used only if
+// no other program has written to the store. Such a store cannot hold roles
+// from the old releases that upstream's hook migrates from, so there is nothing
+// to migrate.
 func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	var group errgroup.Group // upstream's reconciliation takes no context
 	group.SetLimit(bootstrapWriters)
@@ -95,9 +96,9 @@ func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	return group.Wait()
 }
 
-// newRole at first reports that the role does not exist. In a new store this
-// saves a read; otherwise the creation fails, and upstream reconciles again and
-// reads.
+// newRole reports that the role does not exist when it is first asked for it.
+// In a new store this saves a read. In any other store the creation fails, and
+// upstream reconciles again with a real read.
 type newRole struct {
 	reconciliation.RuleOwnerModifier
 	asked bool
@@ -111,7 +112,7 @@ func (r *newRole) Get(namespace, name string) (reconciliation.RuleOwner, error) 
 	return r.RuleOwnerModifier.Get(namespace, name)
 }
 
-// newBinding does the same for bindings.
+// newBinding does the same for role bindings.
 type newBinding struct {
 	reconciliation.RoleBindingModifier
 	asked bool

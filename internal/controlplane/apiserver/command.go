@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	// Time zones for machines without any, as in upstream's main.
+	// This provides time zones on machines without any, as in upstream's main.
 	_ "time/tzdata"
 
-	// Logs in JSON, as in upstream's main.
+	// This allows logs in JSON, as in upstream's main.
 	_ "k8s.io/component-base/logs/json/register"
-	// The version among the metrics, as in upstream's main.
+	// This adds the version to the metrics, as in upstream's main.
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
 	"github.com/spf13/pflag"
@@ -41,9 +41,9 @@ const (
 	exitError = 1
 )
 
-// Tell answers --help and --version with upstream's text. Upstream takes over
-// the process's signals here, so call it only in a process that does nothing
-// else.
+// Tell answers --help and --version with upstream's text. Upstream handles the
+// signals of the process during this call, so call it only in a process that
+// does nothing else.
 func Tell(args []string) int {
 	cmd := app.NewAPIServerCommand()
 	cmd.SetArgs(args)
@@ -59,13 +59,14 @@ type Command struct {
 	Surroundings
 	// Args are the command line without the program's name.
 	Args []string
-	// Started receives the server's client of itself when the server begins to
-	// serve. It runs in parallel with the server.
+	// Started is called when the server begins to serve, with the
+	// configuration of the server's client of itself. It runs in parallel with
+	// the server.
 	Started func(ctx context.Context, loopback *rest.Config)
 }
 
 // Run serves until ctx ends and returns the exit code. At the end it cuts all
-// connections, as the exit of a process does: upstream would wait up to a
+// connections, as if the process had exited: upstream would wait up to a
 // minute for open watches.
 func (c Command) Run(ctx context.Context) int {
 	opts, fs, err := c.parse()
@@ -94,7 +95,7 @@ func (c Command) parse() (*options.ServerRunOptions, *pflag.FlagSet, error) {
 }
 
 // newOptions returns upstream's options and the flags that set them, including
-// those of logging and --version.
+// the logging flags and --version.
 func newOptions() (*options.ServerRunOptions, *pflag.FlagSet) {
 	opts := options.NewServerRunOptions()
 	sets := opts.Flags()
@@ -150,7 +151,7 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 	}
 }
 
-// flushTimeout bounds the wait for the receiver of audit events.
+// flushTimeout limits the wait for the receiver of audit events.
 const flushTimeout = 2 * time.Second
 
 // flushAudit delivers the audit events that are still being batched.
@@ -170,8 +171,8 @@ func (s *Server) flushAudit() {
 	}
 }
 
-// advertise lets the server start on a machine without a default route, where
-// upstream refuses to: there is no address to advertise then.
+// advertise lets the server start on a machine without a default route.
+// Upstream refuses to start there, because it has no address to advertise.
 func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	if fs.Changed("advertise-address") || fs.Changed("external-hostname") {
 		return
@@ -181,11 +182,11 @@ func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	}
 	opts.GenericServerRunOptions.AdvertiseAddress = net.IPv4(127, 0, 0, 1)
 	if !fs.Changed("endpoint-reconciler-type") {
-		opts.EndpointReconcilerType = "none" // Endpoints refuse a loopback address
+		opts.EndpointReconcilerType = "none" // a loopback address is not valid in Endpoints
 	}
 }
 
-// listen opens the port that the options name, unless upstream is to open it.
+// listen opens the port that the options name, unless upstream must open it.
 func listen(o *genericoptions.SecureServingOptions) (*cutListener, error) {
 	cut := &cutListener{}
 	if o.Listener != nil || o.BindPort <= 0 || o.PermitPortSharing || o.PermitAddressSharing {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A cutListener can close itself and all its connections at once.
+// A cutListener can close itself together with all its connections.
 type cutListener struct {
 	net.Listener // nil when upstream listens
 
@@ -20,7 +20,7 @@ func (l *cutListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		select {} // upstream panics over an error that it did not cause itself
+		select {} // upstream would panic on an error that it did not cause itself
 	}
 	defer l.mu.Unlock()
 	if err != nil {
@@ -30,7 +30,7 @@ func (l *cutListener) Accept() (net.Conn, error) {
 		l.conns = map[net.Conn]struct{}{}
 	}
 	tracked := &cutConn{TCPConn: c.(*net.TCPConn), listener: l}
-	// Upstream does so for each connection that it recognises as TCP.
+	// Upstream does this for each connection that it recognises as TCP.
 	_ = tracked.SetKeepAlive(true)
 	_ = tracked.SetKeepAlivePeriod(keepAlive)
 	l.conns[tracked] = struct{}{}
@@ -52,7 +52,7 @@ func (l *cutListener) all() {
 	}
 }
 
-const keepAlive = 3 * time.Minute // as upstream (secure_serving.go)
+const keepAlive = 3 * time.Minute // the same as upstream (secure_serving.go)
 
 // A cutConn is tracked by its listener until it is closed.
 type cutConn struct {

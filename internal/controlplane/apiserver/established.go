@@ -10,14 +10,16 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// For two seconds after a CRD has become Established the server sleeps in each
-// create of a custom resource, so that its peers learn of the CRD before a
-// client asks them (customresource_handler.go, kubernetes/kubernetes#99199).
-// This server has no peers. It reads the time from its own informer, and the
-// condition looks older only there.
+// peersHaveLearned is the time for which upstream delays each creation of a
+// custom resource after its CRD has become Established, so that the server's
+// peers learn of the CRD before a client asks them (customresource_handler.go,
+// kubernetes/kubernetes#99199). This server has no peers. It reads the time of
+// the condition from its own informer, so the condition is made to look older
+// only there.
 const peersHaveLearned = 2 * time.Second
 
-// longEstablished is the transform of the CRD informer.
+// longEstablished is the transform of the CRD informer. It makes the condition
+// look older.
 func longEstablished(obj any) (any, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
@@ -32,8 +34,9 @@ func longEstablished(obj any) (any, error) {
 }
 
 // keepTransitions is an admission plugin that keeps the changed time out of the
-// store: the server's controllers write back the conditions they have read from
-// the informer. A condition that did not change keeps its original time.
+// store: the server's controllers write back the conditions that they read from
+// the informer. A condition whose status did not change keeps its original
+// time.
 type keepTransitions struct{ admission.Interface }
 
 func (k keepTransitions) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {

@@ -55,10 +55,10 @@ type generic struct {
 }
 
 // newGeneric applies the options in the order of upstream's BuildGenericConfig
-// (pkg/controlplane/apiserver/config.go of v1.37; compare it at each version
-// change). It is written out here for one difference: upstream makes two RSA
-// keys for the certificate of its loopback connection, which takes up to half a
-// second; ours is ECDSA (see loopback).
+// (pkg/controlplane/apiserver/config.go of v1.37; compare them at each version
+// change). The code is repeated here because of one difference: upstream
+// generates two RSA keys for the certificate of its loopback connection, which
+// takes up to half a second; loopback uses ECDSA instead.
 func newGeneric(opts options.CompletedOptions, s Surroundings) (*generic, error) {
 	codecs := legacyscheme.Codecs
 	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {
@@ -102,9 +102,10 @@ func newGeneric(opts options.CompletedOptions, s Surroundings) (*generic, error)
 	return g, nil
 }
 
-const resync = 10 * time.Minute // as upstream
+const resync = 10 * time.Minute // the same as upstream
 
-// withoutManagedFields drops what the server's own informers never read.
+// withoutManagedFields drops managedFields, which the server's own informers
+// never read.
 func withoutManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil && accessor.GetManagedFields() != nil {
 		accessor.SetManagedFields(nil)
@@ -113,7 +114,7 @@ func withoutManagedFields(obj any) (any, error) {
 }
 
 // loopback gives the server a certificate for the name by which it calls
-// itself, and a client that trusts it.
+// itself, and configures a client that trusts the certificate.
 func (g *generic) loopback(userAgent string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -160,7 +161,8 @@ func (g *generic) loopback(userAgent string) error {
 	return nil
 }
 
-// describe configures OpenAPI and which requests count as long-running.
+// describe configures OpenAPI and determines which requests count as
+// long-running.
 func (g *generic) describe() {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
 	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme)

@@ -14,18 +14,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// inProcess lets the server's clients of itself call it without a connection:
-// hundreds of requests during the start, and its informers from then on. They
-// pass through the same filters, as the same user. A request to another host,
-// or before there is a handler, goes over the network.
+// inProcess lets the server's own clients call the server without a connection.
+// They make hundreds of requests during the start, and their informers make
+// more later. These requests pass through the same filters, as the same user. A
+// request goes over the network if it is for another host or if there is no
+// handler yet.
 type inProcess struct {
-	host    string // host:port of the server's own address
+	host    string // the address of the server as host:port
 	handler atomic.Pointer[http.Handler]
 }
 
 func (p *inProcess) serve(h http.Handler) { p.handler.Store(&h) }
 
-// wrap fits rest.Config.WrapTransport.
+// wrap is a function for rest.Config.WrapTransport.
 func (p *inProcess) wrap(network http.RoundTripper) http.RoundTripper {
 	return inProcessTransport{p, network}
 }
@@ -44,9 +45,10 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // InProcess returns a transport to the running server for a client in this
-// process, without a connection. Requests pass through the same filters, as the
-// user of c's client certificate if it has one. Tokens and other headers are
-// the caller's. A change of protocol needs a connection.
+// process, without a connection. Requests pass through the same filters as all
+// others. If c has a client certificate, it determines the user. The caller
+// sets tokens and other headers. Protocol upgrades are not possible; they need
+// a connection.
 func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
 	c = rest.CopyConfig(c)
 	if err := rest.LoadTLSFiles(c); err != nil {
@@ -63,8 +65,8 @@ func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
 	return way, nil
 }
 
-// shortWay is the transport of a client that is known by its certificate or its
-// headers.
+// shortWay is the transport of a client that authenticates by its certificate
+// or its headers.
 type shortWay struct {
 	*inProcess
 	certificates []*x509.Certificate
@@ -73,14 +75,15 @@ type shortWay struct {
 func (t *shortWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	h := t.handler.Load()
 	if h == nil {
-		return nil, errors.New("the API server does not serve yet")
+		return nil, errors.New("the API server is not serving yet")
 	}
 	return carry(*h, r, t.certificates)
 }
 
 // carry passes a request to a handler and returns the handler's response.
 func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*http.Response, error) {
-	// A server sees nothing of its client's context except that it has ended.
+	// ctx ends together with the client's context, but has none of its values,
+	// as if there were a connection.
 	ctx, cancel := context.WithCancel(context.Background())
 	unlink := context.AfterFunc(r.Context(), cancel)
 	body, written := io.Pipe()
@@ -90,7 +93,7 @@ func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*
 		defer unlink()
 		err := w.run(h, arriving(ctx, r, certificates))
 		if err == nil {
-			err = r.Context().Err() // a stream that its reader has cancelled is incomplete
+			err = r.Context().Err() // a stream that the client cancelled is incomplete
 		}
 		w.end(err)
 		_ = written.CloseWithError(err)
@@ -119,7 +122,7 @@ func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*
 	}, nil
 }
 
-// arriving returns the request as a server reads it from a connection.
+// arriving returns the request as a server would read it from a connection.
 func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certificate) *http.Request {
 	in := r.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
@@ -135,7 +138,7 @@ func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certifi
 	return in
 }
 
-// inProcessBody ends the request when its reader closes it.
+// inProcessBody ends the request when the client closes the body.
 type inProcessBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -153,13 +156,13 @@ type inProcessWriter struct {
 	body   *io.PipeWriter
 
 	once     sync.Once
-	answered chan struct{} // closed when these are set
+	answered chan struct{} // closed when the fields below are set
 	status   int
 	sent     http.Header
 	failed   error
 }
 
-// end answers for a handler that returned without an answer.
+// end answers if the handler returned without an answer.
 func (w *inProcessWriter) end(err error) {
 	w.once.Do(func() {
 		w.status, w.sent, w.failed = http.StatusOK, w.header.Clone(), err
@@ -167,8 +170,8 @@ func (w *inProcessWriter) end(err error) {
 	})
 }
 
-// run returns how the answer ended: a handler that panics has left it
-// unfinished.
+// run calls the handler. It returns an error if the handler panics, because the
+// response is then unfinished.
 func (w *inProcessWriter) run(h http.Handler, r *http.Request) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -185,7 +188,7 @@ func (w *inProcessWriter) Header() http.Header { return w.header }
 
 func (w *inProcessWriter) WriteHeader(status int) {
 	if status < http.StatusOK {
-		return // provisional answers are ignored
+		return // informational responses are ignored
 	}
 	w.once.Do(func() {
 		w.status, w.sent = status, w.header.Clone()
@@ -200,7 +203,7 @@ func (w *inProcessWriter) Write(b []byte) (int, error) {
 
 func (w *inProcessWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// CloseNotify marks the writer as a connection: upstream checks for this
+// CloseNotify makes the writer look like a connection: upstream checks for this
 // method.
 func (w *inProcessWriter) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)

@@ -25,17 +25,19 @@ const (
 )
 
 // lazyOpenAPI describes the built-in APIs on the first request. Upstream does
-// so before the server is ready: a quarter of the CPU time of a start and 35 MB
-// that most suites never read (docs/investigations/2026-11-20-envtest.md).
+// so before the server is ready, which costs a quarter of the CPU time of a
+// start and 35 MB of memory, although most suites never read the result
+// (docs/investigations/2026-11-20-envtest.md).
 //
 //	client ──▶ aggregator /openapi/v3 ──▶ index: of all servers, by groups
 //	                     │                    └─ ours says "not yet" until asked
 //	                     └──▶ /openapi/v3/… ──▶ build, then upstream's handler
 //
 // The aggregator reads the index of each server every second. Each line
-// contains a hash of the document it refers to, so the true index would require
-// building all of them at once. Until a client asks, the aggregator gets lines
-// without the hash; the hashes are filled in for the client.
+// contains a hash of the document to which it refers, so the true index would
+// require building all documents immediately. The aggregator therefore gets
+// lines without the hash. When a client asks for the index, the hashes are
+// filled in.
 type lazyOpenAPI struct {
 	server *genericapiserver.GenericAPIServer
 	v2     *common.Config
@@ -61,7 +63,8 @@ func newLazyOpenAPI(server *genericapiserver.GenericAPIServer, v2 *common.Config
 	return l
 }
 
-// definitions returns what upstream's default config computes when it is made.
+// definitions returns the definitions that upstream's default configuration
+// computes when it is created.
 func definitions(config *common.OpenAPIV3Config) map[string]common.OpenAPIDefinition {
 	return config.GetDefinitions(func(name string) spec.Ref {
 		defName, _ := config.GetDefinitionName(name)
@@ -77,7 +80,8 @@ func (l *lazyOpenAPI) install() {
 	paths.HandlePrefix(v3Path+"/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.buildV3().ServeHTTP(w, r) }))
 }
 
-// servePromises serves the aggregator's index: all groups, no hashes.
+// servePromises serves the index for the aggregator, which has all groups but
+// no hashes.
 func (l *lazyOpenAPI) servePromises(w http.ResponseWriter, _ *http.Request) {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for _, service := range l.server.Handler.GoRestfulContainer.RegisteredWebServices() {
@@ -88,7 +92,7 @@ func (l *lazyOpenAPI) servePromises(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(index)
 }
 
-// keepPromises wraps the aggregator's handler and completes its index.
+// keepPromises wraps the aggregator's handler and adds the hashes to its index.
 func (l *lazyOpenAPI) keepPromises(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != v3Path || fromItself(r) {

@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ownWrites lets the server's controllers of CRDs read their own writes: a
-// write returns only when their informer has seen it.
+// ownWrites lets the server's CRD controllers read their own writes: a write
+// returns only when their informer has seen it.
 //
 // When a CRD is deleted as soon as it is created, the finalizer finds the
 // storage of its objects "(re)initializing", reports that in the status and
 // checks again after 5 ms. If the informer is slower than that, the next write
-// is a conflict. The finalizer expects an event to follow a conflict, but its
-// own write is not an event to it (crd_finalizer.go), and the CRD stays for
-// five minutes, until the informer resyncs. Upstream this happens to one such
-// CRD in a hundred; here a write is faster but events are not, and it happened
-// to one in ten (docs/investigations/2026-11-22-crd-deletion.md).
+// fails with a conflict. The finalizer expects an event to follow a conflict,
+// but ignores the event of its own status write (crd_finalizer.go), so the CRD
+// stays for five minutes, until the informer resyncs. Upstream, this happens
+// to one such CRD in a hundred. Here writes are faster but events are not, and
+// it happened to one in ten (docs/investigations/2026-11-22-crd-deletion.md).
 type ownWrites struct {
 	informer atomic.Pointer[cache.SharedIndexInformer]
 }
@@ -44,7 +44,7 @@ func (o *ownWrites) client(c *rest.Config) *rest.Config {
 	return c
 }
 
-// from sets the informer that the controllers read from.
+// from sets the informer from which the controllers read.
 func (o *ownWrites) from(i cache.SharedIndexInformer) { o.informer.Store(&i) }
 
 type ownWritesTransport struct {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// answering simulates a server that has stored the CRD of the body.
+// answering simulates a server that has stored the CRD in body.
 type answering struct{ body []byte }
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -26,8 +26,8 @@ func crdAt(version string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com", ResourceVersion: version}}
 }
 
-// ask makes a request whose answer is the CRD at version 7, while the informer
-// holds known, and delivers news after one check.
+// ask makes a request whose answer is the CRD at version 7. The informer holds
+// known at first, and receives news after several checks.
 func ask(t *testing.T, method string, known, news *apiextensionsv1.CustomResourceDefinition) (took time.Duration) {
 	t.Helper()
 	codec := apiextensionsscheme.Codecs.LegacyCodec(apiextensionsv1.SchemeGroupVersion)

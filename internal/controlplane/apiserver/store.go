@@ -12,8 +12,9 @@ import (
 )
 
 // A Shortcut leads from the server to an etcd in the same process. Upstream
-// makes 70 connections, one for each resource, and more for CRDs; without them
-// a plane starts faster, uses 20 MB less, and a write costs less.
+// opens 70 connections, one for each resource, and more for CRDs. Without
+// them, a plane starts faster, uses 20 MB less memory, and writes at a lower
+// cost.
 type Shortcut struct {
 	// Endpoint is the address of the etcd in --etcd-servers.
 	Endpoint string
@@ -21,14 +22,14 @@ type Shortcut struct {
 	Take func(*clientv3.Client)
 }
 
-// newETCD3Client is the function with which upstream makes all clients of etcd
-// (storagebackend/factory/etcd3.go; a variable for its tests).
+// newETCD3Client is the function with which upstream creates all etcd clients
+// (storagebackend/factory/etcd3.go; it is a variable for upstream's tests).
 //
 //go:linkname newETCD3Client k8s.io/apiserver/pkg/storage/storagebackend/factory.newETCD3Client
 var newETCD3Client func(storagebackend.TransportConfig) (*kubernetes.Client, error)
 
-// For the connection that is used after etcd has stopped; the values are
-// upstream's.
+// These configure the connection that is used after etcd has stopped; the
+// values are upstream's.
 const (
 	dialTimeout      = 20 * time.Second
 	keepaliveTime    = 30 * time.Second

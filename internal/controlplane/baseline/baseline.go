@@ -1,15 +1,15 @@
-// Package baseline takes the state of a running plane as its baseline, and brings the
-// plane back to it.
+// Package baseline records the state of a running plane as its baseline, and returns
+// the plane to that state.
 //
-// A reset undoes, in the store, every difference from the baseline, and then
-// waits until everything in the plane has noticed:
+// A reset undoes every difference from the baseline in the store, and then waits until
+// everything in the plane has noticed:
 //
 //	differences ──▶ delete ──▶ put back ──▶ settled? ──▶ differences ──▶ none, twice
 //	     ▲                                    │ no             │ some
 //	     └────────────────────────────────────┴────────────────┘
 //
-// Controllers react to what they see in the meantime, and may be in the middle
-// of something; what they then write is another difference.
+// Controllers react to what they see in the meantime, and may be in the middle of some
+// work; anything that they then write is another difference.
 package baseline
 
 import (
@@ -34,19 +34,19 @@ import (
 var ErrNone = errors.New("there is no baseline to return to; call Checkpoint first")
 
 const (
-	// settleTimeout bounds Checkpoint and Reset. A client that keeps writing
-	// would make them last for ever.
+	// settleTimeout limits Checkpoint and Reset. A client that keeps writing would
+	// otherwise make them last forever.
 	settleTimeout = 30 * time.Second
-	// quietLooks is the number of consecutive checks that must find nothing to
-	// do. Between two checks, an event that an informer has already passed on
-	// reaches its queue.
+	// quietLooks is the number of consecutive checks that must find nothing to do. One
+	// would not be enough: an event that an informer has already passed on may not
+	// have reached its queue.
 	quietLooks = 2
 	// restInterval is the pause between two checks of a Checkpoint.
 	restInterval = 10 * time.Millisecond
 )
 
-// errUnsettled is the cause when settleTimeout is over.
-var errUnsettled = fmt.Errorf("the plane did not come to rest within %v; stop the controllers and clients that still write, and try again", settleTimeout)
+// errUnsettled is the error when settleTimeout has passed.
+var errUnsettled = fmt.Errorf("the plane did not come to rest within %v; stop the controllers and clients that are still writing, and try again", settleTimeout)
 
 // Config describes the plane whose baseline is kept.
 type Config struct {
@@ -54,12 +54,12 @@ type Config struct {
 	Store *storage.Etcd
 	// API is the configuration of an administrator's client.
 	API *rest.Config
-	// Prefix begins all of kube-apiserver's keys. It ends with a slash.
+	// Prefix is the common prefix of kube-apiserver's keys. It ends with a slash.
 	Prefix string
-	// Bootstrap lists the keys, below Prefix, of what the plane creates by
-	// itself, possibly after /readyz is green. A baseline has all of them.
+	// Bootstrap lists the keys below Prefix of the objects that the plane itself
+	// creates, possibly after /readyz is green. A baseline contains all of them.
 	Bootstrap []string
-	// Waiting receives what a long Checkpoint or Reset waits for. It may be nil.
+	// Waiting receives the reason why a Checkpoint or Reset takes long. It may be nil.
 	Waiting func(what string)
 }
 
@@ -67,7 +67,7 @@ type Config struct {
 type Keeper struct {
 	Config
 
-	mu       sync.Mutex // one Checkpoint or Reset at a time
+	mu       sync.Mutex // allows one Checkpoint or Reset at a time
 	baseline *storage.Baseline
 	client   *kubernetes.Clientset
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
@@ -76,8 +76,9 @@ type Keeper struct {
 // New returns a keeper. It sends nothing.
 func New(c Config) *Keeper { return &Keeper{Config: c} }
 
-// Checkpoint waits until the plane is idle and makes its state the baseline for
-// Reset. Right after the start of the plane, this is the state that the start creates.
+// Checkpoint waits until the plane is idle and makes its current state the baseline
+// for Reset. Immediately after the start of the plane, this is the state that the
+// start created.
 func (k *Keeper) Checkpoint(ctx context.Context) error {
 	err := k.exclusively(ctx, k.checkpoint)
 	if err != nil {
@@ -86,11 +87,10 @@ func (k *Keeper) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// Reset brings the plane back to the baseline while it runs. Clients see
-// ordinary events with rising versions; objects come back with their original
-// UIDs. It returns when reads, discovery and the plane's own controllers agree.
-// A write during a Reset may be undone or kept. Stop controllers outside the
-// plane first.
+// Reset returns the running plane to the baseline. Clients see ordinary events with
+// rising versions; objects come back with their original UIDs. It returns when reads,
+// discovery and the plane's own controllers agree. A write by a client during a Reset
+// may be undone or kept. Stop controllers outside the plane first.
 func (k *Keeper) Reset(ctx context.Context) error {
 	err := k.exclusively(ctx, k.reset)
 	if err != nil {
@@ -104,7 +104,7 @@ func (k *Keeper) exclusively(ctx context.Context, run func(context.Context) erro
 	defer k.mu.Unlock()
 	if k.client == nil {
 		config := rest.CopyConfig(k.API)
-		config.QPS = -1 // these are questions of the server to itself
+		config.QPS = -1 // unlimited, because the server is in this process
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (k *Keeper) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// atRest returns why the plane would not stay at the candidate.
+// atRest returns an error if the plane would not stay in the state of the candidate.
 func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error {
 	if candidate == nil {
 		return errors.New("the store has not been read yet")
@@ -159,12 +159,12 @@ func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error 
 	return idle(nil)
 }
 
-// lasting leaves out what the plane itself writes continually.
+// lasting removes the differences that the plane itself causes continually.
 func (k *Keeper) lasting(differences []storage.Difference) []storage.Difference {
 	return slices.DeleteFunc(differences, func(d storage.Difference) bool {
 		key := strings.TrimPrefix(d.Key, k.Prefix)
-		// With these the API server reports that it is alive. It writes them
-		// again when they are gone.
+		// The API server reports with these that it is alive. It writes them again if
+		// they are missing.
 		for _, own := range []string{"masterleases/", "peerserverleases/", "leases/kube-system/apiserver-"} {
 			if strings.HasPrefix(key, own) {
 				return true

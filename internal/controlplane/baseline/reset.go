@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// lookInterval is short, as a reset takes some 20 ms.
+// lookInterval is short because a reset takes about 20 ms.
 const lookInterval = 2 * time.Millisecond
 
 func (k *Keeper) reset(ctx context.Context) error {
@@ -32,7 +32,7 @@ func (k *Keeper) reset(ctx context.Context) error {
 		if err != nil {
 			quiet = 0
 			if ctx.Err() == nil || reason == nil {
-				reason = err // the timeout is not a reason
+				reason = err // keep the earlier reason if only the timeout is over
 			}
 			return false, reason
 		}
@@ -47,12 +47,12 @@ func (k *Keeper) reset(ctx context.Context) error {
 // A round is one reset.
 type round struct {
 	*Keeper
-	// reached is the revision of the last undone object of each kind, and fresh
-	// lists the kinds of which a read is known to show it.
+	// reached is the revision of the last undone object of each kind. fresh
+	// lists the kinds whose reads are known to show that revision.
 	reached map[schema.GroupKind]int64
 	fresh   map[schema.GroupKind]bool
-	// definitions are the CRDs that were undone, by their keys; groups are the
-	// API groups whose versions may have changed as a result.
+	// definitions holds the undone CRDs by key. groups holds the API groups
+	// whose versions may have changed as a result.
 	definitions map[string]definition
 	groups      map[string]bool
 	// finalizing is set while nothing may be recreated; see finalize.
@@ -75,10 +75,10 @@ var (
 	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// The order in which objects are deleted: owners before what they own, since a
-// controller that sees its object gone makes another; custom resources before
-// their CRDs, or their watchers would be cut off without an event. They are
-// recreated in the reverse order.
+// The tiers are in the order in which objects are deleted. Owners come before
+// the objects they own, since a controller replaces an owned object that
+// disappears. Custom resources come before their CRDs; otherwise their watchers
+// would be cut off without an event.
 const (
 	tierNamespace = iota
 	tierOwner
@@ -87,7 +87,7 @@ const (
 	tiers
 )
 
-// A change is a difference and the object it concerns.
+// A change is a difference together with the object that differs.
 type change struct {
 	storage.Difference
 	object stored
@@ -114,8 +114,8 @@ func (r *round) undo(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
-	// CRDs and APIServices first, then namespaces, and owners before what they
-	// own.
+	// CRDs and APIServices are restored first, then namespaces, then owners,
+	// then the objects they own.
 	for _, tier := range []int{tierAPI, tierNamespace, tierOwner, tierOwned} {
 		if err := r.restore(ctx, byTier[tier]); err != nil {
 			return true, err
@@ -124,17 +124,18 @@ func (r *round) undo(ctx context.Context) (bool, error) {
 	return len(differences) > 0, nil
 }
 
-// finalize lets the controller finish that deletes the custom resources of a
-// CRD under deletion. That controller then waits, checking every 5 s, for the
-// resources that have a finalizer. If they were recreated while it works, it
-// could delete them; and for the next minute it would ignore a CRD of that
-// name.
+// finalize waits until upstream's CRD finalizer has finished with the CRDs that
+// are being deleted. The finalizer deletes the custom resources of such a CRD,
+// and checks every 5 s whether those with a finalizer are gone. If custom
+// resources were recreated while it works, it could delete them, and for the
+// next minute it would ignore a CRD of that name. So finalize first removes the
+// custom resources and the CRD from the store.
 func (r *round) finalize(ctx context.Context, differences []storage.Difference) error {
 	for _, d := range differences {
 		c := newChange(d)
 		definition, ok := newDefinition(d)
 		if c.object.kind != definitionKind || !c.object.deleting || d.Now == nil || d.Then == nil || !ok {
-			continue // not in the baseline: it is deleted anyway
+			continue // a CRD that is not in the baseline is deleted anyway
 		}
 		prefix := r.Prefix + definition.Spec.Group + "/" + definition.Spec.Names.Plural + "/"
 		present, err := r.baseline.Present(ctx, prefix)
@@ -226,7 +227,8 @@ func (r *round) restore(ctx context.Context, changes []change) error {
 	return err
 }
 
-// note records what every reader must have seen before the plane has settled.
+// note records the changes that every reader must see before the plane counts
+// as settled.
 func (r *round) note(changes []change, revisions map[string]int64) {
 	for _, c := range changes {
 		revision, ok := revisions[c.Key]

@@ -16,17 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	// Upstream's programs import this for the metrics of informers; without it
-	// an informer's progress would not be known.
+	// Upstream's programs import this package for the metrics of informers; without
+	// them, the progress of an informer would be unknown.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// A reset learns whether everything in the plane has noticed what it undid by
-// asking the API server, and from the metrics of the controllers.
+// A reset asks the API server, and reads the metrics of the controllers, to find out
+// whether everything in the plane has noticed the undone differences.
 
-// askers is the number of concurrent requests to the API server.
+// askers is the maximum number of concurrent requests to the API server.
 const askers = 8
 
 // An Undone is a difference that was undone at a revision of the store.
@@ -35,8 +35,9 @@ type Undone struct {
 	Revision int64
 }
 
-// Settled returns an error that names what in the plane does not show yet that these
-// differences were undone.
+// Settled returns nil if everything in the plane has noticed that these differences
+// were undone. Otherwise the error names a part of the plane that has not noticed
+// yet.
 func (k *Keeper) Settled(ctx context.Context, undone ...Undone) error {
 	return k.exclusively(ctx, func(ctx context.Context) error {
 		r := newRound(k)
@@ -47,7 +48,8 @@ func (k *Keeper) Settled(ctx context.Context, undone ...Undone) error {
 	})
 }
 
-// settled returns an error that names what does not show the baseline yet.
+// settled returns an error that names a part of the plane that does not match the
+// baseline yet.
 func (r *round) settled(ctx context.Context) error {
 	if err := r.readable(ctx); err != nil {
 		return err
@@ -86,8 +88,8 @@ func (r *round) readable(ctx context.Context) error {
 	return nil
 }
 
-// readFrom returns when the watch cache of a kind has reached the revision. A
-// kind that is not served has no cache to wait for.
+// readFrom returns when the watch cache of a kind has reached the revision. If a
+// kind is not served, it has no cache, and readFrom does not wait.
 func (r *round) readFrom(ctx context.Context, kind schema.GroupKind, revision int64) error {
 	for _, again := range []bool{true, false} {
 		mapping, err := r.mapper.RESTMapping(kind)
@@ -134,7 +136,7 @@ type definition struct {
 			Served bool   `json:"served"`
 		} `json:"versions"`
 	} `json:"spec"`
-	wanted bool // by the baseline
+	wanted bool // whether the baseline has it
 }
 
 func newDefinition(difference storage.Difference) (d definition, ok bool) {
@@ -146,7 +148,7 @@ func newDefinition(difference storage.Difference) (d definition, ok bool) {
 	return d, json.Unmarshal(value, &d) == nil
 }
 
-// resources lists what the CRD serves, in all its versions.
+// resources lists the served resources of the CRD, one for each version.
 func (d definition) resources() (served []schema.GroupVersionResource) {
 	for _, v := range d.Spec.Versions {
 		if v.Served {
@@ -182,8 +184,8 @@ func (r *round) served(ctx context.Context) error {
 	return nil
 }
 
-// versionsListed compares the group list of discovery with the baseline's
-// APIServices.
+// versionsListed compares the group list of discovery with the APIServices in the
+// baseline.
 func (r *round) versionsListed(ctx context.Context) error {
 	raw, err := r.client.RESTClient().Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
 	if err != nil {
@@ -240,9 +242,9 @@ func (r *round) resourcesListed(ctx context.Context) (map[schema.GroupVersionRes
 	return listed, nil
 }
 
-// idle returns an error that names an informer of the plane that has not
-// reached the undone objects, or a controller that has work to do. All of them
-// run in this process, and upstream's metrics cover each.
+// idle returns an error that names an informer of the plane that has not reached the
+// undone objects, or a controller that has work to do. All of them run in this
+// process and have upstream's metrics.
 func idle(reached map[schema.GroupKind]int64) error {
 	now, err := observe()
 	if err != nil {
@@ -254,8 +256,8 @@ func idle(reached map[schema.GroupKind]int64) error {
 func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	due := map[string]float64{}
 	for kind, revision := range reached {
-		// Upstream names an informer's resource this way, even where the plural
-		// is wrong.
+		// Upstream derives an informer's resource from its kind this way, even where
+		// the plural is wrong.
 		due[kind.Group+"/"+strings.ToLower(kind.Kind)+"s"] = float64(revision)
 	}
 	for i, revision := range now.informers {
@@ -265,7 +267,7 @@ func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	}
 	for i, items := range now.queued {
 		if items > 0 {
-			return fmt.Errorf("%s has not processed its events of %s", i.component, i.resource)
+			return fmt.Errorf("%s has not processed all its events of %s", i.component, i.resource)
 		}
 	}
 	for queue, items := range now.unfinished {
@@ -276,14 +278,15 @@ func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	return nil
 }
 
-// An informer belongs to a component that names its informers.
+// An informer is identified by its resource and by a component that names its
+// informers.
 type informer struct{ component, resource string }
 
 // activity is the progress of the controllers in this process.
 type activity struct {
-	informers  map[informer]float64 // the version that each has reached
-	queued     map[informer]float64 // events that it has not processed
-	unfinished map[string]float64   // items waiting or in progress, by queue
+	informers  map[informer]float64 // the resource version that each has reached
+	queued     map[informer]float64 // the number of unprocessed events of each
+	unfinished map[string]float64   // the number of items waiting or in progress, by queue
 }
 
 func observe() (activity, error) {
@@ -308,7 +311,8 @@ func observe() (activity, error) {
 				now.informers[i] = metric.GetGauge().GetValue()
 			case "informer_queued_items":
 				now.queued[i] = metric.GetGauge().GetValue()
-			// The depth of a queue leaves out items in progress.
+			// The depth metric of a queue does not include items in progress, so
+			// completed items are subtracted from added ones.
 			case "workqueue_adds_total":
 				now.unfinished[labels["name"]] += metric.GetCounter().GetValue()
 			case "workqueue_work_duration_seconds":
@@ -319,7 +323,7 @@ func observe() (activity, error) {
 	return now, nil
 }
 
-// partial reports whether the informer does not see all objects of its kind, so
-// that it need not reach the last one: the scheduler's leaves out finished
-// Pods.
+// partial reports whether the informer sees only some objects of its kind, so that
+// it may never reach the last revision: the scheduler's Pod informer leaves out
+// finished Pods.
 func partial(i informer) bool { return i == informer{"kube-scheduler", "/pods"} }

@@ -9,22 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stored holds the fields of an object in the store that a reset uses. It is
-// empty where the value cannot be read, as when it is encrypted.
+// stored holds the fields of a stored object that a reset uses. It is empty if
+// the value cannot be read, for example because it is encrypted.
 type stored struct {
 	kind     schema.GroupKind
 	owned    bool
-	deleting bool // and blocked by a finalizer
+	deleting bool // a stored object that is being deleted has a finalizer
 }
 
-// protobufHead begins every value that Kubernetes stores as protobuf.
+// protobufHead is the start of every value that Kubernetes stores as protobuf.
 var protobufHead = []byte("k8s\x00")
 
 func readStored(value []byte) stored {
 	var object metav1.PartialObjectMetadata
 	if encoded, ok := bytes.CutPrefix(value, protobufHead); ok {
 		var envelope runtime.Unknown
-		// Every kind has its metadata in the first field, as this one has.
+		// Every kind has its metadata in the first field, as
+		// PartialObjectMetadata does.
 		if envelope.Unmarshal(encoded) != nil || object.Unmarshal(envelope.Raw) != nil {
 			return stored{}
 		}

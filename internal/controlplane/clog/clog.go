@@ -1,9 +1,9 @@
 // Package clog gives each component of a plane its own log file.
 //
 // Upstream's components log through the global klog, through loggers carried
-// in a context, through zap and through slog. Here each of them is pointed at
-// a file, so that nothing floods the terminal and an error can name the file
-// to read.
+// in a context, through zap and through slog. This package directs each of
+// these to a file, so that nothing floods the terminal and an error can name
+// the file to read.
 package clog
 
 import (
@@ -27,8 +27,9 @@ func (d Dir) Path(component string) string {
 	return filepath.Join(string(d), component+".log")
 }
 
-// Open starts a new log file for component. It keeps the previous run's file
-// beside it with the suffix .1, since that may explain why the run ended.
+// Open starts a new log file for component. It keeps the file of the previous
+// run in the same folder with the suffix .1, since that file may explain why
+// the run ended.
 func (d Dir) Open(component string) (*os.File, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("creating log folder: %w", err)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepStderr returns a second handle of the process's standard error, which
-// still leads to the original after MoveStderr.
+// KeepStderr returns a second handle of the process's standard error. After
+// MoveStderr, this handle still leads to the original destination.
 func KeepStderr() (*os.File, error) {
 	fd, err := unix.Dup(int(os.Stderr.Fd()))
 	if err != nil {
@@ -19,8 +19,8 @@ func KeepStderr() (*os.File, error) {
 	return os.NewFile(uintptr(fd), os.Stderr.Name()), nil
 }
 
-// MoveStderr sends what libraries write to the process's standard error to log.
-// A crash of the program is reported both there and to kept.
+// MoveStderr redirects standard error to log, because libraries write to it. A
+// crash of the program is reported both to log and to kept.
 func MoveStderr(log, kept *os.File) error {
 	if err := debug.SetCrashOutput(kept, debug.CrashOptions{}); err != nil {
 		return fmt.Errorf("reporting crashes: %w", err)

@@ -2,9 +2,9 @@
 // kube-scheduler in this process, and defines which of their controllers each
 // profile runs.
 //
-// Neither serves a port: their health is the process's. Neither elects a
-// leader: the lock of the data directory, or of the external etcd, lets only
-// one plane run.
+// Neither serves a port: they are healthy as long as the process runs. Neither
+// elects a leader: the lock on the data directory, or in the external etcd, allows
+// only one plane.
 package controllers
 
 import (
@@ -22,14 +22,14 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// shutdownTimeout bounds the wait for controllers after their context ended.
+// shutdownTimeout limits the wait for controllers after their context has ended.
 const shutdownTimeout = 200 * time.Millisecond
 
-// Upstream's client limits protect an API server that many share. Here they
-// would only make the start wait: 40 controllers fetch a token each.
+// Upstream's client limits protect an API server that many clients share. Here
+// they would only delay the start, at which 40 controllers fetch a token each.
 const (
 	clientQPS   = 1000 // requests per second
-	clientBurst = 2000 // requests at once
+	clientBurst = 2000 // requests in a burst
 )
 
 // ManagerConfig configures kube-controller-manager.
@@ -41,16 +41,17 @@ type ManagerConfig struct {
 	Kubeconfig string
 	// Profile names the controllers to run.
 	Profile Profile
-	// RootCAFile is published into every namespace as kube-root-ca.crt.
+	// RootCAFile is published in every namespace as kube-root-ca.crt.
 	RootCAFile string
-	// TokenKeyFile signs service account tokens of type Secret.
+	// TokenKeyFile holds the key that signs the service account tokens in Secrets.
 	TokenKeyFile string
-	// SigningCertFile and SigningKeyFile sign approved CertificateSigningRequests.
+	// SigningCertFile and SigningKeyFile are used to sign approved
+	// CertificateSigningRequests.
 	SigningCertFile, SigningKeyFile string
 }
 
-// RunManager runs the profile's controllers until ctx ends. The logger comes
-// from the context, as upstream.
+// RunManager runs the profile's controllers until ctx ends. As in upstream, the
+// logger comes from the context.
 func RunManager(ctx context.Context, c ManagerConfig) error {
 	opts, err := kcmoptions.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -77,8 +78,8 @@ func (c ManagerConfig) flags() []string {
 		"--kubeconfig=" + c.Kubeconfig,
 		"--leader-elect=false",
 		"--secure-port=0",
-		// Each controller has its own user, as in a kubeadm cluster: admission
-		// webhooks and policies distinguish controllers by it.
+		// As in a kubeadm cluster, each controller has its own user, by which
+		// admission webhooks and policies distinguish controllers.
 		"--use-service-account-credentials=true",
 		"--kube-api-qps=" + strconv.Itoa(clientQPS),
 		"--kube-api-burst=" + strconv.Itoa(clientBurst),
@@ -86,7 +87,8 @@ func (c ManagerConfig) flags() []string {
 		"--cluster-signing-cert-file=" + c.SigningCertFile,
 		"--cluster-signing-key-file=" + c.SigningKeyFile,
 	}
-	// Upstream builds this one regardless of --controllers, if it has a key.
+	// If upstream has a key, it builds this controller regardless of
+	// --controllers.
 	if c.Profile.Has(names.ServiceAccountTokenController) {
 		flags = append(flags, "--service-account-private-key-file="+c.TokenKeyFile)
 	}
@@ -98,14 +100,14 @@ func (c ManagerConfig) flags() []string {
 	return flags
 }
 
-// as gives config the user agent of client. Upstream derives it from the
-// program's name, which is ours; it shows in managedFields and audit logs.
+// as gives config the user agent of client, which appears in managedFields and
+// audit logs. Upstream would derive it from the name of the program, here koboshi.
 func as(config, client *rest.Config) {
 	config.UserAgent = client.UserAgent
 	config.WrapTransport = client.WrapTransport
 }
 
-// stopped ignores the error that a component returns because it was stopped.
+// stopped ignores an error if the component returned it because it was stopped.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -23,7 +23,7 @@ import (
 // DaemonSets is the name of the controller that RunDaemonSets runs.
 const DaemonSets = names.DaemonSetController
 
-// Upstream's defaults for the controller.
+// These are upstream's defaults for the controller.
 const (
 	daemonSetWorkers    = 2
 	daemonSetFirstDelay = time.Second
@@ -32,10 +32,11 @@ const (
 
 // RunDaemonSets runs upstream's DaemonSet controller until ctx ends. It
 // replaces the one in kube-controller-manager, whose informers cannot be given
-// a transform. The controller makes a Pod for every node that fits, without
-// knowing which images a node runs. So it sees each DaemonSet that has no image
-// of a program as one that avoids the nodes that run programs: its Pod there
-// would stay Pending, and the DaemonSet would never be complete.
+// a transform. The controller creates a Pod for every node that fits, without
+// knowing which images a node can run. On a node that runs programs, the Pod of
+// a DaemonSet without a program's image would stay Pending, and the DaemonSet
+// would never be complete. So the transform makes such a DaemonSet avoid these
+// nodes.
 func RunDaemonSets(ctx context.Context, config *rest.Config, run programs.Set) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
@@ -67,8 +68,8 @@ func withoutManagedFields(object any) (any, error) {
 }
 
 // keptAway returns the transform through which the controller sees a DaemonSet.
-// The result shows in the ControllerRevisions; the DaemonSet itself is not
-// changed, and Pods get the usual affinity to one node.
+// The added requirement appears in the ControllerRevisions, but the DaemonSet
+// itself is not changed, and Pods get the usual affinity to one node.
 func keptAway(run programs.Set) func(any) (any, error) {
 	return func(object any) (any, error) {
 		set, ok := object.(*appsv1.DaemonSet)
@@ -94,8 +95,9 @@ func elsewhere(affinity *corev1.Affinity) *corev1.Affinity {
 	if *required == nil {
 		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
 	}
-	// One term must match, with all its requirements. An informer may transform
-	// an object twice.
+	// A node must match all requirements of one term, so the requirement is
+	// added to every term. It may already be there, since an informer may
+	// transform an object twice.
 	for i := range (*required).NodeSelectorTerms {
 		term := &(*required).NodeSelectorTerms[i]
 		if !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(r, noPrograms) }) {

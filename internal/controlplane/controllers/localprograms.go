@@ -18,24 +18,26 @@ import (
 // stands for a program to the nodes that run programs, and all other Pods to
 // other nodes.
 //
-// Pods of a DaemonSet are bound to their node before they get here. Pods whose
-// image stands for a program may be simulated where nothing runs.
+// The Pods of a DaemonSet are bound to a node before the plugin sees them.
+// Those whose image stands for a program may also be simulated on the other
+// nodes.
 const LocalPrograms = "LocalPrograms"
 
-// The label and taint of a node that runs programs.
+// These are the label and the value that mark a node that runs programs.
 const (
 	localLabel = "koboshi.dev/node"
 	localValue = "local"
 )
 
-// Why a node does not fit, as shown in a Pod's FailedScheduling event.
+// These are the reasons why a node does not fit, as shown in a Pod's
+// FailedScheduling event.
 const (
-	onlySimulates = "node(s) only simulate Pods and this one has an image given with --run"
+	onlySimulates = "node(s) only simulate Pods, but this Pod has an image given with --run"
 	onlyRuns      = "node(s) only run Pods with an image given with --run"
 )
 
-// separate adds the plugin to all profiles if there are programs, and returns
-// the registry that contains it.
+// separate adds the plugin to all scheduler profiles if there are programs, and
+// returns the registry that contains the plugin.
 func separate(cfg *config.KubeSchedulerConfiguration, run programs.Set) frameworkruntime.Registry {
 	if len(run) == 0 {
 		return nil
@@ -63,13 +65,13 @@ var (
 )
 
 // A need is the kind of node that a Pod requires. It is computed once per Pod
-// and kept for filtering all nodes.
+// and reused to filter all nodes.
 type need struct {
 	local     bool // a node that runs programs
-	simulated bool // a node that does not
+	simulated bool // a node that simulates Pods
 }
 
-// Clone copies nothing: a need does not change.
+// Clone returns n itself, because a need never changes.
 func (n need) Clone() fwk.StateData { return n }
 
 func (n need) metBy(node *corev1.Node) bool {
@@ -102,10 +104,11 @@ func (p localPrograms) PreFilter(_ context.Context, state fwk.CycleState, pod *c
 	return nil, nil
 }
 
-// PreFilterExtensions returns nil: a Pod's need depends on no other Pod.
+// PreFilterExtensions returns nil, because the need of a Pod does not depend on
+// other Pods.
 func (localPrograms) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter passes the nodes that satisfy the Pod's need. Preemption cannot make
+// Filter accepts the nodes that satisfy the Pod's need. Preemption cannot make
 // other nodes fit.
 func (localPrograms) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	found, err := state.Read(LocalPrograms)
@@ -122,14 +125,15 @@ func (localPrograms) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 }
 
 // SignPod gives Pods with different needs different signatures, so that the
-// result of one is not used for the other.
+// result for one Pod is not reused for the other.
 func (p localPrograms) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	n := p.need(pod)
 	return []fwk.SignFragment{{Key: LocalPrograms, Value: []bool{n.local, n.simulated}}}, nil
 }
 
-// EventsToRegister returns the events that make a rejected Pod worth another
-// attempt: a node of the right kind, or an image of the other kind.
+// EventsToRegister returns the events after which a rejected Pod is worth
+// another attempt: a node of the right kind appears, or the Pod's images change
+// its need.
 func (p localPrograms) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{

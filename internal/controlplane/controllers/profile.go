@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/spelling"
 )
 
-// Scheduler is the name by which a selection adds or removes kube-scheduler.
-// Upstream it is a separate component; here it is selected like a controller.
+// Scheduler is the name by which a selection adds or removes kube-scheduler. Upstream,
+// kube-scheduler is a separate component; here it is selected like a controller.
 const Scheduler = "kube-scheduler"
 
 // all stands for every controller that is useful here.
@@ -25,7 +25,7 @@ type Profile struct {
 	Name        string
 	Description string
 	Controllers []string // upstream's canonical names, and Scheduler
-	// Brought lists what Named added to the names it was given.
+	// Brought lists the controllers that Named added to the given names.
 	Brought []Brought
 }
 
@@ -36,8 +36,8 @@ var (
 		names.NamespaceController,
 		names.ServiceAccountController,
 		names.ServiceAccountTokenController,
-		names.RootCACertificatePublisherController, // every Pod mounts its ConfigMap
-		names.ClusterRoleAggregationController,     // admin, edit and view are empty without it
+		names.RootCACertificatePublisherController, // every Pod mounts the ConfigMap that this publishes
+		names.ClusterRoleAggregationController,     // without this, the roles admin, edit and view are empty
 	}
 	workloads = []string{
 		names.DeploymentController,
@@ -48,14 +48,14 @@ var (
 		names.CronJobController,
 		names.EndpointSliceController,
 		names.DisruptionController,
-		names.PodGarbageCollectorController, // Pods of a removed node would stay for ever
-		names.NodeLifecycleController,       // a new node is tainted until this finds it Ready
+		names.PodGarbageCollectorController, // without this, Pods of a removed node would stay forever
+		names.NodeLifecycleController,       // a new node stays tainted until this finds it Ready
 		Scheduler,
 	}
-	// Controllers that upstream's controller manager starts by default and that
-	// are useless without a cloud.
+	// pointless lists the controllers that upstream's controller manager starts by
+	// default but that are useless without a cloud.
 	pointless = []string{
-		names.NodeIpamController, // hands out Pod CIDRs; simulated nodes draw their own
+		names.NodeIpamController, // hands out Pod CIDRs; simulated nodes choose their own
 	}
 )
 
@@ -85,11 +85,10 @@ func Lookup(name string) (Profile, error) {
 	return Profile{}, &UnknownError{Kind: "profile", Name: name, Nearest: nearest(name, known), Known: known}
 }
 
-// Select changes the profile's controllers: "name" adds one, "-name" removes
-// one, and "*" adds all of profile full. As upstream, an explicit name takes
-// precedence over "*", wherever "*" stands. If a name is changed twice, the
-// later change wins. Names are upstream's canonical ones, their aliases, or
-// canonical names without "-controller".
+// Select changes the profile's controllers: "name" adds one, "-name" removes one, and "*"
+// adds all of profile full. As in upstream, an explicit name takes precedence over "*",
+// in whatever order they appear. If a name is changed twice, the later change wins. Names
+// are upstream's canonical ones, their aliases, or canonical names without "-controller".
 func (p Profile) Select(changes []string) (Profile, error) {
 	selected := slices.Clone(p.Controllers)
 	if slices.Contains(changes, all) {
@@ -118,17 +117,17 @@ func (p Profile) Select(changes []string) (Profile, error) {
 	return p, nil
 }
 
-// needs lists the controllers that do nothing, or nothing visible to a user,
-// without others. All rows are true of v1.37.0; remove a row when upstream
-// changes.
+// needs lists the controllers that have no effect, or none visible to a user, without
+// another controller. All rows are correct for v1.37.0; remove a row if upstream makes it
+// unnecessary.
 var needs = []struct{ name, needs string }{
-	// A Deployment makes ReplicaSets and no Pods.
+	// A Deployment creates ReplicaSets, not Pods.
 	{names.DeploymentController, names.ReplicaSetController},
-	// A CronJob makes Jobs.
+	// A CronJob creates Jobs, not Pods.
 	{names.CronJobController, names.JobController},
-	// Controllers that make Pods wait until these are Ready or finished, for
-	// which the Pods must be on a node. DaemonSet also leaves this to the
-	// scheduler, by affinity.
+	// Controllers that create Pods wait until the Pods are Ready or finished, which
+	// requires that the Pods are on a node. The DaemonSet controller also leaves this to
+	// the scheduler, by affinity.
 	{names.ReplicaSetController, Scheduler},
 	{names.ReplicationControllerController, Scheduler},
 	{names.StatefulSetController, Scheduler},
@@ -137,21 +136,21 @@ var needs = []struct{ name, needs string }{
 	// Admission taints each new node as not ready; only this controller removes
 	// the taint.
 	{Scheduler, names.NodeLifecycleController},
-	// It deletes in the foreground: a Job would stay, with a finalizer that
+	// This controller deletes in the foreground: a Job would stay, with a finalizer that
 	// only the garbage collector removes.
 	{names.TTLAfterFinishedController, names.GarbageCollectorController},
-	// It reads what to migrate from the garbage collector's graph.
+	// This controller finds the objects to migrate in the garbage collector's graph.
 	{names.StorageVersionMigratorController, names.GarbageCollectorController},
 }
 
-// Brought lists what was added because For needs it.
+// Brought lists the controllers that were added because By needs them.
 type Brought struct {
 	By    string
-	Names []string // canonical, each before what it brings itself
+	Names []string // canonical; each is followed by the ones that it needs
 }
 
-// String formats the addition for people: names lose "-controller", and nodes,
-// which come with the scheduler, are listed too.
+// String formats the addition for people. It removes "-controller" from names, and also
+// lists the node that comes with the scheduler.
 func (b Brought) String() string {
 	short := func(name string) string { return strings.TrimSuffix(name, suffix) }
 	var brought []string
@@ -164,12 +163,12 @@ func (b Brought) String() string {
 	return short(b.By) + " brings " + strings.Join(brought, ", ")
 }
 
-// sets are the profiles that Named accepts as a name. "gc" is not among them:
-// as a controller's name it means only the garbage collector.
+// sets lists the profiles that Named accepts as a name. It does not contain "gc", which
+// as the name of a controller means only the garbage collector.
 var sets = []string{"workloads", "full"}
 
-// Parse reads a list in the form of KOBOSHI_CONTROLLERS: names for Named,
-// separated by commas. An empty list means profile api.
+// Parse reads a list in the format of KOBOSHI_CONTROLLERS: names for Named, separated by
+// commas. An empty list means profile api.
 func Parse(value string) (Profile, error) {
 	var names []string
 	for name := range strings.SplitSeq(value, ",") {
@@ -180,10 +179,10 @@ func Parse(value string) (Profile, error) {
 	return Named(names)
 }
 
-// Named returns a profile of exactly the named controllers and the controllers
-// they need. Names are as for Select; "workloads" and "full" stand for all
-// controllers of that profile, and "*" for those of full. A name with a leading
-// "-" is refused: there is nothing to remove it from.
+// Named returns a profile of exactly the named controllers and the controllers they need.
+// It accepts the same names as Select. "workloads" and "full" stand for all controllers
+// of that profile, and "*" means the same as "full". A name with a leading "-" is
+// refused, because there is no profile to remove it from.
 func Named(selection []string) (Profile, error) {
 	if len(selection) == 0 {
 		return Lookup("api")
@@ -199,8 +198,8 @@ func Named(selection []string) (Profile, error) {
 		}
 		p.Controllers = append(p.Controllers, named...)
 	}
-	// A controller that is named was not added by a need, even if it is named
-	// later.
+	// All named controllers are in the profile before this loop, so that none of them
+	// counts as brought by another, even if it is named later.
 	for _, name := range slices.Clone(p.Controllers) {
 		var brought []string
 		if p.Controllers, brought = bring(p.Controllers, name); len(brought) > 0 {
@@ -212,7 +211,7 @@ func Named(selection []string) (Profile, error) {
 	return p, nil
 }
 
-// named resolves one name of a selection.
+// named returns the controllers for one name of a selection.
 func named(name string) ([]string, error) {
 	if strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("controller %q cannot be removed, as only named controllers run; leave it out", name)
@@ -233,7 +232,8 @@ func named(name string) ([]string, error) {
 	return []string{found}, err
 }
 
-// bring adds what name needs to running and returns both lists.
+// bring adds the controllers that name needs to running. It returns the new list and the
+// added controllers.
 func bring(running []string, name string) (all, brought []string) {
 	for _, n := range needs {
 		if n.name != name || slices.Contains(running, n.needs) {
@@ -256,8 +256,8 @@ func (p Profile) RunsManager() bool {
 	return slices.ContainsFunc(p.Controllers, func(name string) bool { return name != Scheduler })
 }
 
-// RunsServiceAccounts reports whether Pods get their service account, so that
-// admission may require it.
+// RunsServiceAccounts reports whether default service accounts are created for Pods, so
+// that admission may require them.
 func (p Profile) RunsServiceAccounts() bool { return p.Has(names.ServiceAccountController) }
 
 func canonical(name string) (string, error) {
@@ -280,7 +280,7 @@ func canonical(name string) (string, error) {
 type UnknownError struct {
 	Kind    string // "profile" or "controller"
 	Name    string
-	Nearest []string // the most similar known names, the best first
+	Nearest []string // the most similar known names, the closest first
 	Known   []string
 }
 
@@ -307,14 +307,15 @@ func either(names []string) string {
 	return b.String()
 }
 
-// suffix is common to upstream's names, so it does not distinguish them.
+// suffix is the common ending of upstream's names. It says nothing about how similar two
+// names are.
 const suffix = "-controller"
 
-// maxNearest keeps the suggestion shorter than the full list.
+// maxNearest keeps a suggestion shorter than the full list.
 const maxNearest = 3
 
-// nearest returns the known name with the smallest edit distance and those that
-// are at most one edit further away, or none when no name is near.
+// nearest returns the known names with the smallest edit distance and those at most one
+// edit further away, or none if no name is close enough.
 func nearest(name string, known []string) []string {
 	name = strings.TrimSuffix(name, suffix)
 	limit := 1 + len(name)/2

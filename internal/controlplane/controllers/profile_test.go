@@ -121,7 +121,7 @@ func TestSelectAddsAndRemovesInOrder(t *testing.T) {
 	}
 }
 
-// Upstream's rule: a controller that is removed stays removed, with or without
+// As in upstream, a controller that is removed stays removed, with or without
 // "*".
 func TestSelectKeepsOutWhatIsRemovedBeforeTheStar(t *testing.T) {
 	t.Parallel()

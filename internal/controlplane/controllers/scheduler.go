@@ -19,7 +19,7 @@ import (
 )
 
 // RunScheduler runs kube-scheduler with its default configuration until ctx
-// ends. It does what upstream's Setup does, with a client that is named after
+// ends. It does the same as upstream's Setup, but its client is named after
 // the component. If there are programs, a plugin separates their Pods from all
 // others; see LocalPrograms.
 func RunScheduler(ctx context.Context, client *rest.Config, kubeconfig string, run ...programs.Program) error {

@@ -1,5 +1,5 @@
-// Package credentials keeps what one plane and its clients prove themselves with: a CA
-// for clients and servers, a front-proxy CA for API aggregation, the key that signs
+// Package credentials keeps the credentials of one plane and its clients: a CA for
+// clients and servers, a front-proxy CA for API aggregation, the key that signs
 // service account tokens, and kubeconfigs.
 package credentials
 
@@ -27,8 +27,8 @@ import (
 // Dir is a folder of PEM files with kubeadm's names.
 type Dir string
 
-// Files that outlive a restart: every kubeconfig and every service account
-// token that was handed out depends on them.
+// lasting lists the files that must survive a restart: every kubeconfig and service
+// account token that was handed out depends on them.
 var lasting = []string{"ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub"}
 
 // Path returns the path of a file in the folder.
@@ -44,8 +44,8 @@ func (d Dir) Missing() string {
 	return ""
 }
 
-// Ensure creates the lasting files that do not exist and renews every other
-// certificate: those live only as long as one process.
+// Ensure creates the lasting files that do not exist. It replaces all other
+// certificates, because they only have to last as long as one process.
 func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*pki.Authority, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("creating certificate folder: %w", err)
@@ -140,8 +140,8 @@ func (d Dir) tokenKey() error {
 	return datadir.WriteFile(d.Path("sa.pub"), public, 0o600)
 }
 
-// writePair writes the key first: a certificate without its key would look
-// complete.
+// writePair writes the key first: a pair counts as complete once its certificate
+// exists.
 func (d Dir) writePair(name string, certPEM, keyPEM []byte) error {
 	if err := datadir.WriteFile(d.Path(name+".key"), keyPEM, 0o600); err != nil {
 		return err

@@ -173,8 +173,8 @@ func TestEnsureRefusesABrokenAuthority(t *testing.T) {
 func TestEnsureCompletesAStartThatWasKilled(t *testing.T) {
 	t.Parallel()
 	dir, _ := ensured(t)
-	// The key is written first, so this is the state after a kill between the
-	// two writes.
+	// The key is written first, so this is the state after the process was
+	// killed between the two writes.
 	for _, name := range []string{"ca.crt", "sa.pub"} {
 		if err := os.Remove(dir.Path(name)); err != nil {
 			t.Fatal(err)

@@ -16,10 +16,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// ClusterName is the name of cluster, context and user in a kubeconfig.
+// ClusterName is the name of the cluster, the context and the user in a kubeconfig.
 const ClusterName = "koboshi"
 
-// Kubeconfig returns a kubeconfig for a new client certificate at server, a URL.
+// Kubeconfig returns a kubeconfig with a new client certificate for server, a URL.
 func Kubeconfig(ca *pki.Authority, server string, client pki.Request) (*clientcmdapi.Config, error) {
 	certPEM, keyPEM, err := ca.Issue(client)
 	if err != nil {
@@ -38,7 +38,8 @@ func RESTConfig(c *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
-// WriteKubeconfig writes c to the file at path, readable only by this user.
+// WriteKubeconfig writes c to the file at path and makes the file readable only by
+// this user.
 func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 	data, err := clientcmd.Write(*c)
 	if err != nil {
@@ -54,7 +55,7 @@ func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 // current one. Other clusters in the file are kept: path may be the user's own
 // ~/.kube/config. The file is readable only by this user.
 func MergeKubeconfig(path string, c *clientcmdapi.Config) error {
-	// Replaces a link's target, not the link.
+	// This replaces the target of a symlink, not the symlink.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

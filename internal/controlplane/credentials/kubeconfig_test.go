@@ -87,7 +87,7 @@ func TestKubeconfigKeepsWhatItSaysOfOthers(t *testing.T) {
 		want.Clusters[name], want.AuthInfos[name], want.Contexts[name] = ours.Clusters[name], ours.AuthInfos[name], ours.Contexts[name]
 	}
 	want.CurrentContext = ClusterName
-	// A second start replaces what the first wrote.
+	// A second start replaces the entries that the first start wrote.
 	writeKubeconfig(t, path, kubeconfig(t, ca, "https://127.0.0.1:2"))
 	writeKubeconfig(t, path, ours)
 

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// freePort returns a port that nothing listens on, on any address.
+// freePort returns a port on which no process listens, at any address.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", ":0")
@@ -22,7 +22,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// greeting returns the first output of the program at the address.
+// greeting returns the first text that the program at the address sends.
 func greeting(t *testing.T, network, address string) string {
 	t.Helper()
 	conn, err := net.DialTimeout(network, address, limit)

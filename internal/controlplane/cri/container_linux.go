@@ -15,7 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/container"
 )
 
-// CreateContainer records a container, or refuses it.
+// CreateContainer records a container, or refuses it if a setting cannot be
+// honoured.
 func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) (string, error) {
 	if err := r.refuseContainer(config); err != nil {
 		return "", err
@@ -48,12 +49,12 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 	return p.id, nil
 }
 
-// container returns a container by its ID. It needs r.mu.
+// container returns a container by its ID. The caller must hold r.mu.
 func (r *Runtime) container(id string) (*process, error) {
 	if p := r.containers[id]; p != nil {
 		return p, nil
 	}
-	// The kubelet expects this code.
+	// The kubelet expects this status code.
 	return nil, status.Errorf(codes.NotFound, "there is no container %s", id)
 }
 
@@ -68,7 +69,8 @@ func (r *Runtime) live(id string) (*process, error) {
 	return p, err
 }
 
-// running lists the running containers that match. It needs r.mu.
+// running lists the running containers for which the function returns true. The
+// caller must hold r.mu.
 func (r *Runtime) running(which func(*process) bool) (all []*process) {
 	for _, p := range r.containers {
 		if p.runs() && which(p) {
@@ -78,7 +80,7 @@ func (r *Runtime) running(which func(*process) bool) (all []*process) {
 	return all
 }
 
-// StartContainer starts the program and returns when it runs.
+// StartContainer starts the program and returns once it is running.
 func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	p, err := r.claim(id)
 	if err != nil {
@@ -121,7 +123,7 @@ func (r *Runtime) claim(id string) (*process, error) {
 	case p.state != runtimeapi.ContainerState_CONTAINER_CREATED || p.starting:
 		return nil, errors.New("the container has already been started")
 	case !p.sandbox.ready:
-		return nil, errors.New("its sandbox has been stopped")
+		return nil, errors.New("the sandbox of the container has been stopped")
 	}
 	p.starting = true
 	r.alive.Add(1)
@@ -133,7 +135,7 @@ func (r *Runtime) await(p *process, running *started) {
 	defer r.alive.Done()
 	state, err := running.main.Wait()
 	finished := time.Now()
-	// The log is complete before the end is reported.
+	// The log must be complete before the end is reported.
 	running.streams.finish()
 	if running.log != nil {
 		_ = running.log.Close()
@@ -155,7 +157,7 @@ func (r *Runtime) await(p *process, running *started) {
 func (r *Runtime) StopContainer(ctx context.Context, id string, grace int64) error {
 	p, err := r.live(id)
 	if status.Code(err) == codes.NotFound || p != nil && err != nil {
-		return nil // not running already
+		return nil // no longer running
 	}
 	if grace > 0 {
 		p.signal(p.stopSignal())
@@ -173,8 +175,8 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, grace int64) err
 	return p.wait(ctx)
 }
 
-// RemoveContainer forgets a container and kills it if it runs. The kubelet
-// removes its log.
+// RemoveContainer forgets a container, and kills it first if it is running. The
+// kubelet removes its log.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err := r.StopContainer(ctx, id, 0); err != nil {
 		return err
@@ -221,8 +223,8 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 	return &runtimeapi.ContainerStatusResponse{Status: p.status()}, nil
 }
 
-// ReopenContainerLog continues in a new file after the kubelet has renamed the
-// old one.
+// ReopenContainerLog continues the log in a new file after the kubelet has
+// renamed the old one.
 func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +233,7 @@ func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
 		return err
 	}
 	if p.log == nil {
-		return errors.New("the container writes no log: it is not running")
+		return errors.New("the container is not writing a log because it is not running")
 	}
 	return p.log.Reopen()
 }

@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is PATH for images that set none.
+// defaultPath is the PATH of programs if koboshi itself has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment applies the image's and then the Pod's variables to the defaults.
-// Nothing else of koboshi's own environment is passed on, since it may hold
-// secrets. For the same reason HOME is not the invoking user's: a program that
-// looks for credentials must find the Pod's or none.
+// environment returns the default variables, overridden by those of the image
+// and then by those of the Pod. Of koboshi's own environment only PATH is
+// passed on, since other variables may hold secrets. For the same reason, HOME
+// is not that of the invoking user: a program that looks for credentials must
+// find those of the Pod or none.
 func (p *process) environment() []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/"}
 	if all["PATH"] == "" {
@@ -41,14 +42,15 @@ func (p *process) environment() []string {
 }
 
 // find resolves the name of a program in the root directory of the calling
-// thread. The container's own program is found at any of its paths.
+// thread. It finds the container's own program at any of the paths where it
+// appears.
 func (p *process) find(name string, env []string) (string, error) {
 	own := "/" + filepath.Base(p.program.Path)
 	if name == p.program.Path && !isProgram(name) && isProgram(own) {
-		return own, nil // a volume hides it
+		return own, nil // a volume hides the program
 	}
 	if strings.Contains(name, "/") {
-		return name, nil // exec reports best what is wrong with it
+		return name, nil // exec reports the best error for a wrong path
 	}
 	for _, dir := range filepath.SplitList(value(env, "PATH")) {
 		if path := filepath.Join(dir, name); filepath.IsAbs(path) && isProgram(path) {

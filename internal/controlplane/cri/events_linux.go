@@ -18,7 +18,7 @@ type event struct {
 // are lost. Events are hints: the kubelet lists all containers periodically.
 const backlog = 256
 
-// publish sends an event to the watchers. It needs r.mu.
+// publish sends an event to the watchers. The caller must hold r.mu.
 func (r *Runtime) publish(e event) {
 	for watcher := range r.watchers {
 		select {
@@ -28,7 +28,7 @@ func (r *Runtime) publish(e event) {
 	}
 }
 
-// GetContainerEvents sends changes until the context ends.
+// GetContainerEvents sends events until the context ends.
 func (r *Runtime) GetContainerEvents(ctx context.Context, to chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	watcher := make(chan event, backlog)
 	r.mu.Lock()
@@ -56,7 +56,8 @@ func (r *Runtime) GetContainerEvents(ctx context.Context, to chan *runtimeapi.Co
 	}
 }
 
-// describe adds the Pod's current status.
+// describe converts an event for the kubelet and adds the current status of
+// the Pod.
 func (r *Runtime) describe(e event) *runtimeapi.ContainerEventResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()

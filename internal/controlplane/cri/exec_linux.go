@@ -21,11 +21,13 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/thread"
 )
 
-// maxOutput is the number of bytes that ExecSync returns of each stream; the
-// rest is read and dropped. Probes use 10 kB of it, hooks only errors.
+// maxOutput is the maximum number of bytes that ExecSync returns from each
+// stream; the rest is read and dropped. Probes use only 10 kB, and hooks only
+// errors.
 const maxOutput = 1 << 20
 
-// ExecSync runs a command and returns its output. A timeout of zero means none.
+// ExecSync runs a command and returns its output. A timeout of zero means no
+// timeout.
 func (r *Runtime) ExecSync(ctx context.Context, id string, argv []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	p, err := r.live(id)
 	if err != nil {
@@ -58,9 +60,9 @@ func (h *head) Write(p []byte) (int, error) {
 }
 
 // exec runs a command in the container. A non-zero exit code is returned as a
-// CodeExitError. When the context ends, the command is killed with its session.
-// Before it starts, inside is called, if not nil, on a thread that sees the
-// container's files.
+// CodeExitError. When the context ends, the command and its process group are
+// killed. If inside is not nil, it is called before the command starts, on a
+// thread that sees the container's files.
 func (r *Runtime) exec(ctx context.Context, p *process, command *exec.Cmd, inside func() error) error {
 	if len(command.Args) == 0 {
 		return errors.New("there is no command")
@@ -86,8 +88,8 @@ func (r *Runtime) exec(ctx context.Context, p *process, command *exec.Cmd, insid
 	if command.ProcessState == nil {
 		return err
 	}
-	// Other errors of Wait are about streams: the client has gone, or a process
-	// that the command left behind is still writing.
+	// Any other error of Wait concerns the streams: the client has
+	// disconnected, or a process that the command left behind is still writing.
 	if code := exitCode(command.ProcessState, nil); code != 0 {
 		return exited(fmt.Errorf("command '%s' exited with %d", strings.Join(argv, " "), code), int(code))
 	}
@@ -160,8 +162,8 @@ func (r *Runtime) enter(p *process, command *exec.Cmd, inside func() error) erro
 	return err
 }
 
-// open returns a handle of a running container, which stays valid for this
-// container even after its end.
+// open returns a handle of a running container. Even after the container has
+// ended, the handle never refers to another process.
 func (r *Runtime) open(p *process) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,11 +175,11 @@ func (r *Runtime) open(p *process) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("finding the program of container %s: %w", name, err)
 	}
-	// The number may belong to another process if the program has just ended
-	// and been waited for; os.Process knows.
+	// The process ID may already belong to another process if the program has
+	// just ended and been reaped; os.Process detects that.
 	if err = p.main.Signal(syscall.Signal(0)); err != nil {
 		_ = unix.Close(handle)
-		return 0, fmt.Errorf("container %s is not running any more: %w", name, err)
+		return 0, fmt.Errorf("container %s is no longer running: %w", name, err)
 	}
 	return handle, nil
 }
@@ -186,7 +188,8 @@ func (r *Runtime) open(p *process) (int, error) {
 func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.Reader, out, errs io.Writer) error {
 	command := &exec.Cmd{Args: argv, Stdout: out, Stderr: errs}
 	if in != nil {
-		// Not command.Stdin: Wait would wait for the client to end its input.
+		// in must not become command.Stdin: Wait would then wait until the
+		// client ends its input.
 		theirs, ours, err := os.Pipe()
 		if err != nil {
 			return err
@@ -201,8 +204,8 @@ func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.R
 	return unfitFirst(r.exec(ctx, p, command, nil))
 }
 
-// unfitFirst returns what is wrong with a command in place of the exit code it
-// stands for: a client shows only one of them.
+// unfitFirst returns the reason why a command could not start instead of the
+// corresponding exit code: a client shows only one of them.
 func unfitFirst(err error) error {
 	var exit utilexec.CodeExitError
 	var unfit complaint
@@ -212,7 +215,7 @@ func unfitFirst(err error) error {
 	return err
 }
 
-// streamTerminal does the same with a terminal.
+// streamTerminal does the same as stream, but with a terminal.
 func (r *Runtime) streamTerminal(ctx context.Context, p *process, argv []string, in io.Reader, out io.Writer, sizes <-chan remotecommand.TerminalSize) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -243,7 +246,7 @@ func (r *Runtime) streamTerminal(ctx context.Context, p *process, argv []string,
 	_ = end.Close()
 	select {
 	case <-written:
-	case <-time.After(lingering): // a process that was left behind keeps it open
+	case <-time.After(lingering): // a process that was left behind keeps the terminal open
 	}
 	_ = controlling.Close()
 	return err

@@ -79,7 +79,8 @@ func TestExecSyncEndsAtItsTimeout(t *testing.T) {
 func TestExecMaySignalTheProgram(t *testing.T) {
 	b := newPlane(t).pod().start(containerConfig("await", "SIGTERM"))
 	b.says("ready")
-	// The program's end may end the command before it can report.
+	// When the program ends, the command may be killed before it can report
+	// its exit code.
 	_, errs, err := b.ExecSync(t.Context(), b.id, b.command("signal1"), limit)
 	if len(errs) > 0 {
 		t.Fatalf("%v: %s", err, errs)

@@ -14,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// imageID identifies an image. It does not depend on the program's content,
-// which may change between two starts of a container.
+// imageID returns the ID of an image. It does not depend on the content of the
+// program, which may change between two starts of a container.
 func imageID(p programs.Program) string {
 	sum := sha256.Sum256([]byte(p.Image + "\x00" + p.Path))
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -41,14 +41,14 @@ func (r *Runtime) program(spec *runtimeapi.ImageSpec) (programs.Program, bool) {
 }
 
 func unmapped(image string) error {
-	return fmt.Errorf("no program is given for image %s: koboshi up --run %s=PATH", image, image)
+	return fmt.Errorf("no program is given for image %s: use koboshi up --run %s=PATH", image, image)
 }
 
 func image(p programs.Program, tags ...string) *runtimeapi.Image {
 	described := &runtimeapi.Image{
 		Id: imageID(p), RepoTags: tags, Uid: &runtimeapi.Int64Value{Value: p.UID()},
 		Spec: &runtimeapi.ImageSpec{Image: p.Image},
-		// The kubelet must not try to make room by removing it.
+		// The kubelet must not try to free disk space by removing the image.
 		Pinned: true,
 	}
 	if info, err := os.Stat(p.Path); err == nil {
@@ -72,7 +72,8 @@ func (r *Runtime) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) 
 	return all, nil
 }
 
-// ImageStatus describes an image. An empty response means that there is none.
+// ImageStatus describes an image. An empty response means that the image does
+// not exist.
 func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	p, found := r.program(spec)
 	if !found {
@@ -81,7 +82,8 @@ func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ b
 	return &runtimeapi.ImageStatusResponse{Image: image(p, imageName(spec))}, nil
 }
 
-// PullImage succeeds for images that stand for programs: they are already here.
+// PullImage succeeds for images that stand for programs, because they are
+// already present.
 func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	p, found := r.program(spec)
 	if !found {
@@ -90,10 +92,10 @@ func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *ru
 	return imageID(p), nil
 }
 
-// RemoveImage leaves the program alone.
+// RemoveImage does nothing, and leaves the program alone.
 func (r *Runtime) RemoveImage(context.Context, *runtimeapi.ImageSpec) error { return nil }
 
-// ImageFsInfo reports no file system: the runtime stores no images.
+// ImageFsInfo reports no usage, because the runtime stores no images.
 func (r *Runtime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(r.config.Dir, &stat); err != nil {

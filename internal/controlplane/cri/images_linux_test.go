@@ -42,7 +42,7 @@ func TestMappedImagesArePresent(t *testing.T) {
 func TestUnmappedImagesSayWhatToDo(t *testing.T) {
 	p := newPlane(t)
 	spec := &runtimeapi.ImageSpec{Image: "example.org/program:v2"}
-	oneLine(t, "another tag", "no program is given for image example.org/program:v2: koboshi up --run example.org/program:v2=PATH", func() error {
+	oneLine(t, "another tag", "no program is given for image example.org/program:v2: use koboshi up --run example.org/program:v2=PATH", func() error {
 		_, err := p.PullImage(t.Context(), spec, nil, nil)
 		return err
 	})

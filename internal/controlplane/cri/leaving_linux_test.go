@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes counts the other processes that this one sees.
+// processes counts the other processes that this process sees.
 func processes(t *testing.T) (n int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -52,11 +52,12 @@ func TestNoProcessIsLeftWhenTheRuntimeEnds(t *testing.T) {
 	}
 }
 
-// victimVerb makes the test binary a kubelet process with a container, which
-// the test kills.
+// victimVerb makes the test binary act as a kubelet process with a container.
+// The test kills this process.
 const victimVerb = "victim"
 
-// victim starts a container that keeps running, and reports it.
+// victim starts a container that keeps running, and prints a line once it is
+// running.
 func victim(dir string) int {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		fmt.Fprintln(os.Stdout, err)

@@ -14,9 +14,9 @@ import (
 // insideVariable is set in the process that runs the tests.
 const insideVariable = "KOBOSHI_TEST_INSIDE"
 
-// TestMain runs the tests in the runtime's environment: as root of a user
-// namespace, pid 1 of a pid namespace. The test binary is the program of the
-// containers as well.
+// TestMain runs the tests in the environment that the runtime needs: as root
+// of a user namespace and pid 1 of a pid namespace. The test binary is also
+// the program of the containers.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == programVerb:
@@ -47,7 +47,7 @@ func namespaced(inside *exec.Cmd) int {
 	case errors.As(err, &exit):
 		return exit.ExitCode()
 	case errors.Is(err, os.ErrPermission):
-		// There is no t to skip here; nothing can be tested.
+		// Nothing can be tested, and TestMain has no t.Skip.
 		fmt.Fprintln(os.Stderr, "SKIP: this system forbids user namespaces:", err)
 		return 0
 	}
@@ -55,7 +55,8 @@ func namespaced(inside *exec.Cmd) int {
 	return 1
 }
 
-// planeNamespaces are the namespaces that koboshi up gives the kubelet.
+// planeNamespaces returns the attributes for the namespaces that koboshi up
+// gives the kubelet.
 func planeNamespaces() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID,

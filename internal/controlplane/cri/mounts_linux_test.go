@@ -60,7 +60,7 @@ func TestVolumesInVolumes(t *testing.T) {
 	p := newPlane(t)
 	outer, inner := p.volume("outer", "a", "outer\n"), p.volume("inner", "b", "inner\n")
 	out, _ := p.pod().run(withMounts(containerConfig("cat", "/data/a", "/data/sub/dir/b"),
-		// The kubelet does not sort them.
+		// The kubelet does not sort mounts.
 		&runtimeapi.Mount{ContainerPath: "/data/sub/dir", HostPath: inner},
 		&runtimeapi.Mount{ContainerPath: "/data", HostPath: outer}))
 	if out != "outer\ninner\n" {
@@ -120,7 +120,7 @@ func TestMountPathsThatCannotBeAreRefusedInOneLine(t *testing.T) {
 	pod := p.pod()
 	dir := p.volume("content", "file", "")
 	for path, want := range map[string]string{
-		"/etc/passwd":         "/etc/passwd is a file here, and the volume is a folder",
+		"/etc/passwd":         "/etc/passwd is a file here, but the volume is a folder",
 		"/etc/passwd/content": "/etc/passwd is a file here",
 		"relative":            "is not absolute",
 	} {

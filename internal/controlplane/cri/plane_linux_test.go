@@ -19,7 +19,7 @@ import (
 // testImage stands for the test binary.
 const testImage = "example.org/program:v1"
 
-// limit bounds every wait that has no timeout of its own.
+// limit is the timeout of every wait that has no other timeout.
 const limit = 10 * time.Second
 
 // A plane is a running Runtime.
@@ -47,7 +47,8 @@ func newPlane(t *testing.T) *plane {
 	r, err := New(Config{
 		Programs: programs.Set{
 			{Image: testImage, Path: self, Args: []string{programVerb, "print", "the image's arguments"}, Env: map[string]string{"OF": "image", "BOTH": "image",
-				// The race detector would wait for a second at the end of each program.
+				// Without this, the race detector would wait for a second at the end of
+				// each program.
 				"GORACE": "atexit_sleep_ms=0"}},
 			{Image: "other", Path: self, User: &user, WorkingDir: volumes},
 		},
@@ -153,7 +154,7 @@ func (p *pod) start(config *runtimeapi.ContainerConfig) *box {
 	return &box{p, id}
 }
 
-// run starts a container, waits for its end, and returns what it wrote.
+// run starts a container, waits for its end, and returns its output.
 func (p *pod) run(config *runtimeapi.ContainerConfig) (output string, status *runtimeapi.ContainerStatus) {
 	p.t.Helper()
 	b := p.start(config)

@@ -25,30 +25,30 @@ type process struct {
 	sandbox *sandbox
 	config  *runtimeapi.ContainerConfig
 	program programs.Program
-	logPath string // empty: no log
+	logPath string // empty if there is no log
 	user    identity
 	created time.Time
-	done    chan struct{} // closed once it has exited and its log is complete
+	done    chan struct{} // closed once the process has exited and its log is complete
 
-	// Runtime.mu guards the following fields. Code that has seen there that the
-	// container runs may use main without it.
+	// Runtime.mu guards the following fields. Code that has checked under the
+	// lock that the container is running may use main without the lock.
 	state             runtimeapi.ContainerState
 	starting          bool
 	started, finished time.Time
 	exitCode          int32
 	reason, message   string
-	main              *os.Process // set when it starts
-	streams           *streams    // while it runs
-	log               *logs.File  // while it runs
+	main              *os.Process // set when the container starts
+	streams           *streams    // set while it is running
+	log               *logs.File  // set while it is running
 }
 
-// identity is the program's user inside; outside it is always the invoking
-// user.
+// identity is the user that the program sees inside the container. Outside, the
+// program always runs as the invoking user.
 type identity struct{ uid, gid int64 }
 
-// identify follows container runtimes: without an explicit group, a user that
-// the image does not have gets group 0. The image's user has a group of the
-// same number.
+// identify returns the program's identity by the rules of other container
+// runtimes: without an explicit group, a user other than the image's gets group
+// 0. The user of the image has a group with the same number.
 func identify(security *runtimeapi.LinuxContainerSecurityContext, program programs.Program) identity {
 	who := identity{program.UID(), program.UID()}
 	if user := security.GetRunAsUser(); user != nil && user.GetValue() != who.uid {
@@ -60,12 +60,12 @@ func identify(security *runtimeapi.LinuxContainerSecurityContext, program progra
 	return who
 }
 
-// adopt makes a process in a new user namespace this user, the only one there.
-// Outside it stays root of this process's namespace.
+// adopt gives a process in a new user namespace this identity, the only one in
+// that namespace. In the current namespace, the process still runs as root.
 func (i identity) adopt(pid int) error {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	for _, write := range []struct{ file, text string }{
-		{"setgroups", "deny"}, // must precede gid_map, or writing that is not allowed
+		{"setgroups", "deny"}, // must precede gid_map, which may not be written otherwise
 		{"uid_map", fmt.Sprintf("%d 0 1", i.uid)},
 		{"gid_map", fmt.Sprintf("%d 0 1", i.gid)},
 	} {
@@ -83,7 +83,7 @@ const (
 	reasonStartError = "StartError"
 )
 
-// stopSignal maps the API's signals to the system's.
+// stopSignal returns the system's signal for the one in the API.
 func (p *process) stopSignal() syscall.Signal {
 	wanted := p.config.GetStopSignal()
 	if wanted == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
@@ -93,7 +93,8 @@ func (p *process) stopSignal() syscall.Signal {
 	if number := unix.SignalNum(name); number != 0 {
 		return number
 	}
-	// The others are real-time signals, which are counted from both ends.
+	// The others are real-time signals, which are named by their distance from
+	// either end of the range.
 	var n int
 	if _, err := fmt.Sscanf(name, "SIGRTMINPLUS%d", &n); err == nil || name == "SIGRTMIN" {
 		return syscall.Signal(firstRealTime + n)
@@ -104,19 +105,20 @@ func (p *process) stopSignal() syscall.Signal {
 	return unix.SIGTERM
 }
 
-// As the C library numbers them: it keeps the first two.
+// These are the numbers in the C library, which reserves the first two
+// real-time signals.
 const (
 	firstRealTime = 34
 	lastRealTime  = 64
 )
 
-// signal sends a signal to the program. As pid 1 of a container, a program that
-// does not handle the signal does not end.
+// signal sends a signal to the program. As pid 1 of a container, a program
+// ignores signals for which it has no handler.
 func (p *process) signal(s syscall.Signal) {
 	_ = p.main.Signal(s)
 }
 
-// kill ends the program, and with it all processes of its pid namespace.
+// kill ends the program together with all processes in its pid namespace.
 func (p *process) kill() { p.signal(unix.SIGKILL) }
 
 // wait waits until the container has exited.
@@ -129,10 +131,11 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// runs reports whether the container is running. It needs Runtime.mu.
+// runs reports whether the container is running. The caller must hold
+// Runtime.mu.
 func (p *process) runs() bool { return p.state == runtimeapi.ContainerState_CONTAINER_RUNNING }
 
-// status returns the container's status. It needs Runtime.mu.
+// status returns the container's status. The caller must hold Runtime.mu.
 func (p *process) status() *runtimeapi.ContainerStatus {
 	return &runtimeapi.ContainerStatus{
 		Id: p.id, Metadata: p.config.GetMetadata(), State: p.state,
@@ -154,7 +157,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// image returns the image as the Pod's user wrote it.
+// image returns the image as written in the Pod.
 func (p *process) image() *runtimeapi.ImageSpec {
 	return &runtimeapi.ImageSpec{Image: imageName(p.config.GetImage()), UserSpecifiedImage: imageName(p.config.GetImage())}
 }

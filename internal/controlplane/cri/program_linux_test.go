@@ -19,11 +19,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/terminal"
 )
 
-// programVerb makes the test binary the program of a container.
+// programVerb makes the test binary act as the program of a container.
 const programVerb = "program"
 
-// program runs the command in its first argument. Several commands are
-// separated by ";".
+// program runs the command in args. Several commands are separated by ";".
 func program(args []string) int {
 	for {
 		command, rest, more := cut(args, ";")

@@ -11,15 +11,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// refuseSandbox returns an error if a Pod's setting cannot be honoured. The
-// Pod's user reads it as an Event.
+// refuseSandbox returns an error if a setting of the Pod cannot be honoured.
+// The error becomes an Event of the Pod.
 func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	security := config.GetLinux().GetSecurityContext()
 	if handler != "" {
-		return fmt.Errorf("runtimeClassName with handler %s: Pods that run on this machine have no other runtime; remove it", handler)
+		return fmt.Errorf("runtimeClassName with handler %s: Pods that run on this machine have no other runtime; remove runtimeClassName", handler)
 	}
 	if len(config.GetLinux().GetSysctls()) > 0 {
-		return errors.New("securityContext.sysctls: a program of this user cannot set them; remove them, or set them on this machine")
+		return errors.New("securityContext.sysctls: a program that runs as this user cannot set sysctls; remove them, or set them on this machine")
 	}
 	if security.GetPrivileged() {
 		return errPrivileged
@@ -30,18 +30,18 @@ func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	return refuseProfiles(security.GetSeccomp(), security.GetApparmor(), security.GetSelinuxOptions())
 }
 
-var errPrivileged = errors.New("securityContext.privileged: the program runs as you, and you are not root; remove it, or leave the image out of --run")
+var errPrivileged = errors.New("securityContext.privileged: the program runs as you, and you are not root; remove the setting, or leave the image out of --run")
 
 func refuseNamespaces(options *runtimeapi.NamespaceOption) error {
 	switch {
 	case options.GetPid() == runtimeapi.NamespaceMode_NODE:
-		return errors.New("hostPID: Pods on this machine do not see its processes; remove it")
+		return errors.New("hostPID: Pods on this machine cannot see the machine's processes; remove hostPID")
 	case options.GetIpc() == runtimeapi.NamespaceMode_NODE:
-		return errors.New("hostIPC: Pods on this machine have no access to its IPC; remove it")
+		return errors.New("hostIPC: Pods on this machine cannot use the machine's IPC; remove hostIPC")
 	case options.GetPid() == runtimeapi.NamespaceMode_TARGET:
-		return errors.New("targetContainerName: containers on this machine do not share processes; leave --target out")
+		return errors.New("targetContainerName: containers on this machine do not share processes; omit --target")
 	case options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD:
-		return errors.New("shareProcessNamespace: containers on this machine do not share processes; remove it")
+		return errors.New("shareProcessNamespace: containers on this machine do not share processes; remove shareProcessNamespace")
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func refuseProfiles(seccomp, apparmor *runtimeapi.SecurityProfile, selinux *runt
 	case apparmor.GetProfileType() == local:
 		return errors.New("securityContext.appArmorProfile Localhost: there are no profiles on this machine; use RuntimeDefault")
 	case selinux.GetUser() != "", selinux.GetRole() != "", selinux.GetType() != "", selinux.GetLevel() != "":
-		return errors.New("securityContext.seLinuxOptions: a program of this user cannot change them; remove them")
+		return errors.New("securityContext.seLinuxOptions: a program that runs as this user cannot change them; remove them")
 	}
 	return nil
 }
@@ -71,10 +71,10 @@ func (r *Runtime) refuseContainer(config *runtimeapi.ContainerConfig) error {
 		return err
 	}
 	if devices := config.GetDevices(); len(devices) > 0 {
-		return fmt.Errorf("device %s (a device plugin's, or a volume of mode Block): Pods on this machine get no devices; use a volume of mode Filesystem", devices[0].GetContainerPath())
+		return fmt.Errorf("device %s (from a device plugin or a Block-mode volume): Pods on this machine get no devices; use a Filesystem-mode volume", devices[0].GetContainerPath())
 	}
 	if len(config.GetCDIDevices()) > 0 {
-		return errors.New("devices of resource claims: Pods on this machine get no devices; remove the claim")
+		return errors.New("devices from resource claims: Pods on this machine get no devices; remove the claim")
 	}
 	if _, err := capabilities(security.GetCapabilities()); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r *Runtime) refuseMount(m *runtimeapi.Mount) error {
 		return fmt.Errorf("volume at %s: %w", m.GetContainerPath(), err)
 	}
 	if !slices.ContainsFunc(r.hostPaths, func(dir string) bool { return within(dir, path) }) {
-		return fmt.Errorf("hostPath %s: only folders below %s may be mounted; use one there, or an emptyDir", m.GetHostPath(), strings.Join(r.config.HostPaths, " or "))
+		return fmt.Errorf("hostPath %s: only folders below %s may be mounted; use one of those, or an emptyDir", m.GetHostPath(), strings.Join(r.config.HostPaths, " or "))
 	}
 	return nil
 }
@@ -109,20 +109,21 @@ func within(dir, path string) bool {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../")
 }
 
-// grantable are the capabilities that root has in a container by default, as in
-// containerd, with their numbers (linux/capability.h). They are valid only
+// grantable lists the capabilities that root has in a container by default, as
+// in containerd, with their numbers (linux/capability.h). They are valid only
 // inside the user namespace, which has no other user and no network.
 var grantable = map[string]int{
 	"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
 	"NET_BIND_SERVICE": 10, "NET_RAW": 13, "SYS_CHROOT": 18, "MKNOD": 27, "AUDIT_WRITE": 29, "SETFCAP": 31,
 }
 
-// requestable are the capabilities that root gets inside on request: kubectl
-// debug requests the first one by default. It extends to processes of the same
-// user namespace, which are the container's.
+// requestable lists the capabilities that root gets in a container on request;
+// kubectl debug requests SYS_PTRACE by default. It applies only to processes in
+// the same user namespace, which belong to the container.
 var requestable = map[string]int{"SYS_PTRACE": 19}
 
-// capabilities returns the capabilities that root gets inside.
+// capabilities returns the numbers of the capabilities that root gets in the
+// container.
 func capabilities(asked *runtimeapi.Capability) (granted []int, err error) {
 	numbers := maps.Clone(grantable)
 	for _, name := range asked.GetDropCapabilities() {
@@ -138,7 +139,7 @@ func capabilities(asked *runtimeapi.Capability) (granted []int, err error) {
 			number, found = requestable[name]
 		}
 		if !found {
-			return nil, fmt.Errorf("securityContext.capabilities.add %s: a program of this user cannot have it; remove it, or leave the image out of --run", name)
+			return nil, fmt.Errorf("securityContext.capabilities.add %s: a program that runs as this user cannot have this capability; remove it, or leave the image out of --run", name)
 		}
 		numbers[name] = number
 	}

@@ -64,7 +64,7 @@ func TestWhatCannotBeHonouredIsRefusedInOneLine(t *testing.T) {
 		}, "seLinuxOptions"},
 		"image": {func(c *runtimeapi.ContainerConfig, _ *security) {
 			c.Image = &runtimeapi.ImageSpec{Image: "x", UserSpecifiedImage: "nginx"}
-		}, "no program is given for image nginx: koboshi up --run nginx=PATH"},
+		}, "no program is given for image nginx: use koboshi up --run nginx=PATH"},
 	} {
 		config := containerConfig("exit", "0")
 		test.change(config, config.Linux.SecurityContext)

@@ -26,17 +26,17 @@ import (
 // Config configures a Runtime.
 type Config struct {
 	Programs programs.Set
-	// Dir is the runtime's own folder. Its content is removed at the start.
+	// Dir is the runtime's own folder. New removes its content.
 	Dir string
-	// HostPaths are the folders below which files may be mounted into
+	// HostPaths lists the folders whose content may be mounted into
 	// containers.
 	HostPaths []string
-	// Subnet contains the addresses of Pods.
+	// Subnet is the network from which Pods get their addresses.
 	Subnet netip.Prefix
-	// Init is the command that starts package container's Main. Empty means
+	// Init is the command that runs Main of package container. Empty means
 	// this program.
 	Init []string
-	// Log receives what no caller sees. Nil means nowhere.
+	// Log receives the messages that no caller sees. Nil discards them.
 	Log *slog.Logger
 }
 
@@ -64,12 +64,12 @@ var (
 	_ internalapi.ImageManagerService = (*Runtime)(nil)
 )
 
-// goodbye is the time that programs have to stop by themselves at the end of
-// Run. A user who pressed Ctrl-C waits for it; before that, the kubelet has
-// stopped the Pods with their grace periods.
+// goodbye is the time that programs have at the end of Run to stop on their
+// own. It is short because a user who pressed Ctrl-C waits for it. Pods that
+// the kubelet stopped before that have had their grace periods.
 const goodbye = time.Second
 
-// New prepares a runtime; Run makes exec, attach and port-forward work.
+// New prepares a runtime. Exec, attach and port-forward work only during Run.
 func New(config Config) (*Runtime, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc belongs to another pid namespace: mount it first")
@@ -84,7 +84,7 @@ func New(config Config) (*Runtime, error) {
 		config.Init = []string{"/proc/self/exe", container.Verb}
 	}
 	if err := os.RemoveAll(config.Dir); err != nil {
-		return nil, fmt.Errorf("removing what an earlier start left: %w", err)
+		return nil, fmt.Errorf("removing files of an earlier start: %w", err)
 	}
 	r := &Runtime{
 		config: config, last: config.Subnet.Masked().Addr(),
@@ -147,12 +147,12 @@ func (r *Runtime) end() {
 	r.alive.Wait()
 }
 
-// newID returns an ID of the same length as other runtimes'.
+// newID returns an ID as long as those of other runtimes.
 func newID() string {
 	id := make([]byte, 32)
-	_, _ = rand.Read(id) // never fails, as its documentation says
+	_, _ = rand.Read(id) // never fails, according to its documentation
 	return hex.EncodeToString(id)
 }
 
-// Close does nothing: Run's context ends a Runtime.
+// Close does nothing: a Runtime ends with the context of Run.
 func (r *Runtime) Close(context.Context) error { return nil }

@@ -11,15 +11,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A sandbox holds the address that a Pod's containers share. All fields except
-// ready are fixed.
+// A sandbox holds the address that a Pod's containers share. Only the field
+// ready ever changes.
 type sandbox struct {
 	id      string
 	config  *runtimeapi.PodSandboxConfig
 	created time.Time
 	address netip.Addr
-	host    bool // hostNetwork
-	ready   bool // until stopped
+	host    bool // set for hostNetwork
+	ready   bool // true until the sandbox is stopped
 }
 
 // loopback is the address of Pods with hostNetwork.
@@ -51,9 +51,10 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 
 var errClosing = errors.New("the runtime is ending")
 
-// newAddress returns the next free address, so that a released one stays unused
-// for a long time: a client that still has it must not reach another Pod. The
-// network's first two addresses and its last are left out.
+// newAddress returns the next free address in turn, so that a released address
+// stays unused for a long time: a client that still knows it must not reach
+// another Pod. The first two addresses of the network and the last one are
+// never used.
 func (r *Runtime) newAddress() (netip.Addr, error) {
 	first := r.config.Subnet.Masked().Addr().Next().Next()
 	at := r.last
@@ -99,7 +100,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// RemovePodSandbox forgets the Pod and its containers.
+// RemovePodSandbox stops the Pod, and forgets it and its containers.
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	if err := r.StopPodSandbox(ctx, id); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (r *Runtime) sandbox(id string) (*sandbox, error) {
 	if s := r.sandboxes[id]; s != nil {
 		return s, nil
 	}
-	// The kubelet expects this code.
+	// The kubelet expects this status code.
 	return nil, status.Errorf(codes.NotFound, "there is no sandbox %s", id)
 }
 
@@ -142,7 +143,7 @@ func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runti
 	}, nil
 }
 
-// The methods below need r.mu.
+// The callers of the methods below must hold r.mu.
 
 func (r *Runtime) statuses(s *sandbox) (all []*runtimeapi.ContainerStatus) {
 	for _, p := range r.containers {

@@ -27,7 +27,7 @@ import (
 type started struct {
 	main    *os.Process
 	streams *streams
-	log     *logs.File // nil without one
+	log     *logs.File // nil if there is no log
 }
 
 // start creates the container's namespaces and starts the program in them.
@@ -54,7 +54,7 @@ func (r *Runtime) start(p *process) (*started, error) {
 	return nil, err
 }
 
-// launch returns when the program has replaced the init.
+// launch starts the init and returns when the program has replaced it.
 func (r *Runtime) launch(p *process, running *started) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -78,7 +78,8 @@ func (r *Runtime) launch(p *process, running *started) error {
 		if err := r.filter(p); err != nil {
 			return err
 		}
-		// Here, because the terminal must be one of the container's.
+		// The streams are opened on this thread, because the terminal must belong
+		// to the container.
 		io, err := openStreams(p.config.GetTty(), p.config.GetStdin())
 		if err != nil {
 			return err
@@ -111,9 +112,9 @@ func (r *Runtime) launch(p *process, running *started) error {
 	return err
 }
 
-// newUser clones an init into a new user namespace, in which it has no user
-// until adopted. The init keeps the capabilities that package container needs,
-// and those that the program may have as root.
+// newUser returns the attributes to clone an init into a new user namespace.
+// There the init has no user until adopt assigns one. It keeps the capabilities
+// that package container needs, and those that the program may have as root.
 func newUser(granted []int) *syscall.SysProcAttr {
 	kept := []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
 	for _, c := range granted {
@@ -122,8 +123,8 @@ func newUser(granted []int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		AmbientCaps: kept,
-		// A signal to the plane's process group, as from Ctrl-C, must not reach
-		// containers.
+		// A signal to the process group of the plane, for example from Ctrl-C,
+		// must not reach containers.
 		Setsid: true,
 	}
 }
@@ -142,7 +143,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// tell sends the init its Spec and waits for the exec, which closes the socket.
+// tell sends the init its Spec and waits until exec closes the socket.
 func tell(init *net.UnixConn, spec container.Spec) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -166,7 +167,7 @@ type complaint string
 
 func (c complaint) Error() string { return string(c) }
 
-// spec returns the init's Spec; the path is resolved later.
+// spec returns the Spec for the init. Its path is resolved later.
 func (p *process) spec(argv []string) container.Spec {
 	security := p.config.GetLinux().GetSecurityContext()
 	granted, _ := capabilities(security.GetCapabilities()) // refuseContainer has already returned the error
@@ -175,7 +176,8 @@ func (p *process) spec(argv []string) container.Spec {
 	}
 }
 
-// argv follows Kubernetes: a command replaces both the program and its arguments.
+// argv returns the command line. As in Kubernetes, a command in the Pod replaces
+// both the program and its arguments.
 func (p *process) argv() []string {
 	command, args := p.config.GetCommand(), p.config.GetArgs()
 	if len(command) == 0 {
@@ -218,8 +220,9 @@ func (p *process) isolate(staging string) error {
 	return plan.Apply()
 }
 
-// workingDir is resolved in the root directory of the calling thread. A volume
-// may hide the runtime's default, which no Pod has asked for.
+// workingDir returns the working directory, resolved in the root directory of the
+// calling thread. If a volume hides the runtime's default directory, workingDir
+// returns "/" without an error, since no Pod asked for the default.
 func (r *Runtime) workingDir(p *process) (string, error) {
 	for _, dir := range []string{p.config.GetWorkingDir(), p.program.WorkingDir} {
 		if dir == "" {
@@ -238,8 +241,7 @@ func (r *Runtime) workingDir(p *process) (string, error) {
 	return r.cwd, nil
 }
 
-// filter gives the Pod's address to programs that are about to start on this
-// thread.
+// filter gives the Pod's address to programs that will start on this thread.
 func (r *Runtime) filter(p *process) error {
 	if p.sandbox.host {
 		return nil
@@ -247,7 +249,7 @@ func (r *Runtime) filter(p *process) error {
 	notifications, err := binds.Install()
 	if errors.Is(err, binds.ErrUnavailable) {
 		r.unfiltered.Do(func() {
-			r.config.Log.Warn("Pods on this machine share its ports: two of them cannot listen on the same one", "error", err)
+			r.config.Log.Warn("Pods on this machine share its ports: two Pods cannot listen on the same port", "error", err)
 		})
 		return nil
 	} else if err != nil {
@@ -263,8 +265,8 @@ func (r *Runtime) serveBinds(notifications *os.File, address netip.Addr) {
 	}
 }
 
-// exitCode returns the program's exit code, or the code that a shell reports
-// for a signal.
+// exitCode returns the exit code of the program. If a signal ended it, the code
+// is the one that a shell reports.
 func exitCode(state *os.ProcessState, err error) int32 {
 	if err != nil {
 		return container.ExitFailed

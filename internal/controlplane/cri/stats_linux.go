@@ -12,18 +12,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// usage is the current and total resource usage of a container's processes.
+// usage is the resource usage of a container: its processes, their total CPU
+// time and their current memory.
 type usage struct {
 	processes uint64
 	cpu       time.Duration
-	resident  uint64 // bytes, shared pages counted in each process
+	resident  uint64 // in bytes; shared pages count once for each process
 }
 
-// tick is the unit of CPU time in /proc, the same for all programs (USER_HZ).
+// tick is the unit of CPU time in /proc, which is the same for all programs
+// (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// measure reads the usage of all visible processes, by pid namespace: those of
-// containers.
+// measure returns the usage of all visible processes by pid namespace, which
+// identifies the container.
 func measure() (map[string]usage, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -37,7 +39,7 @@ func measure() (map[string]usage, error) {
 		dir := filepath.Join("/proc", entry.Name())
 		namespace, err := os.Readlink(filepath.Join(dir, "ns/pid"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
@@ -50,8 +52,10 @@ func measure() (map[string]usage, error) {
 	return all, nil
 }
 
-// Fields of /proc/PID/stat after the name, counted from zero (proc_pid_stat(5)
-// counts from three): user and system time, the same for ended children, pages.
+// These are fields of /proc/PID/stat, counted from zero after the name
+// (proc_pid_stat(5) counts from three). The fields from fieldFirstTime to
+// fieldLastTime are the user and system time of the process and of its ended
+// children. fieldResident is the number of resident pages.
 const (
 	fieldFirstTime = 11
 	fieldLastTime  = 14
@@ -61,7 +65,7 @@ const (
 func (u *usage) add(stat string) {
 	// The name is in parentheses and may contain parentheses itself.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= fieldResident || fields[0] == "Z" { // ended, but not waited for yet
+	if len(fields) <= fieldResident || fields[0] == "Z" { // ended, but not reaped yet
 		return
 	}
 	u.processes++
@@ -73,7 +77,7 @@ func (u *usage) add(stat string) {
 	u.resident += pages * uint64(os.Getpagesize())
 }
 
-// usage returns the container's usage. It needs Runtime.mu.
+// usage returns the usage of the container. The caller must hold Runtime.mu.
 func (p *process) usage(all map[string]usage) usage {
 	if !p.runs() {
 		return usage{}
@@ -102,7 +106,7 @@ func (u usage) messages() (*runtimeapi.CpuUsage, *runtimeapi.MemoryUsage) {
 		&runtimeapi.MemoryUsage{Timestamp: now, WorkingSetBytes: resident, UsageBytes: resident, RssBytes: resident}
 }
 
-// ContainerStats measures a container.
+// ContainerStats returns the usage of a container.
 func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	all, err := measure()
 	if err != nil {
@@ -117,7 +121,8 @@ func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.Cont
 	return p.stats(p.usage(all)), nil
 }
 
-// ListContainerStats measures the running containers that match the filter.
+// ListContainerStats returns the usage of the running containers that match the
+// filter.
 func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	all, err := measure()
 	if err != nil {
@@ -135,7 +140,7 @@ func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.Conta
 	return list, nil
 }
 
-// PodSandboxStats measures a Pod.
+// PodSandboxStats returns the usage of a Pod.
 func (r *Runtime) PodSandboxStats(_ context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
 	all, err := measure()
 	if err != nil {
@@ -150,7 +155,7 @@ func (r *Runtime) PodSandboxStats(_ context.Context, id string) (*runtimeapi.Pod
 	return r.stats(s, all), nil
 }
 
-// stats returns the usage of a sandbox. It needs r.mu.
+// stats returns the usage of a sandbox. The caller must hold r.mu.
 func (r *Runtime) stats(s *sandbox, all map[string]usage) *runtimeapi.PodSandboxStats {
 	var sum usage
 	linux := &runtimeapi.LinuxPodSandboxStats{}
@@ -169,7 +174,8 @@ func (r *Runtime) stats(s *sandbox, all map[string]usage) *runtimeapi.PodSandbox
 	}
 }
 
-// ListPodSandboxStats measures the ready Pods that match the filter.
+// ListPodSandboxStats returns the usage of the ready Pods that match the
+// filter.
 func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	all, err := measure()
 	if err != nil {
@@ -186,13 +192,13 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 	return list, nil
 }
 
-// ListMetricDescriptors returns none: the kubelet asks only if it is configured
-// to take cAdvisor's metrics from the runtime.
+// ListMetricDescriptors returns no descriptors: the kubelet asks for them only
+// if it is configured to take cAdvisor's metrics from the runtime.
 func (r *Runtime) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
 	return nil, nil
 }
 
-// ListPodSandboxMetrics returns none.
+// ListPodSandboxMetrics returns no metrics.
 func (r *Runtime) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
 	return nil, nil
 }

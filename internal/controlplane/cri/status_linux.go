@@ -8,14 +8,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Version names the runtime, as nodes show it.
+// Version returns the name and version that nodes show for the runtime.
 func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{
 		Version: "0.1.0", RuntimeName: "koboshi", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1",
 	}, nil
 }
 
-// Status reports that the runtime is ready, as it is once New returns.
+// Status always reports that the runtime is ready, because it is ready once
+// New returns.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
@@ -27,8 +28,8 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	}, nil
 }
 
-// RuntimeConfig names a driver of control groups, because the answer requires
-// one; none is used.
+// RuntimeConfig names a cgroup driver only because the response requires one;
+// no driver is used.
 func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
 	return &runtimeapi.RuntimeConfigResponse{
 		Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS},
@@ -55,19 +56,19 @@ func (r *Runtime) UpdatePodSandboxResources(_ context.Context, request *runtimea
 	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, err
 }
 
-var errCheckpoint = status.Error(codes.Unimplemented, "programs of this machine cannot be checkpointed")
+var errCheckpoint = status.Error(codes.Unimplemented, "programs on this machine cannot be checkpointed or restored")
 
-// CheckpointContainer is not possible.
+// CheckpointContainer is not supported.
 func (r *Runtime) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
 	return errCheckpoint
 }
 
-// CheckpointPod is not possible.
+// CheckpointPod is not supported.
 func (r *Runtime) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest) error {
 	return errCheckpoint
 }
 
-// RestorePod is not possible.
+// RestorePod is not supported.
 func (r *Runtime) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
 	return nil, errCheckpoint
 }

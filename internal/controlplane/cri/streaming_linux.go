@@ -16,9 +16,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// listen prepares the server of exec, attach and port-forward. It is on
-// loopback without TLS: a URL is valid once, for a minute, and is given only to
-// the kubelet, which lets the API server authorize requests.
+// listen prepares the server for exec, attach and port-forward. The server
+// listens on loopback without TLS: a URL is valid once and for one minute, and
+// only the kubelet gets it, which lets the API server authorize requests.
 func (r *Runtime) listen() error {
 	var err error
 	if r.listener, err = freeport.Listen(0); err != nil {
@@ -69,7 +69,7 @@ func (r *Runtime) address(sandboxID string) (string, error) {
 	return s.address.String(), nil
 }
 
-// A streamer performs the requests of the streaming server's clients.
+// A streamer performs the requests that clients send to the streaming server.
 type streamer struct{ *Runtime }
 
 // Exec runs a command. Streams that the client does not use are nil.
@@ -84,7 +84,7 @@ func (s streamer) Exec(ctx context.Context, id string, argv []string, in io.Read
 	return s.stream(ctx, p, argv, in, writer(out), writer(errs))
 }
 
-// writer returns a nil interface for a nil w.
+// writer converts w, and returns a nil interface if w is nil.
 func writer(w io.WriteCloser) io.Writer {
 	if w == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs
 	return nil
 }
 
-// PortForward connects a client to a port of the Pod's address.
+// PortForward connects a client to a port on the address of the Pod.
 func (s streamer) PortForward(ctx context.Context, sandboxID string, port int32, client io.ReadWriteCloser) error {
 	address, err := s.address(sandboxID)
 	if err != nil {
@@ -134,8 +134,8 @@ func (s streamer) PortForward(ctx context.Context, sandboxID string, port int32,
 		_ = conn.(*net.TCPConn).CloseWrite()
 		received <- err
 	}()
-	// The connection ends when the program closes it: the client need not close
-	// its half first.
+	// The connection ends when the program closes it; the client does not have
+	// to close its half first.
 	_, err = io.Copy(client, conn)
 	_ = client.Close()
 	if err != nil {

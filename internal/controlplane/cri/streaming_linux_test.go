@@ -19,8 +19,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// talk sends the request that the API server and the kubelet make of any
-// client's: SPDY.
+// talk sends a request over SPDY, which the API server and the kubelet use for
+// the requests of all clients.
 func talk(t *testing.T, address string, options remotecommand.StreamOptions) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -103,7 +103,7 @@ func TestExecHasATerminalOfTheClientsSize(t *testing.T) {
 	err = talk(t, answer.GetUrl(), remotecommand.StreamOptions{
 		Stdin: input, Stdout: &out, Tty: true, TerminalSizeQueue: sizes,
 	})
-	// The terminal echoes the input; lines end as on a terminal.
+	// The terminal echoes the input, and its lines end with \r\n.
 	if err != nil || !strings.Contains(out.String(), "you\r\nhello you\r\n") || !strings.Contains(out.String(), "91x17") ||
 		!strings.Contains(out.String(), "on /dev/pts/0, ") {
 		t.Errorf("%v, %q", err, out.String())
@@ -119,7 +119,7 @@ func TestAttachTalksToTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	// The program's input ends with the client's: stdinOnce.
+	// With stdinOnce, the program's input ends when the client's input ends.
 	err = talk(t, answer.GetUrl(), remotecommand.StreamOptions{Stdin: strings.NewReader("you\n"), Stdout: &out, Stderr: &errs})
 	if err != nil || out.String() != "hello you\n" || errs.String() != "and" {
 		t.Errorf("%v, stdout %q, stderr %q", err, out.String(), errs.String())

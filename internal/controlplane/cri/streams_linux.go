@@ -12,16 +12,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/terminal"
 )
 
-// streams are a container's standard streams: the container's ends, which it
-// gets when it is started, and ours.
+// streams holds both ends of a container's standard streams. The container gets
+// its ends when it starts; the runtime uses the others.
 //
 //	stdin  ◀── attached clients
 //	stdout ──▶ log, attached clients      (with a terminal: all in one)
 //	stderr ──▶ log, attached clients
 type streams struct {
-	in, out, err *os.File // the container's, until started
-	terminal     *os.File // nil without one
-	fromOut      *os.File // the program's output
+	in, out, err *os.File // the container's ends, until it has started
+	terminal     *os.File // nil if there is no terminal
+	fromOut      *os.File // the program's standard output
 	fromErr      *os.File // nil with a terminal
 	stdout       fan
 	stderr       fan
@@ -29,12 +29,12 @@ type streams struct {
 	ended        chan struct{} // closed when everything has been read
 
 	mu   sync.Mutex
-	toIn *os.File // nil without stdin, and once it is closed
+	toIn *os.File // nil if there is no stdin or it has been closed
 }
 
-// lingering is the time for which a stream is read after the program's end. All
-// processes of the container have ended by then, but may have passed their
-// streams to others.
+// lingering is the maximum time for which streams are read after the end of the
+// program. All processes of the container have ended by then, but may have
+// passed their streams to other processes.
 const lingering = 2 * time.Second
 
 func openStreams(tty, stdin bool) (*streams, error) {
@@ -61,17 +61,18 @@ func openStreams(tty, stdin bool) (*streams, error) {
 	s.fromErr, s.err, errs[2] = os.Pipe()
 	if err := errors.Join(errs[:]...); err != nil {
 		for _, f := range []*os.File{s.in, s.toIn, s.fromOut, s.out, s.fromErr, s.err} {
-			_ = f.Close() // which nil allows
+			_ = f.Close() // Close accepts nil
 		}
 		return nil, err
 	}
 	return s, nil
 }
 
-// started closes the container's ends and begins to read. The log may be nil.
+// started closes the container's ends and starts to read the output. The log may
+// be nil.
 func (s *streams) started(log *logs.File) {
 	for _, f := range []*os.File{s.in, s.out, s.err} {
-		_ = f.Close() // closed three times with a terminal, which is harmless
+		_ = f.Close() // with a terminal this is the same file three times, which is harmless
 	}
 	s.read(log, logs.Stdout, s.fromOut, &s.stdout)
 	if s.fromErr != nil {
@@ -86,8 +87,8 @@ func (s *streams) started(log *logs.File) {
 func (s *streams) read(log *logs.File, name string, from io.Reader, to *fan) {
 	s.copying.Go(func() {
 		from := io.TeeReader(from, to)
-		// It ends when the last process has closed the stream; a terminal then
-		// returns an error.
+		// Reading ends when the last process has closed the stream; a terminal
+		// then returns an error.
 		if log != nil {
 			_ = log.Copy(name, from)
 		}
@@ -97,7 +98,7 @@ func (s *streams) read(log *logs.File, name string, from io.Reader, to *fan) {
 	})
 }
 
-// finish returns when everything has been read, after the program's end.
+// finish waits, after the program's end, until all its output has been read.
 func (s *streams) finish() {
 	s.closeStdin()
 	select {
@@ -125,7 +126,8 @@ func (s *streams) stdin() *os.File {
 	return s.toIn
 }
 
-// attach connects a client until the container has ended or the client has gone.
+// attach connects a client until the container has ended or the client has
+// disconnected.
 func (s *streams) attach(ctx context.Context, in io.Reader, out, err io.Writer, once bool) {
 	gone := make(chan struct{}, 3)
 	leave := func() { gone <- struct{}{} }
@@ -153,8 +155,8 @@ func (s *streams) attach(ctx context.Context, in io.Reader, out, err io.Writer, 
 	}
 }
 
-// A fan writes to all attached clients. A client that does not read blocks the
-// program, as with other runtimes: nothing is lost.
+// A fan writes to all attached clients. As in other runtimes, no output is lost:
+// a client that does not read blocks the program.
 type fan struct {
 	mu      sync.Mutex
 	clients map[*client]struct{}
@@ -181,7 +183,8 @@ func (f *fan) add(to io.Writer, leave func()) (remove func()) {
 	}
 }
 
-// Write never fails: a client that cannot be written to has gone.
+// Write never fails. If writing to a client fails, the client has disconnected
+// and is removed.
 func (f *fan) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

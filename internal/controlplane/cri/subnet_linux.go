@@ -9,16 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The second octets of the networks that planes take: not the lowest, where
-// others have addresses (127.0.0.53, 127.0.1.1).
+// These limit the second octets of the networks that planes use. The lowest
+// octets are left out, because other programs have addresses there (127.0.0.53,
+// 127.0.1.1).
 const (
 	firstSubnet = 16
 	lastSubnet  = 254
 )
 
-// ClaimSubnet takes the first 127.N.0.0/16 that no other plane has, until it is
-// closed or the process ends. The claim is a name in the abstract socket
-// namespace, which belongs to the network namespace, as the addresses do.
+// ClaimSubnet takes the first 127.N.0.0/16 that no other plane has. The claim
+// lasts until the Closer is closed or the process ends. It is a name in the
+// abstract socket namespace, which is separate for each network namespace, as
+// the addresses are.
 func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	for n := byte(firstSubnet); n <= lastSubnet; n++ {
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, n, 0, 0}), 16)
@@ -31,11 +33,11 @@ func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 		}
 		return subnet, held, nil
 	}
-	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: all 127.N.0.0/16 are in use; end another koboshi up")
+	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: every 127.N.0.0/16 is in use; end another koboshi up")
 }
 
-// A claim is the file descriptor of a socket rather than a Go value, which the
-// garbage collector would close.
+// A claim is the file descriptor of a socket. It is not an *os.File, because
+// the garbage collector would close that.
 type claim int
 
 func hold(name string) (claim, error) {

@@ -1,8 +1,8 @@
-// Package datadir owns the folder in which a durable plane keeps its state.
+// Package datadir manages the folder in which a durable plane keeps its state.
 //
 // A marker file makes a folder a data directory. The marker is written before
 // anything else and records whether the store inside was ever complete, so that
-// a damaged folder can be distinguished from a new one: a folder that once held
+// a damaged folder can be distinguished from a new one: a store that once held
 // acknowledged writes is never silently recreated.
 package datadir
 
@@ -29,17 +29,17 @@ const (
 	lockName   = "lock"
 )
 
-// The values of Marker.Store.
+// These are the values of Marker.Store, the location of the state.
 const (
 	StoreOwn      = "own"      // in this folder
 	StoreExternal = "external" // in an external etcd
 )
 
-// A Problem is a misuse of a data directory, with the next action.
+// A Problem reports misuse of a data directory, and names the next action.
 type Problem struct {
 	Dir  string // the data directory
-	What string // what is wrong, one clause
-	Next string // the next action, one clause
+	What string // the problem, as one clause
+	Next string // the next action, as one clause
 }
 
 func (p *Problem) Error() string {
@@ -53,13 +53,14 @@ type Marker struct {
 	// Kubernetes is the version that last wrote the store, such as "1.37.0".
 	Kubernetes string `json:"kubernetes"`
 	// Initialized is set once the store has answered for the first time. From
-	// then on a missing or broken store is damage.
+	// then on, a missing or broken store counts as damage.
 	Initialized bool `json:"initialized"`
-	// Store names the location of the state, StoreOwn or StoreExternal, once
+	// Store is the location of the state, StoreOwn or StoreExternal, once
 	// Initialized is set.
 	Store string `json:"store,omitempty"`
 	// Port is the port that the API server last used, so that running clients
-	// find it at the same address after a restart. Zero means none yet.
+	// find it at the same address after a restart. Zero means that there is
+	// none yet.
 	Port int `json:"port,omitempty"`
 }
 
@@ -70,9 +71,9 @@ type Dir struct {
 	lock   *os.File
 }
 
-// Open takes possession of path, creating it when it does not exist or
-// initializing it when it is empty. kubernetes is the running version, such as
-// "1.37.0". Misuse is reported as *Problem.
+// Open locks the data directory at path. It creates the folder if it does not
+// exist, and initializes it if it is empty. kubernetes is the running version,
+// such as "1.37.0". Misuse is reported as *Problem.
 func Open(path, kubernetes string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -123,24 +124,25 @@ func (d *Dir) Update(change func(*Marker)) error {
 	return nil
 }
 
-// Damaged reports that the folder once held a store and no longer does.
+// Damaged returns an error: the folder once held a complete store, but no
+// longer does.
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
 		Next: "restore it from a copy, or move it away to start over"}
 }
 
-// StoreMoved reports that the folder belongs to a different store from the
-// requested one: its certificates go with the state there.
+// StoreMoved returns an error: the folder belongs to a different store from the
+// requested one, and its certificates match only the state there.
 func (d *Dir) StoreMoved(store string) error {
-	p := &Problem{Dir: d.path, What: "goes with the etcd that --etcd-servers named", Next: "name it again, or choose another --data-dir"}
+	p := &Problem{Dir: d.path, What: "belongs to the etcd that an earlier --etcd-servers named", Next: "pass the same --etcd-servers, or choose another --data-dir"}
 	if store == StoreOwn {
-		p.What, p.Next = "holds an etcd of its own", "leave out --etcd-servers, or choose another --data-dir"
+		p.What, p.Next = "holds its own etcd", "leave out --etcd-servers, or choose another --data-dir"
 	}
 	return p
 }
 
-// Close unlocks the folder. The lock file stays: removing it would let two
-// processes hold locks on two files of the same name.
+// Close unlocks the folder. The lock file stays: if it were removed, two
+// processes could hold locks on two files of the same name.
 func (d *Dir) Close() error {
 	return d.lock.Close()
 }
@@ -187,23 +189,23 @@ func (d *Dir) mustBeEmpty() error {
 		return fmt.Errorf("reading data directory: %w", err)
 	}
 	foreign := slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		// A start that was killed between lock and marker leaves only these
-		// files.
+		// If a start is killed between writing the lock and the marker, only
+		// these files remain.
 		return e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName)
 	})
 	if !foreign {
 		return nil
 	}
-	// Another process may have begun to use the folder during the check.
+	// Another process may have started to use the folder during the check.
 	if found, err := d.readMarker(); found || err != nil {
 		return err
 	}
-	return &Problem{Dir: d.path, What: "holds other files and no " + markerName + ", so it is not ours",
+	return &Problem{Dir: d.path, What: "holds other files but no " + markerName + ", so Koboshi did not create it",
 		Next: "choose an empty or new --data-dir"}
 }
 
-// takeLock uses flock, which the kernel releases when the process ends for any
-// reason, so a crash never leaves a stale lock.
+// takeLock locks the folder with flock. The kernel releases this lock when the
+// process ends, for whatever reason, so a crash never leaves a stale lock.
 func (d *Dir) takeLock() error {
 	f, err := os.OpenFile(d.Path(lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if unwritable(err) {
@@ -222,11 +224,11 @@ func (d *Dir) takeLock() error {
 		if pid := strings.TrimSpace(string(holder)); pid != "" {
 			who = "process " + pid
 		}
-		return &Problem{Dir: d.path, What: "is in use by " + who, Next: "stop that one, or choose another --data-dir"}
+		return &Problem{Dir: d.path, What: "is in use by " + who, Next: "stop that process, or choose another --data-dir"}
 	}
 	d.lock = f
-	// The lock file contains the process ID, for the message that the folder is
-	// in use.
+	// The lock file contains the process ID, so that another process can name
+	// it in its error.
 	err = f.Truncate(0)
 	if err == nil {
 		_, err = fmt.Fprintln(f, os.Getpid())
@@ -238,8 +240,8 @@ func (d *Dir) takeLock() error {
 }
 
 func (d *Dir) adopt(kubernetes string) error {
-	// Read again, even if there was no marker: another process may have written
-	// one between reading and locking.
+	// The marker is read again, even if there was none: another process may
+	// have written one after the first read and before the lock.
 	if _, err := d.readMarker(); err != nil {
 		return err
 	}
@@ -255,7 +257,8 @@ func (d *Dir) adopt(kubernetes string) error {
 	if err != nil {
 		return err
 	}
-	// The folder often sits in a checkout; its secrets must not be committed.
+	// The folder is often inside a Git checkout, and its secrets must not be
+	// committed.
 	return WriteFile(d.Path(".gitignore"), []byte("*\n"), 0o600)
 }
 
@@ -268,8 +271,8 @@ func unwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// newerMinor reports whether written is of a higher major or minor version
-// than running. Patch releases share one storage format.
+// newerMinor reports whether written has a higher major or minor version than
+// running. Patch releases share one storage format.
 func newerMinor(written, running string) bool {
 	w, err := version.ParseGeneric(written)
 	if err != nil {

@@ -103,7 +103,7 @@ func TestOpenRefusesWhatItMustNotTouch(t *testing.T) {
 		},
 		"not ours": {
 			prepare: func(t *testing.T, path string) { mkdir(t, path); write(t, filepath.Join(path, "thesis.tex"), "") },
-			what:    "so it is not ours",
+			what:    "so Koboshi did not create it",
 		},
 		"a file": {
 			prepare: func(t *testing.T, path string) { write(t, path, "") },
@@ -162,7 +162,8 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				taken = append(taken, d)
-				// What a plane does next must not confuse later attempts.
+				// A plane next creates this folder, which must not confuse
+				// later attempts.
 				mkdir(t, d.Path("etcd"))
 			case !errors.As(err, &problem) || !strings.Contains(problem.What, "is in use by"):
 				t.Errorf("Open: %v, want that it is in use", err)
@@ -178,8 +179,8 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 	}
 }
 
-// Between the check and the lock, another process may have come, written and
-// gone.
+// Between the check and the lock, another process may have started, written to
+// the folder and ended.
 func TestOpenNeverResetsAMarkerThatAppearedMeanwhile(t *testing.T) {
 	t.Parallel()
 	want := Marker{Format: Format, Kubernetes: running, Initialized: true, Port: 6443}
@@ -219,7 +220,7 @@ func TestUpdateIsSeenByTheNextOpenAndOnlyWhenItSucceeds(t *testing.T) {
 	if got := onDisk(t, path); got != d.Marker() || got.Port != 6443 {
 		t.Errorf("on disk %+v, in memory %+v, want port 6443 in both", got, d.Marker())
 	}
-	// A folder in place of the marker cannot be replaced by a file.
+	// If there is a folder in place of the marker, a file cannot replace it.
 	if err := os.Remove(filepath.Join(path, markerName)); err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +312,8 @@ func closeDir(t *testing.T, d *Dir) {
 	}
 }
 
-// dataDir makes a data directory as a finished run leaves it.
+// dataDir creates a data directory in the state in which a finished run leaves
+// it.
 func dataDir(t *testing.T, m Marker) string {
 	t.Helper()
 	path := t.TempDir()

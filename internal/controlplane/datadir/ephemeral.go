@@ -14,16 +14,16 @@ import (
 const ephemeralPattern = "koboshi-ephemeral-"
 
 const (
-	// shm is a file system in memory, on Linux.
+	// shm is an in-memory file system on Linux.
 	shm = "/dev/shm"
-	// enough is the least number of free bytes with which shm is used.
-	// Containers often get 64 MB, which a plane soon fills.
+	// enough is the minimum number of free bytes for using shm. In containers,
+	// shm often has only 64 MB, which a plane soon fills.
 	enough = 512 << 20
 )
 
-// OpenEphemeral makes a data directory that Remove deletes, in memory where the
-// system offers that. First it deletes the folders of processes that were
-// killed before they could remove them.
+// OpenEphemeral creates a data directory that Remove deletes. It is in memory
+// if the system supports that. First, OpenEphemeral deletes the folders of
+// processes that were killed before they could remove them.
 func OpenEphemeral(kubernetes string) (*Dir, error) {
 	base := os.TempDir()
 	if roomy(shm) {
@@ -37,7 +37,7 @@ func OpenEphemeral(kubernetes string) (*Dir, error) {
 	return Open(path, kubernetes)
 }
 
-// roomy reports whether this user can write enough bytes into dir.
+// roomy reports whether this user can write to dir and enough bytes are free.
 func roomy(dir string) bool {
 	var room unix.Statfs_t
 	if unix.Statfs(dir, &room) != nil || room.Bavail*uint64(room.Bsize) < enough {
@@ -50,8 +50,8 @@ func roomy(dir string) bool {
 	return os.Remove(probe) == nil
 }
 
-// Abandon releases an ephemeral folder and leaves its logs for reading. Without
-// its marker no later start deletes it.
+// Abandon releases an ephemeral folder but keeps its logs, so that they can be
+// read. No later start deletes the folder, since it no longer has a marker.
 func (d *Dir) Abandon(logs string) error {
 	entries, err := os.ReadDir(d.path)
 	for _, e := range entries {
@@ -71,8 +71,9 @@ func (d *Dir) Remove() error {
 	return err
 }
 
-// sweep deletes this user's ephemeral folders that no process holds. It leaves
-// alone what it cannot examine: that is not ours.
+// sweep deletes this user's ephemeral folders that no process has locked. It
+// leaves alone all folders that it cannot examine, since they belong to other
+// users.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

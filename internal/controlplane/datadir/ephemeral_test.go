@@ -46,8 +46,8 @@ func TestSweepTakesOnlyWhatNobodyHolds(t *testing.T) {
 		}
 		closeDir(t, d)
 	}
-	// A folder that is being created has no marker yet, and one without a lock
-	// is not ours.
+	// A folder that is being created has no marker yet, and a folder without a
+	// lock does not belong to Koboshi.
 	mkdir(t, folder(ephemeralPattern+"starting"))
 	write(t, marker(t, folder(ephemeralPattern+"unlockable")), "{}")
 

@@ -27,9 +27,10 @@ func selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return len(service.Spec.Selector) > 0 && labels.SelectorFromValidatedSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// endpoints returns the addresses to which connections to a port of a Service
-// go, in order: the Ready Pods that it selects or, as in kube-proxy, while
-// there are none, those that are Ready and terminating.
+// endpoints returns, in order, the addresses to which connections to a port of
+// a Service go. These are the Ready Pods that the Service selects. If there
+// are none, they are the terminating Pods that are still Ready, as in
+// kube-proxy.
 func endpoints(service *corev1.Service, port corev1.ServicePort, pods []*corev1.Pod) []string {
 	var ready, ending []string
 	for _, pod := range pods {
@@ -84,8 +85,9 @@ func targetPort(port corev1.ServicePort, pod *corev1.Pod) int {
 	return 0
 }
 
-// scheme returns the prefix that makes a port's address a URL for browsers, or
-// "" if the Service does not show that it speaks HTTP.
+// scheme returns the prefix that makes the address of a port a URL for
+// browsers, or "" if nothing in the Service indicates that the port speaks
+// HTTP.
 func scheme(port corev1.ServicePort) string {
 	says := port.Name
 	if port.AppProtocol != nil {

@@ -1,11 +1,12 @@
-// Package forwarding makes the Services of Pods that are processes of this
-// machine reachable.
+// Package forwarding makes a Service reachable if its Pods are processes of
+// this machine.
 //
 // Such Pods have loopback addresses, which the API server refuses in
 // EndpointSlices, and nothing here routes cluster IPs. So each TCP port of a
 // Service that selects such a Pod gets a listener on 127.0.0.1, and each
-// connection to it is forwarded to one of the Pods. Ports of other protocols
-// are left out, session affinity is not kept: all clients have one address.
+// connection to the listener is forwarded to one of the Pods. Ports of other
+// protocols are ignored. Session affinity is not supported, because all clients
+// have the same address.
 //
 //	            a Pod is selected and Ready               the Service or its port goes
 //	(no listener) ───────────────────────▶ reachable ───────────────────────▶ (no listener)
@@ -39,8 +40,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// retryAfter is the wait before a listener that could not be opened is tried
-// again.
+// retryAfter is the wait before another attempt if a listener could not be
+// opened.
 const retryAfter = time.Second
 
 // Config configures the forwarding.
@@ -49,20 +50,21 @@ type Config struct {
 	Client kubernetes.Interface
 	// Node is the node whose Pods are processes.
 	Node string
-	// Reachable is called once for each address, when it first has a Pod to
-	// forward to. It must not block. It may be nil.
+	// Reachable is called once for each address, when the address first has a
+	// Pod to forward to. It must not block. It may be nil.
 	Reachable func(Address)
-	// Log receives what no client sees.
+	// Log receives the errors that no client sees.
 	Log *slog.Logger
 }
 
 // An Address is the local address of a Service's port.
 type Address struct {
 	Namespace, Service string
-	// Port is the port's name if several ports of the Service are forwarded.
+	// Port is the name of the port. It is empty if only one port of the Service
+	// is forwarded.
 	Port string
 	// URL is http://127.0.0.1:PORT or https://127.0.0.1:PORT, or 127.0.0.1:PORT
-	// if nothing shows that the port speaks HTTP.
+	// if nothing indicates that the port speaks HTTP.
 	URL string
 }
 
@@ -75,7 +77,8 @@ func (a Address) String() string {
 	return fmt.Sprintf("service %s  %s", name, a.URL)
 }
 
-// Run forwards until ctx ends. Then all listeners and connections are closed.
+// Run forwards connections until ctx ends. Then it closes all listeners and
+// connections.
 func Run(ctx context.Context, c Config) error {
 	services := informers.NewSharedInformerFactory(c.Client, 0)
 	pods := informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -96,7 +99,7 @@ func Run(ctx context.Context, c Config) error {
 		defer factory.Shutdown()
 		factory.WaitForCacheSync(f.ctx.Done())
 	}
-	defer f.cancel() // before the factories wait for their informers
+	defer f.cancel() // runs before the factories wait for their informers
 	defer context.AfterFunc(ctx, f.queue.ShutDown)()
 	for f.next() {
 	}
@@ -110,7 +113,7 @@ type forwarding struct {
 	cancel      context.CancelFunc
 	services    corelisters.ServiceLister
 	pods        corelisters.PodLister
-	events      record.EventRecorder // nil: none are recorded
+	events      record.EventRecorder // nil if no Events are recorded
 	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	open        map[cache.ObjectName]*forwarded
 	connections sync.WaitGroup
@@ -129,7 +132,7 @@ func newForwarding(ctx context.Context, c Config, services corelisters.ServiceLi
 	return f
 }
 
-// stop closes everything and waits until it has ended.
+// stop closes everything and waits until all connections have ended.
 func (f *forwarding) stop() {
 	f.cancel()
 	f.queue.ShutDown()
@@ -236,8 +239,8 @@ func (f *forwarding) sync(key cache.ObjectName) error {
 	return err
 }
 
-// forward sets the targets of a port. The port gets its listener with the first
-// target.
+// forward sets the targets of a port. It opens the port's listener when there
+// is a first target.
 func (f *forwarding) forward(service *corev1.Service, here *forwarded, port corev1.ServicePort, targets []string) error {
 	if l := here.ports[port.Name]; l != nil {
 		l.targets.Store(&targets)
@@ -266,7 +269,7 @@ func (f *forwarding) forward(service *corev1.Service, here *forwarded, port core
 	return nil
 }
 
-// close closes the listeners of a Service; connections are kept.
+// close closes the listeners of a Service. Open connections are kept.
 func (f *forwarding) close(key cache.ObjectName) {
 	here := f.open[key]
 	if here == nil {

@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// dialTimeout bounds the wait for one Pod. On loopback only a full backlog waits.
+	// dialTimeout limits the wait for one Pod. On loopback, a connection waits only
+	// if the backlog is full.
 	dialTimeout = 3 * time.Second
-	// lastBytes is the time for which one direction of a connection may
-	// continue after the other broke: a response in transit should arrive.
+	// lastBytes is the time for which one direction of a connection may continue
+	// after the other has failed, so that a response in transit can still arrive.
 	lastBytes = time.Second
-	// acceptPause is the wait after a failed accept, which happens when the
-	// process has too many open files.
+	// acceptPause is the wait after a failed accept, for example when the process has
+	// too many open files.
 	acceptPause = 100 * time.Millisecond
 )
 
-// listener accepts the connections of one Service port. Its address stays the
-// same; its targets may change at any time.
+// listener accepts the connections of one Service port. Its address never changes,
+// but its targets may change at any time.
 type listener struct {
 	*freeport.Listener
 	targets atomic.Pointer[[]string]
@@ -48,7 +49,7 @@ func listen(preferred int, log *slog.Logger) (*listener, error) {
 }
 
 // serve forwards connections until the listener is closed. Accepted connections
-// continue until they end or ctx does.
+// continue until they end or ctx ends.
 func (l *listener) serve(ctx context.Context, connections *sync.WaitGroup) {
 	for {
 		client, err := l.AcceptTCP()
@@ -71,7 +72,7 @@ func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
 	defer func() { _ = client.Close() }()
 	server := l.dial(ctx)
 	if server == nil {
-		_ = client.SetLinger(0) // a reset is the closest to a refusal at this point
+		_ = client.SetLinger(0) // at this point, a reset is the nearest thing to a refused connection
 		return
 	}
 	defer func() { _ = server.Close() }()
@@ -85,8 +86,8 @@ func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
 	requests.Wait()
 }
 
-// dial connects to the next Pod in turn, or else to the first one after it that
-// answers.
+// dial connects to the next Pod in turn. If that Pod does not answer, dial tries the
+// following ones.
 func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	targets := *l.targets.Load()
@@ -102,8 +103,8 @@ func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	return nil
 }
 
-// carry copies one direction of a connection until it ends, and closes it on
-// the other side.
+// carry copies one direction of a connection until it ends, and then closes to for
+// writing.
 func carry(to, from *net.TCPConn) {
 	_, err := io.Copy(to, from)
 	if err == nil {

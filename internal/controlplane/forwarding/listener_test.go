@@ -38,7 +38,7 @@ func program(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// nobody returns an address on which no process listens.
+// nobody returns an address at which no process listens.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -95,7 +95,7 @@ func line(t *testing.T, c net.Conn) string {
 	}
 }
 
-// ended waits for the connection's end, which may be a reset.
+// ended waits for the end of the connection, which may be a reset.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)

@@ -9,14 +9,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// containerRuntime is the interface of package cri's runtime.
+// containerRuntime is the interface of the runtime in package cri.
 type containerRuntime interface {
 	criapi.RuntimeService
 	criapi.ImageManagerService
 }
 
-// tellAPIServer makes the variables that client-go reads in a Pod point to the
-// API server.
+// tellAPIServer returns a runtime in which client-go finds the API server: it
+// changes the environment variables from which client-go reads the address in
+// a Pod.
 func (c Config) tellAPIServer(r criapi.RuntimeService) criapi.RuntimeService {
 	host, port, err := net.SplitHostPort(c.APIServer)
 	if err != nil {
@@ -30,8 +31,8 @@ type reachable struct {
 	serviceIP, host, port string
 }
 
-// CreateContainer replaces the kubelet's variables for the Service
-// "kubernetes". The Pod's own variables stay.
+// CreateContainer replaces the variables that the kubelet sets for the Service
+// "kubernetes". It does not change variables that the Pod sets itself.
 func (r reachable) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	r.replace(config.GetEnvs())
 	return r.RuntimeService.CreateContainer(ctx, sandbox, config, sandboxConfig)

@@ -11,12 +11,12 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/server"
 )
 
-// auth admits only the API server and rejects even other certificates of the
-// plane: the API server decides who may do what with a Pod.
+// auth admits only the API server, and rejects even other certificates of the
+// plane: the API server decides who may access Pods.
 func (c Config) auth() (server.AuthInterface, error) {
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.ClientCA)
 	if err != nil {
-		return nil, fmt.Errorf("reading the clients' authority: %w", err)
+		return nil, fmt.Errorf("reading the CA for clients: %w", err)
 	}
 	return server.NewKubeletAuth(
 		x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion),
@@ -26,12 +26,12 @@ func (c Config) auth() (server.AuthInterface, error) {
 	), nil
 }
 
-// only authorizes a single user.
+// only authorizes requests of a single user.
 type only string
 
 func (name only) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetUser().GetName() == string(name) {
 		return authorizer.DecisionAllow, "", nil
 	}
-	return authorizer.DecisionDeny, "only the API server may ask a kubelet", nil
+	return authorizer.DecisionDeny, "only the API server may send requests to a kubelet", nil
 }

@@ -19,17 +19,19 @@ const maxImages = 50
 // gates returns the feature gates that differ from upstream's defaults.
 func gates() map[string]bool {
 	return map[string]bool{
-		// Without it the kubelet insists on reading the kernel's log.
+		// Without this gate, the kubelet fails if it cannot read the kernel
+		// log.
 		string(features.KubeletInUserNamespace): true,
-		// The end of a process is noticed immediately and not at the next
-		// relist, up to a second later. Since v1.37 an event only triggers that
-		// relist, so a lost event costs no more than running without events.
+		// With this gate, the end of a process is noticed immediately, and not
+		// only at the next relist, up to a second later. Since v1.37 an event
+		// only triggers that relist, so a lost event is no worse than running
+		// without events.
 		string(features.EventedPLEG): true,
 	}
 }
 
-// configuration returns a KubeletConfiguration with the differences from
-// upstream's defaults.
+// configuration returns upstream's default KubeletConfiguration with the
+// changes that are needed here.
 func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates()); err != nil {
 		return nil, fmt.Errorf("setting feature gates: %w", err)
@@ -49,23 +51,24 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		FailSwapOn:             new(bool),
 		MakeIPTablesUtilChains: new(bool),
 
-		// This is a user's machine, and its disk may be nearly full: that is
-		// the user's concern, and no reason to evict Pods. There are no images
-		// to collect either; 100 means never.
+		// This is a user's machine, whose disk may be nearly full. That is the
+		// user's concern, and no reason to evict Pods. There are no images to
+		// collect either; 100 means never.
 		EvictionHard:                map[string]string{},
 		ImageGCHighThresholdPercent: new(int32(100)),
 		SerializeImagePulls:         new(bool),
-		// There is no registry to protect either, and a Pod beyond upstream's
-		// five pulls a second waits ten seconds in ImagePullBackOff.
+		// There is no registry to protect either. With upstream's limit of five
+		// pulls a second, every further Pod would wait ten seconds in
+		// ImagePullBackOff.
 		RegistryPullQPS: new(int32),
 
-		// The interval between syncs of all Pods, and so the delay until a
-		// changed ConfigMap is in its volumes. Upstream's minute protects a
-		// remote API server.
+		// This is the interval between syncs of all Pods, and so also the delay
+		// until a changed ConfigMap appears in its volumes. Upstream's default
+		// of one minute protects a remote API server.
 		SyncFrequency: metav1.Duration{Duration: time.Second},
 
-		// Programs use this machine's resolver. Without an address the kubelet
-		// would record a warning Event about it for every Pod.
+		// Programs use this machine's resolver, but without an address here,
+		// the kubelet would record a warning Event for every Pod.
 		ClusterDNS:     []string{"10.0.0.10"},
 		ClusterDomain:  "cluster.local",
 		ResolverConfig: new(string),
@@ -82,11 +85,11 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 	return config, nil
 }
 
-// reservePort takes a free port for the life of the process: upstream accepts
-// no listener, and a port that is merely free now may be taken a moment later.
-// The socket is bound and does not listen, so that another socket with
-// SO_REUSEADDR, as Go's have, can be bound to the same port; the kernel never
-// assigns the port automatically.
+// reservePort takes a free port for the lifetime of the process. It is needed
+// because upstream accepts no listener, and a port that is free now may be
+// taken a moment later. The socket is bound but does not listen. So another
+// socket with SO_REUSEADDR, which Go sets on its sockets, can be bound to the
+// same port, but the kernel never assigns the port automatically.
 func reservePort() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

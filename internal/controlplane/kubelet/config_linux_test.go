@@ -8,7 +8,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 )
 
-// Where upstream treats an empty value as unset, the default comes back.
+// If upstream treats an empty value as unset, the default is used again.
 func TestWhatIsSwitchedOffIsOff(t *testing.T) {
 	t.Parallel()
 	config, err := Config{Root: t.TempDir()}.configuration()
@@ -39,7 +39,7 @@ func TestAReservedPortCanBeListenedAtAndIsGivenToNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A large part of the ports that the kernel assigns.
+	// 2000 ports are a large part of those that the kernel assigns.
 	for range 2000 {
 		other, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -10,23 +10,25 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// guardedOS keeps upstream from removing and writing files that are not the
-// kubelet's. A kubelet assumes that it owns its machine; this one is a guest.
+// guardedOS prevents upstream from removing or writing files outside the
+// kubelet's folder. A kubelet assumes that it owns its machine, but this one
+// is a guest.
 type guardedOS struct {
 	kubecontainer.RealOS
 	root string
 }
 
-// own reports whether the path is below the kubelet's folder.
+// own reports whether the path is inside the kubelet's folder.
 func (g guardedOS) own(path string) bool {
 	return filepath.IsAbs(path) && strings.HasPrefix(filepath.Clean(path), filepath.Clean(g.root)+"/")
 }
 
 func (g guardedOS) foreign(doing, path string) error {
-	return fmt.Errorf("%s %q: it is not below %s", doing, path, g.root)
+	return fmt.Errorf("%s %q: the path is not below %s", doing, path, g.root)
 }
 
-// MkdirAll makes folders, except those for links to logs in /var/log.
+// MkdirAll creates folders. It ignores those in /var/log, which are for links
+// to logs.
 func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	if legacyLogs(path) {
 		return nil
@@ -37,7 +39,7 @@ func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	return g.RealOS.MkdirAll(path, perm)
 }
 
-// Symlink makes links, except those to logs in /var/log.
+// Symlink creates links. It ignores links to logs, which are in /var/log.
 func (g guardedOS) Symlink(oldname, newname string) error {
 	if legacyLogs(newname) {
 		return nil
@@ -48,7 +50,7 @@ func (g guardedOS) Symlink(oldname, newname string) error {
 	return g.RealOS.Symlink(oldname, newname)
 }
 
-// Remove removes one of the kubelet's files.
+// Remove removes a file if it is in the kubelet's folder.
 func (g guardedOS) Remove(path string) error {
 	if legacyLogs(path) {
 		return nil
@@ -59,7 +61,7 @@ func (g guardedOS) Remove(path string) error {
 	return g.RealOS.Remove(path)
 }
 
-// RemoveAll removes one of the kubelet's folders.
+// RemoveAll removes a folder if it is in the kubelet's folder.
 func (g guardedOS) RemoveAll(path string) error {
 	if !g.own(path) {
 		return g.foreign("removing", path)
@@ -67,7 +69,7 @@ func (g guardedOS) RemoveAll(path string) error {
 	return g.RealOS.RemoveAll(path)
 }
 
-// Rename moves one of the kubelet's files.
+// Rename moves a file within the kubelet's folder.
 func (g guardedOS) Rename(oldpath, newpath string) error {
 	if !g.own(oldpath) || !g.own(newpath) {
 		return g.foreign("moving", oldpath)
@@ -75,7 +77,7 @@ func (g guardedOS) Rename(oldpath, newpath string) error {
 	return g.RealOS.Rename(oldpath, newpath)
 }
 
-// Create makes one of the kubelet's files.
+// Create creates a file if it is in the kubelet's folder.
 func (g guardedOS) Create(path string) (*os.File, error) {
 	if !g.own(path) {
 		return nil, g.foreign("creating", path)
@@ -83,8 +85,8 @@ func (g guardedOS) Create(path string) (*os.File, error) {
 	return g.RealOS.Create(path)
 }
 
-// Glob finds files, but none in /var/log: links there belong to another
-// kubelet.
+// Glob finds files, but ignores those in /var/log: links there belong to
+// another kubelet.
 func (g guardedOS) Glob(pattern string) ([]string, error) {
 	if legacyLogs(pattern) {
 		return nil, nil

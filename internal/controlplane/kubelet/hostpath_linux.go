@@ -12,14 +12,15 @@ import (
 	"k8s.io/kubernetes/pkg/volume"
 )
 
-// confined refuses a hostPath outside the folders. The runtime refuses it too,
-// but only after upstream has created the path for its type or subPath.
+// confined refuses a hostPath outside the allowed folders. The runtime also
+// refuses it, but only after upstream has created the path because of its type
+// or subPath.
 type confined struct {
 	volume.VolumePlugin
 	folders []string
 }
 
-// NewMounter returns the volume's mounter if the path is allowed.
+// NewMounter returns the mounter of the volume if the path is allowed.
 func (p confined) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
 	source := hostPathOf(spec)
 	if source == nil {
@@ -38,7 +39,7 @@ func (p confined) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter
 			return p.VolumePlugin.NewMounter(spec, pod)
 		}
 	}
-	return nil, fmt.Errorf("hostPath %s: only folders below %s may be mounted; use one there, or an emptyDir",
+	return nil, fmt.Errorf("hostPath %s: only folders below %s may be mounted; use one of those, or an emptyDir",
 		source.Path, strings.Join(p.folders, " or "))
 }
 
@@ -52,9 +53,9 @@ func hostPathOf(spec *volume.Spec) *corev1.HostPathVolumeSource {
 	return nil
 }
 
-// resolved returns the path without symlinks; its last elements need not exist
-// yet. A dangling symlink is an error: creating the path would create the
-// link's target.
+// resolved returns the path without symlinks. Its last elements may not exist
+// yet. A dangling symlink is an error, because creating the path would create
+// the target of the symlink.
 func resolved(path string) (string, error) {
 	path = filepath.Clean(path)
 	_, err := os.Lstat(path)

@@ -14,8 +14,8 @@ type willing struct{ volume.VolumePlugin }
 
 func (willing) NewMounter(*volume.Spec, *corev1.Pod) (volume.Mounter, error) { return nil, nil }
 
-// Upstream immediately creates a missing folder, wherever it is, before it
-// calls a runtime.
+// Upstream creates a missing folder anywhere before it calls a runtime, so the
+// mounter must refuse the path.
 func TestAHostPathOutsideIsRefusedBeforeAnythingIsCreatedThere(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

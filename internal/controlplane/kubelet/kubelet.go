@@ -6,9 +6,9 @@
 //	  holds a pipe                ───────────    ends when the pipe does, and the
 //	                                             kernel ends all that it started
 //
-// Inside its user namespace the process is root; outside it has only the
-// invoking user's rights. It is a separate process also because upstream's
-// feature gates, metrics and loggers are global.
+// Inside its user namespace, the process is root. Outside, it has only the
+// rights of the invoking user. Another reason for a separate process is that
+// upstream's feature gates, metrics and loggers are global.
 package kubelet
 
 import (
@@ -30,27 +30,27 @@ const Client = "kube-apiserver-kubelet-client"
 type Config struct {
 	// NodeName is the name of the Node, which already exists and has addresses.
 	NodeName string
-	// Kubeconfig is a file with the node's own identity.
+	// Kubeconfig is a file with the identity of the node.
 	Kubeconfig string
 	// Root is the folder of the kubelet and the runtime.
 	Root string
-	// ServingCert, ServingKey and ClientCA are files.
+	// ServingCert, ServingKey and ClientCA are the paths of PEM files.
 	ServingCert, ServingKey, ClientCA string
-	// Programs run in place of their images. An empty WorkingDir means the
-	// working directory of the process that calls Start.
+	// Programs run in place of the containers with their images. An empty
+	// WorkingDir means the working directory of the process that calls Start.
 	Programs programs.Set
-	// HostPaths are the folders in which volumes of type hostPath may lie.
+	// HostPaths lists the folders in which hostPath volumes are allowed.
 	HostPaths []string
-	// Containers get APIServer, a host and a port, in their environment in
-	// place of ServiceIP, the address of the Service "kubernetes", which cannot
-	// be reached.
+	// ServiceIP is the address of the Service "kubernetes", which cannot be
+	// reached. In the environment of containers it is replaced by APIServer, a
+	// host and a port.
 	ServiceIP, APIServer string
 	// Verbosity is klog's -v.
 	Verbosity int
 }
 
 // ErrForbidden reports that this user may not create namespaces.
-var ErrForbidden = errors.New("this system does not let you make the namespaces that hold a program; " +
+var ErrForbidden = errors.New("this system does not let you create the namespaces in which programs run; " +
 	"allow it with `sysctl -w user.max_user_namespaces=15000` as root, on Ubuntu also " +
 	"`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, on older Debian " +
-	"`sysctl -w kernel.unprivileged_userns_clone=1`, and start koboshi up again")
+	"`sysctl -w kernel.unprivileged_userns_clone=1`, and run koboshi up again")

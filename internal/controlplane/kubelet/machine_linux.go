@@ -17,15 +17,15 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 )
 
-// machine provides what cAdvisor would read from cgroups and disks, as far as
-// it is known without either.
+// machine provides the data that cAdvisor would read from cgroups and disks, as
+// far as it can be found without them.
 type machine struct {
-	root string // its file system is the one reported
+	root string // the reported file system is the one that contains this folder
 }
 
 var _ cadvisor.Interface = machine{}
 
-// Start does nothing: machine watches nothing.
+// Start does nothing, because machine watches nothing.
 func (machine) Start() error { return nil }
 
 // MachineInfo returns the size and identity of this machine.
@@ -42,11 +42,11 @@ func (machine) MachineInfo(klog.Logger) (*model.MachineInfo, error) {
 	}, nil
 }
 
-// VersionInfo returns the kernel and the distribution of this machine.
+// VersionInfo returns the kernel version and the distribution of this machine.
 func (machine) VersionInfo() (*model.VersionInfo, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
-		return nil, fmt.Errorf("asking for the kernel's version: %w", err)
+		return nil, fmt.Errorf("reading the kernel version: %w", err)
 	}
 	return &model.VersionInfo{
 		KernelVersion:      unix.ByteSliceToString(u.Release[:]),
@@ -54,14 +54,14 @@ func (machine) VersionInfo() (*model.VersionInfo, error) {
 	}, nil
 }
 
-// ContainerInfoV2 returns one container, the machine, with only a time: the
-// kubelet uses it to date its figures.
+// ContainerInfoV2 returns only one container, for the machine, and only with a
+// time, which the kubelet uses as the timestamp of its statistics.
 func (machine) ContainerInfoV2(string, model.RequestOptions) (map[string]model.ContainerInfo, error) {
 	return map[string]model.ContainerInfo{"/": {Stats: []*model.ContainerStats{{Timestamp: time.Now()}}}}, nil
 }
 
-// GetRequestedContainersInfo returns none: the runtime provides the containers'
-// figures.
+// GetRequestedContainersInfo returns no containers, because the runtime
+// provides their statistics.
 func (machine) GetRequestedContainersInfo(string, model.RequestOptions) (map[string]*model.ContainerInfo, error) {
 	return map[string]*model.ContainerInfo{}, nil
 }
@@ -69,17 +69,18 @@ func (machine) GetRequestedContainersInfo(string, model.RequestOptions) (map[str
 // RootFsInfo describes the file system of the kubelet's folder.
 func (m machine) RootFsInfo() (model.FsInfo, error) { return m.GetDirFsInfo(m.root) }
 
-// ImagesFsInfo returns the same: there are no images.
+// ImagesFsInfo returns the same as RootFsInfo, since there are no images.
 func (m machine) ImagesFsInfo(context.Context) (model.FsInfo, error) { return m.RootFsInfo() }
 
-// ContainerFsInfo returns the same: containers write there.
+// ContainerFsInfo returns the same as RootFsInfo, since containers write to
+// that file system.
 func (m machine) ContainerFsInfo(context.Context) (model.FsInfo, error) { return m.RootFsInfo() }
 
 // GetDirFsInfo describes the file system of a folder.
 func (machine) GetDirFsInfo(path string) (model.FsInfo, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
-		return model.FsInfo{}, fmt.Errorf("asking for the size of the file system: %w", err)
+		return model.FsInfo{}, fmt.Errorf("reading the size of the file system: %w", err)
 	}
 	size := uint64(s.Bsize)
 	return model.FsInfo{
@@ -97,7 +98,7 @@ func (machine) GetDirFsInfo(path string) (model.FsInfo, error) {
 func memoryTotal() (uint64, error) {
 	file, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return 0, fmt.Errorf("asking for this machine's memory: %w", err)
+		return 0, fmt.Errorf("reading the memory size of this machine: %w", err)
 	}
 	for line := range bytes.Lines(file) {
 		if fields := bytes.Fields(line); len(fields) == 3 && string(fields[0]) == "MemTotal:" {
@@ -105,10 +106,11 @@ func memoryTotal() (uint64, error) {
 			return kb << 10, err
 		}
 	}
-	return 0, fmt.Errorf("asking for this machine's memory: /proc/meminfo has no MemTotal")
+	return 0, fmt.Errorf("reading the memory size of this machine: /proc/meminfo has no MemTotal")
 }
 
-// firstLine returns "" when the file cannot be read: nothing depends on it.
+// firstLine returns the first line of a file, or "" if the file cannot be read,
+// since nothing depends on it.
 func firstLine(path string) string {
 	file, err := os.ReadFile(path)
 	if err != nil {

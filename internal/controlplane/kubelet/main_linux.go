@@ -32,7 +32,7 @@ func Main() int {
 	var c Config
 	config := json.NewDecoder(lifeline)
 	if err := config.Decode(&c); err != nil {
-		return 1 // the parent has already ended
+		return 1 // the parent process has already ended
 	}
 	klog.SetLogger(clog.Klog(os.Stderr, c.Verbosity))
 	memory.Starting()
@@ -44,17 +44,18 @@ func Main() int {
 		os.Exit(1)
 	}()
 	if err := c.run(ctx, reports); err != nil {
-		klog.Background().Error(err, "The kubelet cannot go on")
+		klog.Background().Error(err, "The kubelet cannot continue")
 		return 1
 	}
 	return 0
 }
 
-// goodbye is the time that programs have to end when the plane does. After that
-// the kernel ends them with this process, the first of its pid namespace.
+// goodbye is the time that programs have to stop when the plane stops. After
+// that, this process exits. Because it is the first of its pid namespace, the
+// kernel then kills all programs.
 const goodbye = 1500 * time.Millisecond
 
-// inherited returns the pipes that Start created, or nil.
+// inherited returns the pipes that Start created, or nil if there are none.
 func inherited() (lifeline, reports *os.File) {
 	for _, fd := range []int{lifelineFD, reportFD} {
 		var stat unix.Stat_t
@@ -79,33 +80,36 @@ func (c Config) run(ctx context.Context, reports io.WriteCloser) error {
 		return err
 	}
 	_ = reports.Close()
-	// Upstream's kubelet does not stop when its context ends: the process exits
-	// instead.
+	// Upstream's kubelet does not stop when its context ends, so it is stopped
+	// only by the exit of the process.
 	go n.run(context.WithoutCancel(ctx))
 	go memory.Settle(ctx)
 	return runtime.Run(ctx)
 }
 
-// errPowerless reports namespaces in which nothing may be mounted.
-var errPowerless = errors.New("nothing may be mounted")
+// errPowerless reports that the process may not mount anything in its
+// namespaces.
+var errPowerless = errors.New("mounting is not allowed")
 
-// begin performs the steps that fail immediately or never.
+// begin performs the steps that can fail. They fail either immediately or
+// never.
 func (c Config) begin(ctx context.Context) (*node, *cri.Runtime, error) {
-	// Mounts made here must not appear outside.
+	// Mounts in this namespace must not appear outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errPowerless, err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return nil, nil, fmt.Errorf("%w: /proc: %w", errPowerless, err)
 	}
-	// Programs start in koboshi up's working directory, so the runtime is
-	// created first.
+	// The runtime is created before the working directory changes, because
+	// programs start in the working directory of koboshi up.
 	runtime, err := c.newRuntime()
 	if err != nil {
 		return nil, nil, err
 	}
-	// Upstream removes a container's logs by a pattern, which is relative when
-	// the log path is unknown: here it matches nothing.
+	// Upstream removes the logs of a container by a pattern. If the log path is
+	// unknown, the pattern is relative, and in this empty folder it matches
+	// nothing.
 	work := filepath.Join(c.Root, "work")
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, nil, err

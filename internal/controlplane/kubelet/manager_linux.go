@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 )
 
-// containerManager enforces nothing, as upstream's stub, but knows the size of
-// the disk, of which a Pod may request a part.
+// containerManager enforces nothing, like upstream's stub. Unlike the stub, it
+// knows the size of the disk, because Pods may request ephemeral storage.
 type containerManager struct {
 	cm.ContainerManager
 	machine machine
@@ -18,7 +18,7 @@ func newContainerManager(m machine) cm.ContainerManager {
 	return containerManager{ContainerManager: cm.NewStubContainerManager(), machine: m}
 }
 
-// GetCapacity returns the capacity that MachineInfo lacks.
+// GetCapacity returns the capacity that MachineInfo does not contain.
 func (m containerManager) GetCapacity(_ klog.Logger, storage bool) corev1.ResourceList {
 	if !storage {
 		return corev1.ResourceList{}
@@ -30,22 +30,23 @@ func (m containerManager) GetCapacity(_ klog.Logger, storage bool) corev1.Resour
 	return cadvisor.EphemeralStorageCapacityFromFsInfo(info)
 }
 
-// NewPodContainerManager manages no cgroups, without an error.
+// NewPodContainerManager returns a manager that does not manage cgroups, but
+// returns no errors.
 func (m containerManager) NewPodContainerManager() cm.PodContainerManager {
 	return withoutCgroups{m.ContainerManager.NewPodContainerManager()}
 }
 
-// withoutCgroups wraps upstream's stub, whose errors would be logged every
-// second.
+// withoutCgroups wraps upstream's stub, whose errors would otherwise be logged
+// every second.
 type withoutCgroups struct{ cm.PodContainerManager }
 
-// GetPodCgroupConfig reports that nothing is limited.
+// GetPodCgroupConfig returns no limits.
 func (withoutCgroups) GetPodCgroupConfig(*corev1.Pod, corev1.ResourceName) (*cm.ResourceConfig, error) {
 	return nil, nil // upstream assumes that a non-nil value has all its fields
 }
 
-// SetPodCgroupConfig does nothing, so that a Pod can be resized: its limits are
-// ignored before and after.
+// SetPodCgroupConfig does nothing and returns no error, so that a Pod can be
+// resized. Its limits are ignored before and after that.
 func (withoutCgroups) SetPodCgroupConfig(klog.Logger, *corev1.Pod, *cm.ResourceConfig) error {
 	return nil
 }

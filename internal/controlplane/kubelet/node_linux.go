@@ -39,8 +39,9 @@ type node struct {
 	deps    *kubelet.Dependencies
 }
 
-// newNode does what upstream's app.RunKubelet does, without its unix sockets:
-// their paths would be too long in most folders, and nothing uses them.
+// newNode does the same as upstream's app.RunKubelet, but does not create unix
+// sockets: their paths would be too long in most folders, and nothing uses
+// them.
 func (c Config) newNode(ctx context.Context, r containerRuntime) (*node, error) {
 	config, err := c.configuration()
 	if err != nil {
@@ -53,15 +54,15 @@ func (c Config) newNode(ctx context.Context, r containerRuntime) (*node, error) 
 	k, err := kubelet.NewMainKubelet(ctx, config, deps,
 		&kubeletconfigruntime.ContainerRuntimeOptions{},
 		c.NodeName, types.NodeName(c.NodeName),
-		nil,        // no --node-ip: it may not be on loopback
-		"",         // provider's id
-		"external", // cloud provider, which sets the addresses: here the plane does
+		nil,        // no --node-ip, which may not be a loopback address
+		"",         // provider ID
+		"external", // cloud provider; with external, the plane sets the addresses
 		c.Root, c.Root, config.PodLogsDir,
 		"", "", // credential providers
-		true,     // register, which here completes the labels
+		true,     // register the node, which here only completes the labels
 		nil, nil, // taints, unsafe sysctls
-		"", false, false, // mounter's path, memcg notification, ignoring of evictions
-		metav1.Duration{}, 1, -1, // dead containers to keep: of each one, for logs --previous
+		"", false, false, // path of the mounter, memcg notification, ignoring evictions
+		metav1.Duration{}, 1, -1, // keep one dead instance of each container, for logs --previous
 		nil, // labels
 		maxImages,
 		false) // seccomp by default
@@ -128,12 +129,13 @@ func (c Config) dependencies(ctx context.Context, r containerRuntime) (*kubelet.
 
 func tracer() trace.TracerProvider { return noop.NewTracerProvider() }
 
-// client returns a client with the node's identity. The API server is on this
-// machine and protects itself, so requests are not limited here.
+// client returns the configuration of a client with the identity of the node.
+// The API server is on this machine and protects itself, so the client does
+// not limit its requests.
 func (c Config) client() (*rest.Config, error) {
 	client, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading the node's identity: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig of the node: %w", err)
 	}
 	client.UserAgent = useragent.Of(Name)
 	client.ContentType = runtime.ContentTypeProtobuf

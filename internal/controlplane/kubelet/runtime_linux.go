@@ -12,7 +12,7 @@ import (
 )
 
 func (c Config) newRuntime() (*cri.Runtime, error) {
-	// The claim lasts as long as the process.
+	// The claim is never closed: it lasts as long as the process.
 	subnet, _, err := cri.ClaimSubnet()
 	if err != nil {
 		return nil, err

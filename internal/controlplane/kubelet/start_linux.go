@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// The kubelet's process inherits two pipes.
+// The kubelet process inherits two pipes.
 const (
-	lifelineFD = 3 // carries the Config; the process ends when it closes
+	lifelineFD = 3 // carries the Config; the process ends when this pipe is closed
 	reportFD   = 4 // carries the report
 )
 
-// A report is sent once by the kubelet's process: it is set up, or why not.
+// A report is sent once by the kubelet process. It is empty if the kubelet is
+// set up, and otherwise gives the reason.
 type report struct {
 	Forbidden bool   `json:"forbidden,omitempty"`
 	Error     string `json:"error,omitempty"`
@@ -29,12 +30,12 @@ type Process struct {
 	cmd      *exec.Cmd
 	lifeline *os.File
 	ended    chan struct{}
-	err      error // valid once ended
+	err      error // valid once ended is closed
 }
 
 // Start runs a kubelet whose output, including its log, goes to logs. It
-// returns when the namespaces exist and the kubelet begins. Where they are
-// forbidden, the error is ErrForbidden.
+// returns when the namespaces exist and the kubelet starts its work. If the
+// system forbids the namespaces, the error is ErrForbidden.
 func Start(c Config, logs *os.File) (*Process, error) {
 	lifelineEnd, lifeline, err := os.Pipe()
 	if err != nil {
@@ -65,8 +66,9 @@ func Start(c Config, logs *os.File) (*Process, error) {
 	return p, nil
 }
 
-// command returns this program in new namespaces. It runs in a new session, so
-// that input from the terminal does not reach it and the programs.
+// command returns the command that runs this program in new namespaces. It
+// also gets a new session, so that input and signals from the terminal do not
+// reach the kubelet or the programs.
 func command(logs, lifeline, reports *os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"koboshi", Verb}
@@ -81,8 +83,9 @@ func command(logs, lifeline, reports *os.File) *exec.Cmd {
 	return cmd
 }
 
-// forbids reports whether err means that the kernel refuses a namespace: the
-// limit is zero, a policy forbids it, or the kernel was built without it.
+// forbids reports whether err means that the kernel refuses to create a
+// namespace: the limit is zero, a policy forbids it, or the kernel was built
+// without such namespaces.
 func forbids(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS},
 		func(no error) bool { return errors.Is(err, no) })
@@ -97,7 +100,7 @@ func (p *Process) handOver(c Config, reports io.ReadCloser) error {
 	err := json.NewDecoder(reports).Decode(&r)
 	switch {
 	case err != nil:
-		return errors.New("the kubelet ended before it began")
+		return errors.New("the kubelet ended before it was ready")
 	case r.Forbidden:
 		return fmt.Errorf("%w (%s)", ErrForbidden, r.Error)
 	case r.Error != "":
@@ -110,7 +113,8 @@ func (p *Process) handOver(c Config, reports io.ReadCloser) error {
 // started have ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err returns the error with which the process ended, and nil while it runs.
+// Err returns the error with which the process ended. It returns nil while the
+// process is running.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:
@@ -124,7 +128,8 @@ func (p *Process) Err() error {
 }
 
 // Stop ends the kubelet and all Pods, and returns when none of their processes
-// is left. Programs are asked to end and have a moment to do so.
+// is left. Programs are asked to stop, and are killed if they do not stop in
+// time.
 func (p *Process) Stop() {
 	_ = p.lifeline.Close()
 	select {

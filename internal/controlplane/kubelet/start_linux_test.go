@@ -17,7 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// This binary, started as a kubelet, does what the test passes in NodeName.
+// If this binary is started as a kubelet, it behaves as the test requests in
+// NodeName.
 func TestMain(m *testing.M) {
 	if !Called() {
 		os.Exit(m.Run())
@@ -64,7 +65,7 @@ func start(t *testing.T, what string) (*Process, *os.File, error) {
 
 func TestAProcessThatDoesNotBeginSaysWhy(t *testing.T) {
 	t.Parallel()
-	for what, want := range map[string]string{"forbidden": "sysctl", "fails": "out of luck", "dies": "ended before it began"} {
+	for what, want := range map[string]string{"forbidden": "sysctl", "fails": "out of luck", "dies": "ended before it was ready"} {
 		_, _, err := start(t, what)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want something about %q", what, err, want)
@@ -113,7 +114,8 @@ func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
 	if len(children) != 1 {
 		t.Fatalf("children: %v", children)
 	}
-	// As the kernel does when this process is killed.
+	// The kernel closes the lifeline in the same way when this process is
+	// killed.
 	if err := p.lifeline.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +129,8 @@ func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
 	}
 }
 
-// childrenOf lists the child processes of every thread of the process: the
-// goroutine that starts a program may run on any of them.
+// childrenOf lists the child processes of every thread of the process, because
+// the goroutine that starts a program may run on any thread.
 func childrenOf(t *testing.T, pid int) (children []int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

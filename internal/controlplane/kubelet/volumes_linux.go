@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/volume/secret"
 )
 
-// volumePlugins are those that need only this machine. For a volume of another
-// kind, the Pod gets the error that no plugin matches.
+// volumePlugins returns the plugins that need only this machine. A Pod with
+// another kind of volume gets the error that no plugin matches.
 func (c Config) volumePlugins() (plugins []volume.VolumePlugin) {
 	for _, plugin := range hostpath.ProbeVolumePlugins(volume.VolumeConfig{}) {
 		plugins = append(plugins, confined{unowned{plugin}, c.HostPaths})
@@ -31,12 +31,12 @@ func (c Config) volumePlugins() (plugins []volume.VolumePlugin) {
 	return plugins
 }
 
-// unowned never changes the owner of a volume to a Pod's user or group: the
-// kubelet's namespace has one user, and every program runs as that user,
-// whatever number it sees for itself.
+// unowned never changes the owner of a volume to the user or group of a Pod.
+// The kubelet's namespace has only one user, and every program runs as that
+// user, whatever user ID it sees for itself.
 type unowned struct{ volume.VolumePlugin }
 
-// NewMounter returns the volume's mounter.
+// NewMounter returns the mounter of the volume.
 func (p unowned) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
 	m, err := p.VolumePlugin.NewMounter(spec, pod)
 	if err != nil {

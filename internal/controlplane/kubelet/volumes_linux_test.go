@@ -14,7 +14,8 @@ type recorded struct {
 func (r recorded) SetUp(args volume.MounterArgs) error             { *r.args = args; return nil }
 func (r recorded) SetUpAt(_ string, args volume.MounterArgs) error { *r.args = args; return nil }
 
-// There is no other user to own a volume, and a change of owner fails the Pod.
+// There is no other user that could own a volume, and the Pod fails if
+// changing the owner fails.
 func TestVolumesAreGivenToNobody(t *testing.T) {
 	t.Parallel()
 	id := int64(2000)

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// endings lets a Pod be removed only while it is terminating, as a kubelet
-// does. The stage engine deletes by name the Pod it saw a moment ago; by now
-// the name may belong to another Pod, or to one that a Reset has restored.
+// endings removes a Pod only while it is terminating, as a kubelet does. The
+// stage engine deletes a Pod that it saw a moment ago, by its name. By now the
+// name may belong to another Pod, or to a Pod that a Reset has restored.
 type endings struct{ next http.RoundTripper }
 
 func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -26,24 +26,25 @@ func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
 			return missing, err
 		}
 		if pod.DeletionTimestamp == nil {
-			return answer(r, http.StatusNotFound, metav1.StatusReasonNotFound, "the pod that was ending is gone")
+			return answer(r, http.StatusNotFound, metav1.StatusReasonNotFound, "the terminating pod is gone")
 		}
 		response, err := e.remove(r, pod.ResourceVersion)
 		if err != nil || response.StatusCode != http.StatusConflict {
 			return response, err
 		}
-		_ = response.Body.Close() // it has changed: look again
+		_ = response.Body.Close() // the Pod has changed: read it again
 	}
 }
 
-// isPod reports whether the path is a Pod's:
+// isPod reports whether the path belongs to a Pod:
 // /api/v1/namespaces/NAMESPACE/pods/NAME.
 func isPod(path string) bool {
 	parts := strings.Split(strings.TrimPrefix(path, "/api/v1/namespaces/"), "/")
 	return strings.HasPrefix(path, "/api/v1/namespaces/") && len(parts) == 3 && parts[1] == "pods"
 }
 
-// look reads the Pod; missing is the API server's response when there is none.
+// look reads the Pod. If there is none, missing is the response of the API
+// server.
 func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missing *http.Response, err error) {
 	get := r.Clone(r.Context())
 	get.Method, get.Body, get.ContentLength = http.MethodGet, nil, 0
@@ -60,7 +61,7 @@ func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missi
 	return pod, nil, nil
 }
 
-// remove deletes the Pod immediately, if it still has that version.
+// remove deletes the Pod immediately if it still has that resource version.
 func (e endings) remove(r *http.Request, version string) (*http.Response, error) {
 	options := metav1.NewDeleteOptions(0)
 	options.Kind, options.APIVersion = "DeleteOptions", "v1"

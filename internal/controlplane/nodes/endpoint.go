@@ -13,10 +13,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// A Kubelet serves the API server's requests to a node: logs, exec, attach and
-// port-forward of its Pods. One endpoint stands for all simulated nodes. It
-// accepts only clients with a certificate of the plane's CA, like a kubelet
-// with --client-ca-file and --anonymous-auth=false.
+// A Kubelet serves the requests that the API server sends to a node: logs,
+// exec, attach and port-forward of its Pods. One endpoint serves all simulated
+// nodes. It accepts only clients with a certificate of the plane's CA, like a
+// kubelet with --client-ca-file and --anonymous-auth=false.
 type Kubelet struct {
 	listener net.Listener
 	server   *http.Server
@@ -41,14 +41,14 @@ func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, log *slog.L
 				Certificates: []tls.Certificate{serving},
 				ClientAuth:   tls.RequireAndVerifyClientCert,
 				ClientCAs:    clients,
-				// Streams are upgraded, which HTTP/2 cannot do.
+				// Streams need protocol upgrades, which HTTP/2 does not have.
 				NextProtos: []string{"http/1.1"},
 			},
 		},
 	}, nil
 }
 
-// Port returns the loopback port.
+// Port returns the port on the loopback address.
 func (k *Kubelet) Port() int { return k.listener.Addr().(*net.TCPAddr).Port }
 
 // Run serves until ctx ends.
@@ -61,7 +61,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return nil
 }
 
-// simulated serves the kubelet's paths; see pkg/kubelet/server of v1.37.
+// simulated returns a handler for the paths of a kubelet; see
+// pkg/kubelet/server of v1.37.
 func simulated() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {

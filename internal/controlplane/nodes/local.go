@@ -16,12 +16,14 @@ import (
 const (
 	// Local is the name of the node that stands for this machine.
 	Local = "local"
-	// The values of OwnedLabel for simulated nodes and for the local one.
+	// These are the values of OwnedLabel for simulated nodes and for the node
+	// Local.
 	simulatedNode, localNode = "simulated", "local"
 )
 
-// EnsureLocal creates the node Local, not Ready until its kubelet reports
-// otherwise. A node of an earlier start keeps its Pods.
+// EnsureLocal creates the node Local, which is not Ready until its kubelet
+// reports otherwise. If the node exists from an earlier start, it keeps its
+// Pods.
 func EnsureLocal(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.CoreV1().Nodes().Create(ctx, newLocal(), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -33,7 +35,7 @@ func EnsureLocal(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// takeOverLocal marks a node of an earlier start as not Ready.
+// takeOverLocal marks the node of an earlier start as not Ready.
 func takeOverLocal(ctx context.Context, client kubernetes.Interface) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, Local, metav1.GetOptions{})
 	if err != nil {
@@ -42,10 +44,10 @@ func takeOverLocal(ctx context.Context, client kubernetes.Interface) error {
 	if node.Labels[OwnedLabel] != localNode {
 		return fmt.Errorf("node %s already exists and was not created by koboshi; delete it, or start without programs", Local)
 	}
-	return SetLocalNotReady(ctx, client, "Starting", "the kubelet starts")
+	return SetLocalNotReady(ctx, client, "Starting", "the kubelet is starting")
 }
 
-// SetLocalNotReady records why Local is not Ready.
+// SetLocalNotReady marks Local as not Ready and records the reason.
 func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, message string) error {
 	now := metav1.Now()
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
@@ -62,8 +64,8 @@ func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, 
 	return nil
 }
 
-// RemoveLocal deletes the node Local of an earlier start. A node of that name
-// that was created by someone else is left alone, and removed is false.
+// RemoveLocal deletes the node Local of an earlier start. If koboshi did not
+// create the node of that name, RemoveLocal leaves it alone and returns false.
 func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool, err error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, Local, metav1.GetOptions{})
 	switch {
@@ -78,10 +80,11 @@ func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool
 	return true, nil
 }
 
-// RemoveLocalPods deletes the Pods of Local once the node is gone: no kubelet
-// is left to report that they have ended. Upstream's garbage collector would
-// delete them a minute later, and until then they would count as running. Their
-// replacements need nodes that are already running.
+// RemoveLocalPods deletes the Pods of Local after the node has been removed,
+// because no kubelet is left to report that they have ended. Upstream's garbage
+// collector would delete them only a minute later, and until then they would
+// count as running. Call it when the simulated nodes are running, because the
+// replacements of the Pods need nodes.
 func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + Local})
 	if err != nil {
@@ -96,8 +99,9 @@ func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// newLocal sets what a kubelet does not report by itself: no kubelet accepts a
-// loopback address as its own unless its Node already has it.
+// newLocal returns the node Local with the fields that a kubelet does not
+// report. The addresses are among them: a kubelet accepts a loopback address as
+// its own only if its Node already has it.
 func newLocal() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

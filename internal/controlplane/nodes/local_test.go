@@ -27,7 +27,7 @@ func TestANodeOfAnEarlierStartIsKeptAndNotReady(t *testing.T) {
 	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Simulated nodes are added and removed independently.
+	// Adding and removing simulated nodes must not affect the local node.
 	if err := Ensure(t.Context(), client, 0, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
 // Package nodes runs the nodes of a plane and the Pods on them.
 //
-// All nodes except the one in local.go are simulated: KWOK's stage engine, used
-// as a library, moves nodes and Pods through the states a kubelet would report,
-// as its stages (YAML data) specify. No container runs. For requests that only
-// a container could answer (logs, exec, attach, port-forward), an endpoint
-// replies that the Pod is simulated; see endpoint.go.
+// All nodes except the one in local.go are simulated. KWOK's stage engine, used
+// as a library, moves nodes and Pods through the states that a kubelet would
+// report. Its stages, which are YAML data, specify these states. No containers
+// run on simulated nodes. For requests that only a container could answer
+// (logs, exec, attach, port-forward), an endpoint replies that the Pod is
+// simulated; see endpoint.go.
 package nodes
 
 import (
@@ -43,16 +44,19 @@ const (
 	// OwnedLabel marks the nodes that this package creates and removes.
 	OwnedLabel = "koboshi.dev/node"
 	// SimulatedAnnotation marks every node that the stage engine keeps alive.
-	// It is KWOK's own, so that nodes written for KWOK work here too.
+	// It is the annotation of KWOK, so that manifests of nodes for KWOK also
+	// work here.
 	SimulatedAnnotation = "kwok.x-k8s.io/node"
 
-	// A kubelet renews a lease of 40 s; see pkg/kubelet/apis/config.
+	// leaseSeconds is the duration of a kubelet's lease; see
+	// pkg/kubelet/apis/config.
 	leaseSeconds = 40
 	parallelism  = 4
 )
 
-// A node's capacity. Pods is the kubelet's own default for --max-pods; the rest
-// is kwokctl's default.
+// capacity is the capacity of a simulated node. The number of Pods is the
+// kubelet's default for --max-pods; the other values are the defaults of
+// kwokctl.
 var capacity = corev1.ResourceList{
 	corev1.ResourceCPU:              resource.MustParse("32"),
 	corev1.ResourceMemory:           resource.MustParse("256Gi"),
@@ -60,8 +64,9 @@ var capacity = corev1.ResourceList{
 	corev1.ResourcePods:             resource.MustParse("110"),
 }
 
-// podCIDRs is divided among the nodes, 256 addresses each. It overlaps neither
-// the service range nor the networks that the machine is likely to use.
+// podCIDRs is divided among the nodes, which get 256 addresses each. It
+// overlaps neither the service range nor the networks that the machine is
+// likely to use.
 var podCIDRs = netip.MustParsePrefix("10.128.0.0/9")
 
 // Max is the number of ranges of 256 addresses in podCIDRs.
@@ -69,7 +74,7 @@ const Max = 1 << 15
 
 // Config configures the nodes.
 type Config struct {
-	// Client is the identity of the stage engine.
+	// Client is the client configuration of the stage engine.
 	Client *rest.Config
 	// Kubeconfig is a file with the same identity, which the engine requires.
 	Kubeconfig string
@@ -79,7 +84,8 @@ type Config struct {
 	Log io.Writer
 }
 
-// Run plays the stages until ctx ends. It returns once the engine watches.
+// Run starts the stage engine, which plays the stages until ctx ends. Run
+// returns once the engine is watching.
 func Run(ctx context.Context, c Config) error {
 	engine, err := c.engine()
 	if err != nil {
@@ -138,9 +144,10 @@ func (c Config) engine() (*controllers.Controller, error) {
 		NodeLeaseDurationSeconds:          leaseSeconds,
 		NodeLeaseParallelism:              parallelism,
 		PodsOnNodeSyncParallelism:         parallelism,
-		// The same at every start: with a different ID the engine would wait
-		// until the leases of the previous start expire, and Pods would stay
-		// pending as long. A plane's store has one process at a time.
+		// The ID is the same at every start. With a different ID, the engine
+		// would wait until the leases of the previous start expire, and Pods
+		// would stay pending until then. The same ID is safe, because only one
+		// process uses a store at a time.
 		ID: "koboshi",
 	})
 }
@@ -163,8 +170,9 @@ func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, er
 	return byKind, nil
 }
 
-// Ensure makes the plane have exactly count simulated nodes, whose kubelet
-// listens on kubeletPort. Nodes that were created by others are left alone.
+// Ensure creates and removes simulated nodes until there are exactly count.
+// Their kubelet listens on kubeletPort. Ensure does not touch nodes that others
+// have created.
 func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort int) error {
 	nodes := client.CoreV1().Nodes()
 	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel + "=" + simulatedNode})
@@ -195,8 +203,8 @@ func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort
 	return nil
 }
 
-// movePort gives a node of an earlier start its kubelet's new port: the stage
-// that sets it runs only for nodes that are not Ready yet.
+// movePort sets the new port of the kubelet in a node of an earlier start. The
+// stage that usually sets the port runs only for nodes that are not Ready yet.
 func movePort(ctx context.Context, client kubernetes.Interface, name string, port int) error {
 	patch := fmt.Sprintf(`{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
@@ -227,7 +235,7 @@ func newNode(index int) *corev1.Node {
 	}
 }
 
-// podCIDR returns the index-th range of 256 addresses.
+// podCIDR returns the range of 256 addresses with that index in podCIDRs.
 func podCIDR(index int) string {
 	a := podCIDRs.Addr().As4()
 	a[1] |= byte(index >> 8)

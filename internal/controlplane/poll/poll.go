@@ -1,5 +1,5 @@
-// Package poll asks the same question until the answer is yes, and reports what a
-// long wait is for.
+// Package poll asks a question repeatedly until the answer is yes, and reports the
+// reason for long waits.
 package poll
 
 import (
@@ -13,17 +13,18 @@ import (
 // reportInterval is longer than any successful start, even on a busy machine.
 const reportInterval = 10 * time.Second
 
-// A Poll is a way of asking. Its zero value asks without a pause and reports to
-// nobody.
+// A Poll configures how to ask. Its zero value asks without pauses and reports
+// nothing.
 type Poll struct {
 	// Interval is the pause between two questions.
 	Interval time.Duration
-	// Waiting receives what is waited for, every 10 seconds. It may be nil.
+	// Waiting is called every 10 seconds with a description of what is being waited
+	// for. It may be nil.
 	Waiting func(what string)
 }
 
-// Until asks until the answer is yes. Errors are expected in the meantime; the last
-// one is reported to Waiting, and is in the error if ctx ends first.
+// Until asks until the answer is yes. Errors are expected in the meantime. The last
+// one is reported to Waiting, and is part of the returned error if ctx ends first.
 func (p Poll) Until(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	var last error
 	reported := time.Now()

@@ -11,45 +11,47 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inFlight is the number of concurrent writes of Delete and Put. A single
-// member commits together all writes that arrived during the previous commit,
-// so one write at a time would pay for a whole round per key.
+// inFlight is the maximum number of concurrent writes in Delete and Put. A
+// single-member etcd combines all writes that arrive during one commit into
+// the next commit. With one write at a time, every key would take a complete
+// commit.
 const inFlight = 64
 
-// A Baseline is the content below a prefix of the store at one revision. It
-// stores values, not history, so compaction does not affect it. Its methods
-// must not be called concurrently.
+// A Baseline is the content of the store below a prefix at one revision. It
+// contains its own copy of the values, so compaction does not affect it. Its
+// methods must not be called concurrently.
 type Baseline struct {
 	client  *clientv3.Client
 	prefix  string
 	entries map[string]entry
 }
 
-// An entry is the baseline's state of a key.
+// An entry is the state of a key in the baseline.
 type entry struct {
 	value []byte
-	lease clientv3.LeaseID // 0: the key does not expire
-	// The revisions of the key's creation and last change, either as the
-	// baseline found them or as Put left them.
+	lease clientv3.LeaseID // 0 if the key does not expire
+	// created and modified are the revisions of the key's creation and last
+	// change, either when the baseline was taken or after the last Put.
 	created, modified int64
 }
 
-// A Difference is a key whose state differs from the baseline's.
+// A Difference is a key whose state in the store differs from the baseline.
 type Difference struct {
 	Key string
-	// Now is the value in the store, nil if there is none. Then is the
-	// baseline's.
+	// Now is the value in the store, and Then is the value in the baseline.
+	// Each is nil if there is none.
 	Now, Then []byte
-	// Recreated is set when the key has been deleted and created again since.
-	// Watchers must learn that the new one is gone before the old one returns.
+	// Recreated is set if the key has been deleted and created again since the
+	// baseline was taken. Watchers must learn that the new object is gone
+	// before the old object returns.
 	Recreated bool
 
-	seen int64 // revision of Now, to detect a concurrent write
+	seen int64 // the revision of Now, to detect a concurrent write
 }
 
 // Baseline records everything below prefix.
 func (e *Etcd) Baseline(ctx context.Context, prefix string) (*Baseline, error) {
-	// A client without a connection: its calls are function calls.
+	// This client has no connection: its calls are function calls.
 	b := &Baseline{client: v3client.New(e.etcd.Server), prefix: prefix, entries: map[string]entry{}}
 	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -107,8 +109,9 @@ func (b *Baseline) Differences(ctx context.Context) ([]Difference, error) {
 	return found, nil
 }
 
-// Present lists everything below a prefix, different or not, for Delete to
-// remove. The baseline's keys there are then missing, and become differences.
+// Present lists everything below a prefix, whether it differs or not, so that
+// Delete can remove it. After that, the baseline's keys below the prefix are
+// missing in the store, and so become differences.
 func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, error) {
 	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -122,20 +125,21 @@ func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, er
 	return found, nil
 }
 
-// Delete removes each key in a separate transaction: the revision of a
-// transaction is the version of each object in it, and in a real cluster no two
-// objects share one. It returns these revisions by key. A key that has changed
-// in the meantime is left alone and left out of the result; it shows as a
-// difference again next time.
+// Delete removes each key in a separate transaction. The revision of a
+// transaction becomes the resource version of each object in it, and in a real
+// cluster no two objects share a version. Delete returns these revisions by
+// key. If a key has changed in the meantime, Delete leaves it alone and does
+// not return it; it will be a difference again next time.
 func (b *Baseline) Delete(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	return b.write(ctx, differences, func(d Difference) (clientv3.Cmp, clientv3.Op) {
 		return clientv3.Compare(clientv3.ModRevision(d.Key), "=", d.seen), clientv3.OpDelete(d.Key)
 	})
 }
 
-// Put restores the baseline's values of the keys, and returns the revisions as
-// Delete does. It expects a key that was Recreated to have been deleted first.
-// A key that has expired leaves the baseline.
+// Put restores the values of the keys in the baseline, and returns the
+// revisions as Delete does. A key that was Recreated must have been deleted
+// first. Put does not restore a key that has expired, and removes it from the
+// baseline.
 func (b *Baseline) Put(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	alive, err := b.unexpired(ctx, differences)
 	if err != nil {
@@ -188,15 +192,16 @@ func (b *Baseline) write(ctx context.Context, differences []Difference, plan fun
 	return revisions, err
 }
 
-// unexpired removes the keys with an ended lease from the baseline: they would
-// be gone by now, whatever deleted them first.
+// unexpired removes keys whose lease has ended from the baseline, and returns
+// the other differences. Such a key would be gone by now even if nothing had
+// deleted it earlier.
 func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]Difference, error) {
 	var alive []Difference
 	for _, d := range differences {
 		if lease := b.entries[d.Key].lease; lease != clientv3.NoLease {
 			left, err := b.client.TimeToLive(ctx, lease)
 			if err != nil {
-				return nil, fmt.Errorf("asking etcd how long %s lives: %w", d.Key, err)
+				return nil, fmt.Errorf("asking etcd when %s expires: %w", d.Key, err)
 			}
 			if left.TTL <= 0 {
 				delete(b.entries, d.Key)

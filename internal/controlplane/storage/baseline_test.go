@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// A bench is a store and another client that writes to it.
+// A bench is a store with another client that writes to it.
 type bench struct {
 	testing.TB
 	*clientv3.Client
@@ -23,7 +23,7 @@ type bench struct {
 func newBench(t testing.TB) bench {
 	t.Helper()
 	e, err := Start(t.Context(), Config{
-		Dir: t.TempDir(), SocketDir: t.TempDir(), // and without Unsynced, which is global
+		Dir: t.TempDir(), SocketDir: t.TempDir(), // Unsynced is not set, because it changes a global variable
 		Logger: zaptest.NewLogger(t, zaptest.Level(zapcore.ErrorLevel)),
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func TestEachDifferenceIsFoundUndoneAndHasARevisionOfItsOwn(t *testing.T) {
 	}
 	baseline := b.baseline()
 	want, _ := b.contents()
-	for round := range 3 { // keys that Put has restored are restored again
+	for round := range 3 { // Put must also restore keys that it has restored before
 		b.put("/new", "new")
 		b.put("outside", strconv.Itoa(round))
 		b.put("/changed", "changed")

@@ -18,11 +18,12 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
-// Check examines a store that once held data, before etcd opens it. Without a
-// write-ahead log etcd would begin a new, empty store; a log that is unreadable
-// from the start it would truncate to nothing and then crash; a log that ends
-// before the database's last entry would make it wait for ever; and a truncated
-// database would crash it too. damaged creates the error.
+// Check examines a store that once held data, before etcd opens it. If the
+// write-ahead log is missing, etcd would start a new, empty store. If the log
+// is unreadable from its start, etcd would truncate it to nothing and then
+// crash. If the log ends before the last entry of the database, etcd would wait
+// forever. If the database is truncated, etcd would crash. damaged creates the
+// error.
 func Check(dir string, damaged func(what string) error) error {
 	files, err := logFiles(filepath.Join(dir, "member", "wal"))
 	if err != nil {
@@ -44,10 +45,10 @@ func Check(dir string, damaged func(what string) error) error {
 		return damaged("etcd/member/snap/db is missing")
 	}
 	if err != nil {
-		return fmt.Errorf("looking at etcd's database: %w", err)
+		return fmt.Errorf("examining etcd's database: %w", err)
 	}
 	if info.Size() == 0 {
-		return damaged("etcd/member/snap/db is empty") // bolt would try to begin a new one
+		return damaged("etcd/member/snap/db is empty") // bolt would try to create a new database
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if circumstantial(err) {
@@ -57,20 +58,21 @@ func Check(dir string, damaged func(what string) error) error {
 		return damaged(fmt.Sprintf("etcd/member/snap/db cannot be read: %v", err))
 	}
 	defer func() { _ = db.Close() }()
-	// The pages that the newest root refers to must lie within the file.
+	// The pages to which the newest root refers must be within the file.
 	return db.View(func(tx *bolt.Tx) error {
 		if tx.Size() > info.Size() {
 			return damaged(fmt.Sprintf("etcd/member/snap/db is cut off: %d of %d bytes", info.Size(), tx.Size()))
 		}
 		if applied := consistentIndex(tx); applied > last {
-			return damaged(fmt.Sprintf("etcd/member/wal can be read up to entry %d, and the database has entry %d", last, applied))
+			return damaged(fmt.Sprintf("etcd/member/wal can be read up to entry %d, but the database has entry %d", last, applied))
 		}
 		return nil
 	})
 }
 
-// consistentIndex returns the index of the last log entry in the database, or 0
-// if there is none. An entry is in the log, and synced, before it is applied.
+// consistentIndex returns the index of the last log entry that was applied to
+// the database, or 0 if there is none. An entry is in the log and on the disk
+// before it is applied.
 func consistentIndex(tx *bolt.Tx) uint64 {
 	bucket := tx.Bucket(schema.Meta.Name())
 	if bucket == nil {
@@ -83,8 +85,8 @@ func consistentIndex(tx *bolt.Tx) uint64 {
 	return binary.BigEndian.Uint64(index)
 }
 
-// circumstantial reports whether an error is the system's, such as a missing
-// permission or too many open files, and not one in the data.
+// circumstantial reports whether an error comes from the system, such as a
+// missing permission or too many open files, and not from the data.
 func circumstantial(err error) bool {
 	var path *fs.PathError
 	var call *os.SyscallError
@@ -95,7 +97,7 @@ func circumstantial(err error) bool {
 func logFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("looking for etcd's log: %w", err)
+		return nil, fmt.Errorf("listing the files of etcd's log: %w", err)
 	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == ".wal" {
@@ -108,7 +110,8 @@ func logFiles(dir string) (files []string, err error) {
 // readLog reads etcd's log as etcd's own Verify does, without writing, and
 // returns the index of its last entry. A log may end in the middle of a record
 // if the process was killed during the write; etcd drops that record, which was
-// never acknowledged. Garbage in place of a record's length looks the same.
+// never acknowledged. If the length of a record is garbage, this looks the
+// same.
 func readLog(files []string) (last uint64, err error) {
 	readers := make([]fileutil.FileReader, 0, len(files))
 	for _, name := range files {
@@ -124,14 +127,14 @@ func readLog(files []string) (last uint64, err error) {
 	for records := 0; ; records++ {
 		switch err := decoder.Decode(&record); {
 		case records == 0 && err != nil:
-			return 0, fmt.Errorf("it has no beginning: %w", err)
+			return 0, fmt.Errorf("it has no valid first record: %w", err)
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return last, nil
 		case err != nil:
 			return 0, err
 		}
 		if record.GetType() == wal.EntryType {
-			entry := wal.MustUnmarshalEntry(record.Data) // its checksum was right
+			entry := wal.MustUnmarshalEntry(record.Data) // its checksum was correct
 			last = entry.GetIndex()
 		}
 		// Each file begins with the checksum of the previous files.

@@ -142,8 +142,8 @@ func breakLength(t *testing.T, path string, offset int64) {
 	}
 	at := int64(0)
 	for at <= offset {
-		// Its low 56 bits hold the record's length in bytes, the high ones the
-		// padding to a multiple of eight (storage/wal/decoder.go).
+		// The low 56 bits hold the length of the record in bytes. The high bits
+		// hold the padding to a multiple of eight (storage/wal/decoder.go).
 		size := int64(binary.LittleEndian.Uint64(log[at:]) & (1<<56 - 1))
 		if size == 0 {
 			t.Fatalf("%s ends at %d", path, at)
@@ -167,8 +167,8 @@ func only(t *testing.T, pattern ...string) string {
 
 func database(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// usedBytes returns the extent of the database's newest root; the file is
-// longer, since it grows in steps.
+// usedBytes returns the number of bytes to which the newest root of the
+// database refers. The file is longer, since it grows in steps.
 func usedBytes(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	db, err := bolt.Open(database(dir), 0o600, &bolt.Options{ReadOnly: true})

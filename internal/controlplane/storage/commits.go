@@ -16,11 +16,12 @@ type Commit struct {
 	Value    []byte
 }
 
-// Follow passes on the keys below prefix and then every write there, in the
-// store's order and without a gap. The first call of pass has all existing
-// keys; each further call has the writes of one moment, possibly none below
-// prefix, and the store's revision after them. Follow returns when ctx ends,
-// with its cause, or when the store ends.
+// Follow calls pass with the keys below prefix and then with every write
+// there, in the order of the store and without gaps. The first call of pass
+// gets all existing keys. Each further call gets the writes of one moment and
+// the revision of the store after them. There may be no write below prefix
+// among them. Follow returns the cause of ctx when ctx ends. It also returns
+// when the store ends.
 func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int64, commits []Commit)) error {
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())
@@ -33,7 +34,8 @@ func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int
 	}
 	pass(got.Header.Revision, present)
 
-	// All keys: a write outside the prefix raises the revision too.
+	// This watches all keys, because a write outside the prefix also increases
+	// the revision.
 	all := client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(got.Header.Revision+1))
 	for response := range all {
 		if err := response.Err(); err != nil {

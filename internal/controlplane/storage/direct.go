@@ -9,9 +9,10 @@ import (
 )
 
 // Shortcut makes a client of the server in this process call it directly,
-// without sockets or serialisation. The server behaves the same. When the
-// server has stopped, the client uses its original connection: a suite may stop
-// etcd and start another one in its place.
+// without sockets or serialisation. The server behaves the same as with a
+// connection. After the server has stopped, the client uses its original
+// connection, because a suite may stop etcd and start another etcd in its
+// place.
 func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 	direct := v3client.New(s)
 	via := way{s.StoppingNotify()}
@@ -24,7 +25,7 @@ func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 // Shortcut makes c call this store directly.
 func (e *Etcd) Shortcut(c *clientv3.Client) { Shortcut(e.etcd.Server, c) }
 
-// A way leads to the server while it runs.
+// A way leads to the server while the server is running.
 type way struct{ stopped <-chan struct{} }
 
 func (w way) open() bool {
@@ -76,7 +77,8 @@ func (k *kv) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error
 
 func (k *kv) Txn(ctx context.Context) clientv3.Txn { return k.now().Txn(ctx) }
 
-// lease is used by the API server for the expiry of Events.
+// lease makes direct calls for leases, with which the API server lets Events
+// expire.
 type lease struct {
 	clientv3.Lease
 	way
@@ -91,7 +93,7 @@ func (l *lease) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.Leas
 	return choose(l.way, l.direct, l.Lease).Revoke(ctx, id)
 }
 
-// maintenance serves the size of the store and its features.
+// maintenance makes direct calls for the size and the features of the store.
 type maintenance struct {
 	clientv3.Maintenance
 	way
@@ -107,7 +109,8 @@ type watcher struct {
 	direct, remote clientv3.Watcher
 }
 
-// Watch ends when the server stops, as a connection would.
+// Watch starts a watch that ends when the server stops, as it would with a
+// connection.
 func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	if !w.open() {
 		return w.remote.Watch(ctx, key, opts...)

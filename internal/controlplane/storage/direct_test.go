@@ -95,7 +95,8 @@ func TestWhenTheServerStopsWatchesEndAndTheClientFindsTheNextOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := c.Watch(ctx, "k")
-	// As when the program etcd stops while an API server continues.
+	// The same happens if the program etcd stops while an API server
+	// continues.
 	first.Stop()
 	first.etcd.Close()
 	for open := true; open; {

@@ -1,8 +1,8 @@
 // Package storage runs the etcd of a plane inside this process: durable in a
 // folder, or ephemeral in memory.
 //
-// The store listens on a unix socket in a folder that only this user may
-// enter; those permissions are its authentication. It has no TCP port.
+// The store listens on a unix socket in a folder that only this user may enter.
+// Those permissions replace authentication. The store has no TCP port.
 package storage
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// A single member elects itself after one election timeout. etcd's default
-	// ticks of 100 ms would make that up to a second; see
+	// A single member elects itself after one election timeout. With etcd's
+	// default tick of 100 ms, that would take up to a second; see
 	// docs/investigations/2026-11-20-start.md.
 	tickMs     = 10
 	electionMs = 100
@@ -35,12 +35,14 @@ const (
 
 // Config configures the store.
 type Config struct {
-	// Dir holds etcd's data. It is created when it does not exist.
+	// Dir is the folder for etcd's data. It is created if it does not exist.
 	Dir string
-	// SocketDir holds the listening socket. Keep it short: the path of a unix
-	// socket is limited to 104 bytes on some systems.
+	// SocketDir is the folder for the listening socket. Its path must be short,
+	// because the path of a unix socket is limited to 104 bytes on some
+	// systems.
 	SocketDir string
-	// Unsynced skips fsync, for a store that need not outlive its process.
+	// Unsynced skips fsync. It is for stores that do not have to survive the
+	// process.
 	Unsynced bool
 	// Logger receives etcd's log. It must not be nil.
 	Logger *zap.Logger
@@ -52,15 +54,16 @@ type Etcd struct {
 	endpoint string
 }
 
-// Start runs the store and returns when it answers.
+// Start runs the store and returns once it answers.
 func Start(ctx context.Context, c Config) (*Etcd, error) {
 	cfg, err := c.embedded()
 	if err != nil {
 		return nil, err
 	}
 	if c.Unsynced {
-		// etcd reserves two segments of 64 MB for its log, which in memory is
-		// a waste. One process runs one store, so the global is ours.
+		// etcd reserves two segments of 64 MB for its log, which would waste
+		// memory. Changing this global variable is safe, because a process runs
+		// only one store.
 		wal.SegmentSizeBytes = unsyncedSegment
 	}
 	e, err := startEmbedded(cfg)
@@ -82,7 +85,8 @@ func Start(ctx context.Context, c Config) (*Etcd, error) {
 	return nil, fmt.Errorf("starting etcd: %w", err)
 }
 
-// startEmbedded returns an error where etcd panics, as with a full disk.
+// startEmbedded starts etcd. If etcd panics, for example because the disk is
+// full, it returns an error.
 func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -92,8 +96,8 @@ func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
 	return embed.StartEtcd(cfg)
 }
 
-// Corrupt reports whether Start failed because of the data and not because of
-// the circumstances.
+// Corrupt reports whether Start failed because of the data itself, and not for
+// another reason such as a full disk.
 func Corrupt(err error) bool {
 	for _, known := range []error{
 		wal.ErrCRCMismatch, wal.ErrMetadataConflict, wal.ErrSnapshotMismatch, wal.ErrSnapshotNotFound, wal.ErrFileNotFound,
@@ -106,10 +110,10 @@ func Corrupt(err error) bool {
 	return false
 }
 
-// Endpoint returns the address for --etcd-servers.
+// Endpoint returns the address to pass in --etcd-servers.
 func (e *Etcd) Endpoint() string { return e.endpoint }
 
-// Failed delivers the error that ends the store while it runs.
+// Failed returns a channel with the error of a store that ends on its own.
 func (e *Etcd) Failed() <-chan error { return e.etcd.Err() }
 
 // Stop ends the store immediately. Open watches are cut, not drained: the

@@ -1,8 +1,8 @@
 // Package useragent makes each component use its own name as a client.
 //
-// client-go takes the first part of a User-Agent from the program's file name,
-// and the API server records that part as the manager in managedFields. With
-// our own name there, clients would see the wrong manager.
+// client-go takes the first part of a User-Agent from the file name of the
+// program, and the API server records that part as the manager in
+// managedFields. With the name koboshi, clients would see the wrong manager.
 package useragent
 
 import (
@@ -17,15 +17,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
-// Claim gives the process the name of the component that creates the most
-// clients in places we cannot reach. The others rename theirs with As.
+// Claim gives the process the name of component. It is for the component that
+// creates the most clients in code that we cannot change. Other components
+// rename their clients with As.
 func Claim(component string) {
 	if os.Args[0] != component {
 		os.Args[0] = component
 	}
 }
 
-// Of returns the user agent of upstream's component of that name.
+// Of returns the user agent of the upstream component with that name.
 func Of(component string) string {
 	return component + "/v" + kubeversion.Version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }

@@ -1,6 +1,6 @@
 // Package assets makes folders with the executables that envtest needs: etcd,
-// kube-apiserver and kubectl. All three are this program, which acts by the name it is
-// called by.
+// kube-apiserver and kubectl. All three are this program, which behaves according to the
+// name under which it is called.
 package assets
 
 import (
@@ -17,18 +17,19 @@ import (
 	"time"
 )
 
-// Names lists the executables, as envtest calls them.
+// Names lists the executables by the names that envtest uses.
 func Names() []string { return []string{"etcd", "kube-apiserver", "kubectl"} }
 
-// copyName is the name of a copy of the program, where links to it would break.
+// copyName is the name of a copy of the program. A copy is made where links to the
+// program would break.
 const copyName = "koboshi"
 
-// keepFor is the time that a copy stays after its last use.
+// keepFor is the time for which a copy is kept after its last use.
 const keepFor = 7 * 24 * time.Hour
 
-// Folder returns a folder for KUBEBUILDER_ASSETS that leads to the running
-// executable. It makes or repairs the folder, and many processes may call it at once.
-// The folder stays the same as long as the executable stays in place.
+// Folder returns a folder for KUBEBUILDER_ASSETS whose files lead to the running
+// executable. It creates or repairs the folder; several processes may call it at the same
+// time. The path stays the same as long as the executable stays in place.
 func Folder() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -41,7 +42,7 @@ func Folder() (string, error) {
 			return dir, nil
 		}
 	}
-	// HOME is missing or not writable, as in some build sandboxes.
+	// HOME is not set or not writable, as in some build sandboxes.
 	temp, tempErr := private(os.TempDir())
 	if tempErr == nil {
 		var dir string
@@ -52,7 +53,7 @@ func Folder() (string, error) {
 	return "", fmt.Errorf("making a folder for envtest: %w, and %w; set XDG_CACHE_HOME or TMPDIR to a writable folder", err, tempErr)
 }
 
-// folder makes the folder for exe below root.
+// folder makes the folder for exe in root.
 func folder(root, exe string) (string, error) {
 	sum := sha256.Sum256([]byte(exe))
 	dir := filepath.Join(root, hex.EncodeToString(sum[:8]))
@@ -75,16 +76,16 @@ func folder(root, exe string) (string, error) {
 	return dir, nil
 }
 
-// passing reports whether exe belongs to the go command, which will remove it: go run
-// builds in a temporary folder and, like go tool, runs from its cache. Both have such a
-// name in their path.
+// passing reports whether exe belongs to the go command, which will remove it. go run
+// builds in a temporary folder and, like go tool, may run from the build cache. Both
+// paths contain a folder whose name starts with go-build.
 func passing(exe string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(filepath.Dir(exe)), "/"), func(dir string) bool {
 		return strings.HasPrefix(dir, "go-build")
 	})
 }
 
-// keep copies exe unless the copy is there, and marks the folder as used.
+// keep copies exe unless the copy exists already, and marks the folder as used.
 func keep(exe, target string) error {
 	source, err := os.Stat(exe)
 	if err != nil {
@@ -104,8 +105,8 @@ func keep(exe, target string) error {
 	return os.Chtimes(filepath.Dir(target), now, now)
 }
 
-// removeUnused removes folders below root that hold a copy and were last used
-// before that time. Each is as large as the program, and go run makes one per
+// removeUnused removes folders in root that hold a copy and were last used before the
+// given time. Each is as large as the program, and go run leads to one per
 // build. A folder that cannot be removed now is removed later.
 func removeUnused(root string, before time.Time) {
 	entries, _ := os.ReadDir(root)
@@ -128,8 +129,8 @@ func point(name, target string) error {
 	return replace(name, func(temp string) error { return os.Symlink(target, temp) })
 }
 
-// private makes a folder for this user only, in a folder that all users share. If another
-// user owned it, that user could run programs as this one.
+// private makes a folder for this user only, inside a folder that all users share. If
+// another user owned the new folder, that user could run programs as this user.
 func private(shared string) (string, error) {
 	uid := os.Getuid()
 	dir := filepath.Join(shared, "koboshi-"+strconv.Itoa(uid))

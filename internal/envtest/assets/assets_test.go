@@ -63,7 +63,7 @@ func TestFolderIsMended(t *testing.T) {
 	}
 }
 
-// Test binaries of many packages start at once, and each asks for the folder.
+// Test binaries of many packages start at the same time, and each asks for the folder.
 func TestManyMayAskForTheFolderAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"bin", "go-build1/b001/exe"} {
@@ -157,7 +157,7 @@ func TestWithoutAHomeTheFolderIsATemporaryOne(t *testing.T) {
 			if !strings.HasPrefix(dir, temp+"/") {
 				t.Errorf("%s is not in %s", dir, temp)
 			}
-			// Users who can write there could choose what envtest runs.
+			// Users who can write to the folder could choose which programs envtest runs.
 			for at := dir; at != temp; at = filepath.Dir(at) {
 				if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o700 {
 					t.Errorf("%s: %v (%v), want mode 0700", at, info.Mode(), err)
@@ -187,7 +187,7 @@ func TestAFolderThatOthersMayWriteIsRefused(t *testing.T) {
 	}
 }
 
-// executable writes a file that is executable in name only.
+// executable writes a file that is marked executable but is not a program.
 func executable(t *testing.T, path, content string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -10,18 +10,19 @@ import (
 	"strings"
 )
 
-// module identifies our own executables: the go command writes it into each.
+// module identifies our own executables, because the go command writes it into each of
+// them.
 const module = "github.com/koboshi-dev/koboshi"
 
 // Installation is the result of Install.
 type Installation struct {
 	Dir      string   `json:"dir"`
 	Files    []string `json:"files"`    // names in Dir
-	Replaced []string `json:"replaced"` // the files that existed before
-	Linked   bool     `json:"linked"`   // the files are hard links to one
+	Replaced []string `json:"replaced"` // the files that were replaced
+	Linked   bool     `json:"linked"`   // the files are hard links to one file
 }
 
-// A ForeignError is a refusal to replace files that are not Koboshi's.
+// A ForeignError is a refusal to replace files that do not belong to Koboshi.
 type ForeignError struct {
 	Dir   string
 	Files []string // names in Dir
@@ -31,10 +32,11 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s holds %s of another program", e.Dir, strings.Join(e.Files, ", "))
 }
 
-// Install puts the running executable into dir under each name, as regular files: some
-// tools skip symbolic links. Each name is replaced in one step, so running processes and
-// interruptions do no harm. Files that are not Koboshi's are replaced only with force;
-// without it nothing is written, and the error is a *ForeignError.
+// Install puts the running executable into dir under each name. The files are regular,
+// because some tools skip symbolic links. Each file is replaced in one step, so running
+// processes and interruptions do no harm. Files that do not belong to Koboshi are
+// replaced only with force; without force nothing is written, and the error is a
+// *ForeignError.
 func Install(dir string, force bool) (Installation, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -74,8 +76,8 @@ func install(exe, dir string, force bool, link func(from, to string) error) (Ins
 	return done, err
 }
 
-// place prepares all files under other names before it replaces the first, so that
-// failures, such as a full disk, happen before.
+// place prepares all files under other names before it replaces the first one, so that
+// failures such as a full disk happen before any file is replaced.
 func place(exe, dir string, link func(from, to string) error) (linked bool, err error) {
 	names := Names()
 	temps := make([]string, len(names))
@@ -91,7 +93,7 @@ func place(exe, dir string, link func(from, to string) error) (linked bool, err 
 		if link(temps[0], temp) == nil {
 			continue
 		}
-		// A file system without hard links.
+		// The file system has no hard links.
 		linked = false
 		if err := copyFile(exe, temp); err != nil {
 			return false, err

@@ -27,7 +27,7 @@ func TestInstallWritesRegularFilesThatShareTheirSpace(t *testing.T) {
 	checkInstalled(t, dir, true)
 }
 
-// Not parallel: the umask is the whole process's.
+// This test is not parallel, because the umask applies to the entire process.
 func TestOthersMayRunWhatIsInstalledWhateverTheUmask(t *testing.T) {
 	before := syscall.Umask(0o077)
 	defer syscall.Umask(before)
@@ -57,7 +57,7 @@ func TestInstallReplacesItsOwnWithoutBeingAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A link to our program counts as ours; the link is replaced, not its target.
+	// A link to our program counts as our file. The link is replaced, not its target.
 	if err := symlink(self(t), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func TestInstallRemovesNoFolder(t *testing.T) {
 func TestARunningProgramMayBeReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// Not copied: a child of another test could hold the copy open for writing
-	// just when it is to run.
+	// The program is not copied, because a child process of another test could still hold
+	// the copy open for writing when it is started.
 	if err := os.Rename(otherProgram(t), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestAFailedInstallChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := fingerprint(t, dir)
-	// The source is a folder, so that reading it fails after it was opened.
+	// The source is a folder, so opening it succeeds and reading it fails.
 	if done, err := install(t.TempDir(), dir, false, os.Link); err == nil {
 		t.Errorf("%+v", done)
 	}
@@ -172,7 +172,7 @@ func TestInstallRemovesWhatAKilledOneLeft(t *testing.T) {
 	if _, err := Install(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	// The young one may belong to a running installation.
+	// The newer file may belong to a running installation.
 	if diff := cmp.Diff(append([]string{filepath.Base(young)}, Names()...), list(t, dir)); diff != "" {
 		t.Errorf("the folder's content (-want +got):\n%s", diff)
 	}

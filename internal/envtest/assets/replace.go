@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// tempPrefix starts the names of incomplete files.
+// tempPrefix is the prefix of the names of incomplete files.
 const tempPrefix = ".koboshi-"
 
-// stale is the age at which such a file must be left from a killed process, since no copy
-// takes as long.
+// stale is the age from which such a file must have been left by a killed process,
+// because no copy takes that long.
 const stale = time.Hour
 
 func tempName(dir string) string { return filepath.Join(dir, tempPrefix+rand.Text()) }
 
-// replace replaces name by what fill makes, in one step.
+// replace replaces name, in one step, with the file that fill makes.
 func replace(name string, fill func(temp string) error) error {
 	temp := tempName(filepath.Dir(name))
 	err := fill(temp)
@@ -32,7 +32,7 @@ func replace(name string, fill func(temp string) error) error {
 	return err
 }
 
-// removeLeftovers removes what killed processes left in dir.
+// removeLeftovers removes the files that killed processes left in dir.
 func removeLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {

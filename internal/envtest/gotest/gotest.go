@@ -1,9 +1,9 @@
 // Package gotest parses the arguments of go test, for a program that runs go test and
-// accepts flags of its own among go's.
+// accepts its own flags among those of go.
 //
-// It follows cmd/go/internal/test of Go 1.26: one uninterrupted list of packages, go's
-// flags before and after it, and flags for the test binary, whose value may or may not
-// be the next argument.
+// It follows cmd/go/internal/test of Go 1.26: a command line has one uninterrupted list
+// of packages, with flags of go before and after it, and flags for the test binary, whose
+// value may or may not be the next argument.
 package gotest
 
 import (
@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// everything is tested if no package is named.
+// everything is the package list used if no package is named.
 const everything = "./..."
 
-// Go's flags that take no value, or take one only with "=".
+// These flags of go take no value, or take one only with "=".
 var (
 	plainBuild = names("a asan buildvcs c cover json linkshared modcacherw msan n race trimpath work x")
 	plainTest  = names("artifacts benchmem failfast fullpath short v")
 )
 
-// Go's flags that take a value. Those of the test binary have a second name,
-// with "test." before it.
+// These flags of go take a value. Flags of the test binary have a second name, which
+// starts with "test.".
 var (
 	valuedBuild = names("C asmflags buildmode compiler covermode coverpkg debug-actiongraph debug-runtime-trace " +
 		"debug-trace exec gccgoflags gcflags installsuffix ldflags mod modfile o overlay p pgo pkgdir tags toolexec vet")
@@ -35,18 +35,18 @@ func names(list string) []string { return strings.Fields(list) }
 
 // A CommandLine is a parsed command line.
 type CommandLine struct {
-	// Args are the arguments for go test, in order and without our own flags, with
-	// ./... if no package was named.
+	// Args are the arguments for go test, in order and without our own flags. They
+	// include ./... if no package was named.
 	Args []string
 	// Own holds the values of our own flags, in order.
 	Own map[string][]string
-	// Help reports whether help was asked for. Then the rest is not parsed.
+	// Help reports whether help was requested. If so, the rest is not parsed.
 	Help bool
 }
 
-// Read parses a command line. The flags named own have two dashes and a value; they may
-// stand anywhere but among the arguments of the test binary. A "--" before all other
-// arguments of go ends them; any other "--" is passed to go.
+// Read parses a command line. The flags named in own have two dashes and a value. They
+// may appear anywhere except among the arguments of the test binary. A "--" before all
+// other arguments of go ends our own flags; any other "--" is passed to go.
 func Read(args []string, own ...string) (CommandLine, error) {
 	r := reader{args: args, own: own, line: CommandLine{Own: map[string][]string{}}}
 	for len(r.args) > 0 && !r.line.Help {
@@ -55,7 +55,7 @@ func Read(args []string, own ...string) (CommandLine, error) {
 		}
 	}
 	if !r.named {
-		// At the front it is always taken for a package; only -C must precede it.
+		// At the front, go always takes it for a package; only -C must precede it.
 		r.line.Args = slices.Insert(r.line.Args, chdir(r.line.Args), everything)
 	}
 	return r.line, nil
@@ -69,8 +69,8 @@ type reader struct {
 
 	named     bool // a package was named
 	inList    bool // the last argument was a package
-	listEnded bool // by a flag, or because a flag unknown to go came first
-	maybe     bool // the next argument may be the value of the last one, a flag
+	listEnded bool // a flag ended the list, or a flag unknown to go came first
+	maybe     bool // the last argument was a flag, and the next one may be its value
 	goOnly    bool // "--" ended our own flags
 }
 
@@ -103,7 +103,7 @@ func (r *reader) pass(n int) {
 	r.args = r.args[n:]
 }
 
-// ours parses one of our own flags, which may even stand among the packages.
+// ours parses one of our own flags, which may even appear among the packages.
 func (r *reader) ours(name string) error {
 	_, value, hasValue := strings.Cut(r.args[0], "=")
 	r.args = r.args[1:]
@@ -141,7 +141,8 @@ func (r *reader) flag(name string, hasValue bool) {
 	case takesValue(name) || isPlain(name):
 		r.pass(1)
 	default:
-		// A flag of the test binary: from here on words may be values of such flags.
+		// This is a flag of the test binary. From here on, words may be values of such
+		// flags.
 		r.listEnded, r.maybe = true, !hasValue
 		r.pass(1)
 	}
@@ -155,14 +156,14 @@ func isPlain(name string) bool {
 	return slices.Contains(plainBuild, name) || slices.Contains(plainTest, strings.TrimPrefix(name, "test."))
 }
 
-// isFlag reports whether package flag takes the argument for a flag.
+// isFlag reports whether Go's package flag would treat the argument as a flag.
 func isFlag(arg string) bool {
 	arg, found := strings.CutPrefix(arg, "-")
 	arg = strings.TrimPrefix(arg, "-")
 	return found && arg != "" && arg[0] != '-' && arg[0] != '='
 }
 
-// chdir returns the number of arguments that a leading -C takes.
+// chdir returns the number of arguments that a leading -C takes up.
 func chdir(args []string) int {
 	if len(args) == 0 {
 		return 0

@@ -130,8 +130,8 @@ func TestHelpIsAskedForInAllOfGosWays(t *testing.T) {
 	}
 }
 
-// The tables must be those of the Go that runs the tests. What go help lists
-// begins a line after one tab, with the name of a value if the flag takes one.
+// The tables must match the Go version that runs the tests. go help lists each flag at
+// the start of a line after one tab, followed by the name of its value if it takes one.
 func TestEveryFlagThatGoDocumentsIsKnown(t *testing.T) {
 	t.Parallel()
 	listed := regexp.MustCompile(`(?m)^\t-([A-Za-z]+)( \S.*)?$`)
@@ -157,8 +157,8 @@ func TestEveryFlagThatGoDocumentsIsKnown(t *testing.T) {
 	}
 }
 
-// go test itself decides: which packages it tests, and which arguments the test binary
-// gets.
+// go test itself is the authority on which packages it tests, and which arguments the
+// test binary gets.
 func TestGoTestUnderstandsTheCommandLineAsWeDo(t *testing.T) {
 	t.Parallel()
 	dir := module(t)

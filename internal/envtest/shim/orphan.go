@@ -14,14 +14,14 @@ import (
 )
 
 // parent was this process's parent when the package was initialised. On a busy machine
-// that is 50 ms and more after exec: if the suite has ended by then, parent is the
-// process that adopts orphans, and never the suite.
+// that is 50 ms or more after exec. If the suite has already ended by then, parent is the
+// process that adopts orphans, not the suite.
 var parent = os.Getppid()
 
 const parentPoll = 100 * time.Millisecond
 
-// Orphaned returns a channel that is closed when this server must end because the
-// process that started it has ended.
+// Orphaned returns a channel that is closed when the process that started this server has
+// ended and the server must therefore end too.
 //
 //	started by                     ends with
 //	envtest                        the suite: its lock on the port's reservation is
@@ -29,13 +29,13 @@ const parentPoll = 100 * time.Millisecond
 //	nohup, setsid, an init         nothing
 //	a shell, a script, a program   that process
 //
-// The lock decides without a race: the kernel releases it before it gives the children
-// to another parent. A suite that chooses its ports itself reserves none. Then a parent
-// in another session is no suite, because envtest leaves its servers in its own.
-// KeepVariable turns all of this off.
+// The lock decides without a race, because the kernel releases it before it gives the
+// children to another parent. A suite that chooses its ports itself reserves none. In
+// that case a parent in another session cannot be the suite, because envtest starts its
+// servers in its own session. KeepVariable turns all of this off.
 var Orphaned = sync.OnceValue(func() <-chan struct{} { return orphaned(Called(), os.Args[1:]) })
 
-// IsOrphaned reports whether the channel is closed.
+// IsOrphaned reports whether the channel of Orphaned is closed.
 func IsOrphaned() bool {
 	select {
 	case <-Orphaned():
@@ -72,8 +72,8 @@ func orphaned(name string, args []string) <-chan struct{} {
 	return ended
 }
 
-// detached reports whether the process was started to outlive its parent, or has an
-// init for a parent.
+// detached reports whether the process was started to outlive its parent, or whether its
+// parent is an init process.
 func detached() bool {
 	return parent <= 1 || sessionOf(0) == os.Getpid() || signal.Ignored(syscall.SIGHUP)
 }
@@ -84,7 +84,7 @@ func adopted() bool {
 	return parent > 0 && own != os.Getpid() && sessionOf(parent) != own
 }
 
-// pollParent returns when another process has become the parent.
+// pollParent waits until another process has become the parent.
 func pollParent() {
 	for os.Getppid() == parent {
 		<-time.After(parentPoll)
@@ -100,8 +100,8 @@ func servedPort(name string, args []string) int {
 	return int(port)
 }
 
-// leftover returns the folder that envtest made for the server and removes after it has
-// stopped it. It is "" for a folder of the user's own.
+// leftover returns the folder that envtest made for the server and normally removes after
+// stopping it. It returns "" if the user chose the folder.
 func leftover(name string, args []string) string {
 	dir := Flag(args, map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
 	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {
@@ -111,7 +111,7 @@ func leftover(name string, args []string) string {
 }
 
 // RemoveLeftover removes the folder that envtest made for the server. It is called when
-// envtest has gone, and cannot.
+// envtest has gone and can no longer do so.
 func RemoveLeftover(name string) {
 	if dir := leftover(name, os.Args[1:]); dir != "" {
 		_ = os.RemoveAll(dir)

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	sysPidfdOpen = 434 // on every architecture that Go runs on
+	sysPidfdOpen = 434 // the same on every architecture that Go supports
 	pollIn       = 0x1
 )
 
-// awaitParentsEnd returns when the parent has ended. PR_SET_PDEATHSIG would not do: it
-// is about the thread that forked, and Go ends threads.
+// awaitParentsEnd waits until the parent has ended. PR_SET_PDEATHSIG would not work: it
+// applies to the thread that forked, and Go ends threads.
 func awaitParentsEnd() {
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(parent), 0, 0)
 	if errno != 0 || os.Getppid() != parent {
-		// Gone already, or a kernel older than 5.3.
+		// The parent has already ended, or the kernel is older than 5.3.
 		pollParent()
 		return
 	}
@@ -36,7 +36,7 @@ func awaitParentsEnd() {
 	}
 }
 
-// sessionOf returns the session of a process; 0 is this one.
+// sessionOf returns the session of a process; 0 stands for this process.
 func sessionOf(pid int) int {
 	id, _, errno := syscall.RawSyscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
 	if errno != 0 {
@@ -47,13 +47,14 @@ func sessionOf(pid int) int {
 
 const (
 	tidyPoll = 5 * time.Millisecond
-	// tidyFor is ample for envtest to remove a folder after its server has ended.
+	// tidyFor is more time than envtest needs to remove a folder after its server has
+	// ended.
 	tidyFor = 5 * time.Second
 )
 
 // startTidying starts a process that removes the server's folder if the suite is killed
-// after it has stopped the server and before it has removed the folder itself. The
-// server has to end first, so it cannot wait for that.
+// between stopping the server and removing the folder. The server cannot wait for this
+// itself, because the suite waits for the server to end first.
 func startTidying(name string) {
 	if leftover(name, os.Args[1:]) == "" || os.Getenv(KeepVariable) != "" {
 		return
@@ -68,7 +69,7 @@ func startTidying(name string) {
 	}
 }
 
-// tidy is the life of that process. It ends when the folder is gone.
+// tidy runs in the process that startTidying starts. It returns when the folder is gone.
 func tidy(name string, suite int) {
 	dir, reservation := leftover(name, os.Args[1:]), freeport.Find(servedPort(name, os.Args[1:]))
 	gone := func() bool {

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// The roles that a test starts this binary in. A suite locks its reservation, if it has
-// one, starts a server and waits to be killed. A server waits for a line, which comes
-// when its suite is dead, and only then learns who its parent is.
+// A test starts this binary in one of two roles. A suite locks its reservation, if it has
+// one, starts a server and waits to be killed. A server waits for a line, which is sent
+// when its suite is dead, and only then reads its parent's process ID.
 const (
 	roleVariable        = "SHIM_TEST_ROLE"
 	reservationVariable = "SHIM_TEST_RESERVATION"
@@ -60,7 +60,8 @@ func beSuite() {
 	select {}
 }
 
-// afterTheSuite returns what a server does that looks for its suite when that is dead.
+// afterTheSuite returns the reaction of a server that looks for its suite only when the
+// suite is dead.
 func afterTheSuite(t *testing.T, reservation string, args []string, env ...string) string {
 	t.Helper()
 	in, input, err := os.Pipe()
@@ -74,7 +75,7 @@ func afterTheSuite(t *testing.T, reservation string, args []string, env ...strin
 	suite := exec.Command(os.Args[0], args...)
 	suite.Env = append(append(os.Environ(), roleVariable+"=suite", reservationVariable+"="+reservation), env...)
 	suite.Stdin, suite.Stdout = in, out
-	// Whatever adopts the server is then in another session.
+	// The process that adopts the server is then in another session.
 	suite.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := suite.Start(); err != nil {
 		t.Fatal(err)

@@ -1,23 +1,23 @@
-// Package shim runs before everything else when the program is called etcd or
-// kube-apiserver, as envtest calls it. It answers --help at once, and hands the work to
-// a host, one process that runs both servers.
+// Package shim runs before everything else when the program is called under the name etcd
+// or kube-apiserver, as envtest does. It answers --help immediately, and hands the work
+// to a host: one process that runs both servers.
 //
 //	test ──exec──▶ etcd            (shim) ──spawns, asks──▶ host: etcd
 //	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
 //
 // The shims are the processes that envtest sees, signals and waits for. Each lives
-// exactly as long as its server in the host; only SIGSTOP, which a process cannot
-// notice, stops a shim and not its server. A shim costs 10 ms and 7 MB, where a program
-// with all of Kubernetes linked in takes 60 ms and 90 MB, because it runs in this
-// package's init: Go initialises packages whose imports are ready in the order of their
-// import paths (language specification, "Program initialization"). This package and its
-// imports need the standard library only, and most of k8s.io must wait for more than
-// that. In another order everything would still work, but later and with more memory; a
-// contract test checks the order.
+// exactly as long as its server in the host. The one exception is SIGSTOP: a process
+// cannot notice it, so it stops a shim but not its server. A shim costs 10 ms and 7 MB,
+// whereas a program that initialises all of Kubernetes takes 60 ms and 90 MB. The shim is
+// cheap because it runs in this package's init. Go initialises packages whose imports are
+// ready in the order of their import paths (language specification, "Program
+// initialization"). This package and its imports need only the standard library, and most
+// of k8s.io must wait for other packages. In another order everything would still work,
+// but later and with more memory; a contract test checks the order.
 //
-// Where there can be no host (another operating system, a kube-apiserver with a foreign
-// etcd, a second one on the same etcd), init returns and the process becomes the server
-// itself.
+// Where no host is possible (another operating system, a kube-apiserver with a foreign
+// etcd, or a second kube-apiserver on the same etcd), init returns and the process
+// becomes the server itself.
 package shim
 
 import (
@@ -33,21 +33,22 @@ import (
 	"strings"
 )
 
-// The names by which envtest calls the program.
+// envtest calls the program by these names.
 const (
 	Etcd      = "etcd"
 	APIServer = "kube-apiserver"
 )
 
 const (
-	// PairVariable set to any value makes each server a process of its own.
+	// PairVariable makes each server a separate process if it is set to any value.
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
-	// KeepVariable set to any value lets the servers outlive the process that started
-	// them.
+	// KeepVariable lets the servers outlive the process that started them if it is set to
+	// any value.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
-	// TidyVariable is set for a process that waits for the end of a suite, and names it.
+	// TidyVariable is set for a process that waits for the end of a suite. Its value is
+	// the suite's process ID.
 	TidyVariable = "KOBOSHI_ENVTEST_TIDY"
-	// HostVariable is set for a host, to HostFile.
+	// HostVariable is set to HostFile for a host.
 	HostVariable = "KOBOSHI_ENVTEST_HOST"
 	// HostFile is the file descriptor of the connection to the host's first shim.
 	HostFile = 3
@@ -65,12 +66,12 @@ type Request struct {
 
 const exitError = 1
 
-// The messages between shim and host after the request, one per line.
+// After the request, the shim and the host exchange these messages, one per line.
 const (
-	Accepted = "accepted" // by the host
-	Refused  = "refused"  // by the host: the shim is to be the server
-	Exit     = "exit"     // by the host, with the exit code
-	Stop     = "stop"     // by the shim
+	Accepted = "accepted" // sent by the host
+	Refused  = "refused"  // sent by the host: the shim must become the server itself
+	Exit     = "exit"     // sent by the host, with the exit code
+	Stop     = "stop"     // sent by the shim
 )
 
 // Called returns the name that envtest called the program by, or "".
@@ -91,7 +92,7 @@ func init() { //nolint:gochecknoinits // this package exists to run before all o
 		tidy(name, pid)
 		os.Exit(0)
 	}
-	// A person gets upstream's text, which takes a moment longer.
+	// On a terminal, the program prints upstream's text, which takes a moment longer.
 	if wantsHelp(os.Args[1:]) && !terminal(os.Stdout) {
 		help(os.Stdout, name)
 		os.Exit(0)
@@ -103,7 +104,7 @@ func init() { //nolint:gochecknoinits // this package exists to run before all o
 
 func wantsHelp(args []string) bool { return contains(args, "--help", "-help", "-h") }
 
-// AsksSomething reports whether the program is to print its help or version.
+// AsksSomething reports whether the arguments ask for the help or the version.
 func AsksSomething(args []string) bool {
 	return wantsHelp(args) || contains(args, "--version", "-version", "--version=true", "--version=raw")
 }
@@ -127,7 +128,7 @@ func terminal(f *os.File) bool {
 //go:embed etcd.flags kube-apiserver.flags
 var flags embed.FS
 
-// help lists the flags. envtest checks that there is an --unsafe-no-fsync and no
+// help lists the flags. envtest checks that the list has --unsafe-no-fsync but not
 // --insecure-port.
 func help(w io.Writer, name string) {
 	list, err := flags.ReadFile(name + ".flags")
@@ -141,7 +142,7 @@ func help(w io.Writer, name string) {
 }
 
 // Flag returns the value of a flag in any spelling that Go's flag packages accept: one
-// dash or two, with = or as the next argument. The last one counts.
+// dash or two, with = or as the next argument. The last one wins.
 func Flag(args []string, name string) (value string) {
 	for i, arg := range args {
 		key, inline, found := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
@@ -157,7 +158,7 @@ func Flag(args []string, name string) (value string) {
 }
 
 // Port returns the port in the first of a list of http URLs, or 0. A host and its shims
-// find each other by it.
+// find each other by this port.
 func Port(urls string) int {
 	first, _, _ := strings.Cut(urls, ",")
 	if !strings.HasPrefix(first, "http://") {

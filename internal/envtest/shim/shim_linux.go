@@ -36,7 +36,7 @@ func SameUser(conn *net.UnixConn) bool {
 	return err == nil && same
 }
 
-// run does the work of a shim and exits. It returns where this process must be the
+// run does the work of a shim and exits. It returns only if this process must be the
 // server itself.
 func run(name string) {
 	if IsOrphaned() {
@@ -90,9 +90,9 @@ func abandon(name string) {
 	os.Exit(exitError)
 }
 
-// refuseDeadEtcd ends a kube-apiserver of envtest's whose etcd is not there. envtest
-// starts it only when etcd has answered, so etcd has ended since then, mostly because
-// the suite was killed.
+// refuseDeadEtcd ends a kube-apiserver that envtest started if its etcd is gone. envtest
+// starts the server only after etcd has answered, so etcd has ended since then, usually
+// because the suite was killed.
 func refuseDeadEtcd(name string) {
 	etcd := Flag(os.Args[1:], "etcd-servers")
 	if name != APIServer || leftover(name, os.Args[1:]) == "" || Port(etcd) == 0 {
@@ -115,7 +115,7 @@ func refuseDeadEtcd(name string) {
 	os.Exit(exitError)
 }
 
-// ending lists the signals that end a server, without those that nohup ignores.
+// ending lists the signals that end a server, except those that nohup ignores.
 func ending() []os.Signal {
 	all := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -124,16 +124,16 @@ func ending() []os.Signal {
 	return all
 }
 
-// endBy ends the process by the signal, like upstream's etcd after it has stopped
+// endBy ends the process with the signal, as upstream's etcd does after it has stopped
 // (pkg/osutil).
 func endBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
-	<-time.After(reapTimeout) // it arrives before
+	<-time.After(reapTimeout) // the signal arrives before the time is over
 }
 
-// root identifies the file system of this process: the containers of one Pod share the
-// network, and so the sockets, but not the files.
+// root identifies the file system of this process. The containers of one Pod share the
+// network, and therefore the sockets, but not the files.
 func root() string {
 	mounts, _ := os.Readlink("/proc/self/ns/mnt")
 	var slash syscall.Stat_t
@@ -141,7 +141,7 @@ func root() string {
 	return fmt.Sprintf("%s %d %d", mounts, slash.Dev, slash.Ino)
 }
 
-// giveBack returns memory to the system when the start is over.
+// giveBack returns memory to the system, now and when the start is over.
 func giveBack() {
 	memory.GiveBackPages()
 	<-time.After(startOver)
@@ -151,8 +151,8 @@ func giveBack() {
 // startOver is the age at which a shim has done everything that it does once.
 const startOver = time.Second
 
-// reach connects to a host: etcd starts one, and kube-apiserver finds the one of its
-// etcd.
+// reach connects to a host: etcd starts a new host, and kube-apiserver finds the host of
+// its etcd.
 func reach(name string) (*net.UnixConn, *os.Process, error) {
 	if name == Etcd {
 		return spawn()
@@ -169,8 +169,8 @@ func reach(name string) (*net.UnixConn, *os.Process, error) {
 	return conn, nil, err
 }
 
-// spawn starts a host, which ends when no shim is connected. It is in a process group of
-// its own, because the shim forwards the signals to its group.
+// spawn starts a host, which ends when no shim is connected. The host has a separate
+// process group, because the shim already forwards the signals that reach its own group.
 func spawn() (*net.UnixConn, *os.Process, error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -193,9 +193,9 @@ func spawn() (*net.UnixConn, *os.Process, error) {
 	return conn.(*net.UnixConn), host, nil
 }
 
-// reap waits for a host that has closed the connection, so that it does not stay as a
-// zombie where nothing reaps orphans. A host that still runs an API server does not end
-// yet.
+// reap waits for the end of a host that has closed the connection, so that the host does
+// not remain as a zombie on systems where nothing reaps orphans. A host that still runs
+// an API server does not end yet, so the wait is limited.
 func reap(host *os.Process) {
 	if host == nil {
 		return
@@ -212,7 +212,7 @@ func reap(host *os.Process) {
 }
 
 // end waits until the host has ended, so that it cannot write into a folder that is
-// being removed. All its servers are orphans and stop by themselves.
+// being removed. All servers of the host are orphans and stop by themselves.
 func end(host *os.Process) {
 	if host == nil {
 		return
@@ -230,7 +230,8 @@ func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 		return nil, false
 	}
 	streams := syscall.UnixRights(int(os.Stdout.Fd()), int(os.Stderr.Fd()))
-	// The files are sent with the first byte; the rest may not fit into one message.
+	// The files are sent with the first byte, because the entire request may not fit into
+	// one message.
 	if _, _, err := conn.WriteMsgUnix(line[:1], streams, nil); err != nil {
 		return nil, false
 	}
@@ -243,8 +244,8 @@ func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 }
 
 const (
-	// reapTimeout is ample for a process that has closed its files already.
+	// reapTimeout is more time than a process needs to end once it has closed its files.
 	reapTimeout = 200 * time.Millisecond
-	// endTimeout is ample for servers to stop on a busy machine.
+	// endTimeout is more time than servers need to stop on a busy machine.
 	endTimeout = 5 * time.Second
 )

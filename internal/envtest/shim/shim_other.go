@@ -2,8 +2,8 @@
 
 package shim
 
-// run returns at once: without abstract sockets there is no host, and each server is a
-// process of its own.
+// run returns immediately: without abstract sockets there is no host, and each server is
+// a separate process.
 func run(string) {}
 
 func tidy(string, int) {}
@@ -12,6 +12,6 @@ func root() string { return "" }
 
 func awaitParentsEnd() { pollParent() }
 
-// sessionOf makes all processes members of one session: which they are in is not known
-// here.
+// sessionOf returns the same session for every process, because the real one is not known
+// on this system.
 func sessionOf(int) int { return 0 }

@@ -62,7 +62,7 @@ func TestResourcesOfViewersAreRead(t *testing.T) {
 	}
 }
 
-// A manager that is killed keeps its lease until it expires.
+// The lease of a killed manager remains until it expires.
 func TestTheManagerStopsWithinTheTimeThatItsPodIsGiven(t *testing.T) {
 	for _, file := range []string{"../config/manager/manager.yaml", "../charts/markdownview/templates/deployment.yaml"} {
 		text, err := os.ReadFile(file)

@@ -27,10 +27,10 @@ import (
 
 const (
 	leaseName = "markdownview.view.koboshi.dev"
-	// shutdownTimeout is less than the Pod's terminationGracePeriodSeconds, which
-	// is 15 in config/manager: the lease is released before the process is killed.
+	// shutdownTimeout is less than the Pod's terminationGracePeriodSeconds, which is 15
+	// in config/manager, so that the lease is released before the process is killed.
 	shutdownTimeout = 8 * time.Second
-	// kindTimeout bounds the wait for the CRD at the start.
+	// kindTimeout limits the wait for the CRD at startup.
 	kindTimeout = 30 * time.Second
 	kindPoll    = 200 * time.Millisecond
 )
@@ -67,8 +67,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// waitForKind waits until the API server serves MarkdownViews: the manager may be
-// started at the same moment as its CRD is installed.
+// waitForKind waits until the API server serves MarkdownViews, because the manager may
+// start while its CRD is being installed.
 func waitForKind(ctx context.Context, config *rest.Config) error {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -127,8 +127,7 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// newScheme returns a scheme of the types in use, not of all of Kubernetes: every type
-// costs memory.
+// newScheme returns a scheme with only the types in use, because each type costs memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -140,7 +139,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// addHealthChecks adds the probes. A manager with webhooks is ready when they answer.
+// addHealthChecks adds the probes. A manager with webhooks is ready when they respond.
 func addHealthChecks(mgr ctrl.Manager, o options) error {
 	ready := healthz.Ping
 	if o.webhooks {

@@ -57,11 +57,11 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.StringVar(&o.metricsAddr, "metrics-bind-address", "0",
 		"The address of the metrics endpoint, for example :8443. 0 turns it off.")
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS, to clients the API server authenticates and authorizes. "+
-			"Without it only a loopback address is accepted.")
+		"Serve metrics over HTTPS, to clients that the API server authenticates and authorizes. "+
+			"If false, only a loopback address is accepted.")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
 		"The directory of the certificate for the metrics endpoint, so that scrapers can verify it. "+
-			"Empty means a self-signed one, made at each start.")
+			"If empty, the manager creates a self-signed certificate at each start.")
 	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of that certificate.")
 	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of its key.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
@@ -69,34 +69,34 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
 		"The loopback address of Go's profiles, for example 127.0.0.1:6060. 0 turns them off.")
 	f.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Elect a leader, so that of several managers one is active.")
+		"Elect a leader, so that only one of several managers is active.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
-		"The namespace of the lease. Empty means the manager's own, in a cluster.")
+		"The namespace of the lease. Empty means the namespace of the manager's Pod.")
 	f.StringVar(&o.namespaces, "namespaces", "",
 		"The namespaces to watch, separated by commas. Empty means all.")
 	f.StringVar(&o.oldNamespaces, "watch-namespaces", "",
 		"Deprecated: use --namespaces.")
 	f.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 4,
-		"How many sites are worked on at the same time.")
+		"The number of sites that are reconciled at the same time.")
 
 	f.StringVar(&o.viewerImage, "viewer-image", viewerImage,
-		"The image of viewers, where a MarkdownView names none. A new one is rolled out to all those.")
+		"The image of viewers, for MarkdownViews that name none. A new image is rolled out to all of these.")
 	f.StringVar(&o.viewerRequests, "viewer-requests", "cpu=10m,memory=32Mi",
-		"The resources a viewer requests, where a MarkdownView says nothing.")
+		"The resource requests of a viewer, for MarkdownViews that set no resources.")
 	f.StringVar(&o.viewerLimits, "viewer-limits", "memory=256Mi",
-		"The limits of a viewer, where a MarkdownView says nothing.")
+		"The resource limits of a viewer, for MarkdownViews that set no resources.")
 	f.StringVar(&o.allowedImages, "allowed-viewer-images", "",
 		"The images that viewerImage may name, separated by commas. "+
-			"* stands for any part of a name but a slash, ** for a slash too; * alone allows all. "+
-			"Empty means that it may name none.")
+			"* matches any part of a name without a slash, ** also slashes; * alone allows all images. "+
+			"If empty, it may name none.")
 	f.StringVar(&o.authorOverrides, "author-overrides", overrides.Default,
-		"The fields by which authors may change how a site is exposed and scheduled, separated by commas: "+
-			strings.Join(overrides.Fields(), ", ")+". FIELD=PATTERN allows some keys or values only, such as "+
+		"The fields with which authors may change how a site is exposed and scheduled, separated by commas: "+
+			strings.Join(overrides.Fields(), ", ")+". FIELD=PATTERN allows only some keys or values, such as "+
 			"ingress.annotations=cert-manager.io/*. * alone allows all fields; empty allows none.")
 	f.IntVar(&o.contentLimit, "content-limit", content.DefaultLimit,
-		"How many bytes the files of one site may have together.")
+		"The maximum total size of the files of a site, in bytes.")
 	f.DurationVar(&o.progressDeadline, "progress-deadline", 5*time.Minute,
-		"How long viewers may take to become Ready before the MarkdownView is Degraded.")
+		"The maximum time for viewers to become Ready before the MarkdownView is Degraded.")
 
 	f.IntVar(&o.webhookPort, "webhook-port", 9443,
 		"The port of the webhooks. The environment variable ENABLE_WEBHOOKS=false turns them off.")
@@ -105,7 +105,7 @@ func (o *options) bind(f *flag.FlagSet) {
 	o.webhooks = os.Getenv("ENABLE_WEBHOOKS") != "false"
 }
 
-// controllerOptions checks the flags for sites.
+// controllerOptions checks the flags that concern sites, and returns the options they set.
 func (o options) controllerOptions() (controller.Options, error) {
 	var none controller.Options
 	requests, err := resourceList("--viewer-requests", o.viewerRequests)
@@ -147,7 +147,7 @@ func resourceList(flagName, text string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// pprofAddress only accepts loopback addresses: profiles show the process's memory.
+// pprofAddress accepts only loopback addresses, because profiles reveal memory contents.
 func (o options) pprofAddress() (string, error) {
 	if off(o.pprofAddr) {
 		return "", nil
@@ -158,8 +158,8 @@ func (o options) pprofAddress() (string, error) {
 	return o.pprofAddr, nil
 }
 
-// metricsOptions never serves metrics to unknown clients: the API server authenticates
-// them, or they are on this machine.
+// metricsOptions never serves metrics to unknown clients: either the API server
+// authenticates the clients, or they are on this machine.
 func (o options) metricsOptions() (metricsserver.Options, error) {
 	m := metricsserver.Options{BindAddress: o.metricsAddr}
 	switch {
@@ -199,7 +199,7 @@ func (o options) watched() ([]string, error) {
 	case o.oldNamespaces == "":
 		return split(o.namespaces), nil
 	case o.namespaces != "" && o.namespaces != o.oldNamespaces:
-		return nil, fmt.Errorf("--namespaces=%s and --watch-namespaces=%s differ: drop --watch-namespaces, which is deprecated", o.namespaces, o.oldNamespaces)
+		return nil, fmt.Errorf("--namespaces=%s and --watch-namespaces=%s differ: remove --watch-namespaces, which is deprecated", o.namespaces, o.oldNamespaces)
 	default:
 		return split(o.oldNamespaces), nil
 	}

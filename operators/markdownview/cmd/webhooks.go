@@ -11,8 +11,8 @@ import (
 	webhookv1 "github.com/koboshi-dev/koboshi/operators/markdownview/internal/webhook/v1"
 )
 
-// addWebhooks adds the webhooks, unless they are off. The controller enforces the
-// same limits, since a webhook may be bypassed.
+// addWebhooks adds the webhooks, unless they are turned off. The controller enforces the
+// same limits, because a webhook can be bypassed.
 func addWebhooks(mgr ctrl.Manager, o options, c *controller.Options) error {
 	allowed, err := images.Parse(split(o.allowedImages)...)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/bench/internal/figures"
 )
 
-// binaries are the programs of a run, from the folder of this test.
+// binaries are the programs of a run, relative to the folder of this test.
 var binaries = map[string]string{
 	"-koboshi":  "../../../bin/koboshi",
 	"-manager":  "../bin/manager",
@@ -25,8 +25,8 @@ var binaries = map[string]string{
 	"-store":    "../bin/bench-store",
 }
 
-// TestShortRunObtainsEveryFigure runs both operators for real. It says nothing
-// about how good the figures are: that is for a quiet machine and a long run.
+// TestShortRunObtainsEveryFigure really runs both operators. It does not check
+// whether the figures are good: that needs a quiet machine and a long run.
 func TestShortRunObtainsEveryFigure(t *testing.T) {
 	args := []string{"-short", "-crds", "../config/crd/bases", "-o", filepath.Join(t.TempDir(), "figures.json")}
 	for name, path := range binaries {
@@ -85,7 +85,8 @@ func TestOutageBeginsInTheMiddleOfAnInterval(t *testing.T) {
 	}
 }
 
-// twoRuns is a report with one figure of each operator, the same in all rows.
+// twoRuns returns a report with one run of each operator, with the same figure in all
+// rows.
 func twoRuns(theirs, our Figure) *Report {
 	r := &Report{operators: []string{baseline, ours}}
 	for operator, f := range map[string]Figure{baseline: theirs, ours: our} {

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Figure is one number of a run; NaN when it was not obtained.
+// Figure is one number of a run; it is NaN if it could not be obtained.
 type Figure float64
 
-// MarshalJSON writes what was not obtained as null.
+// MarshalJSON writes a figure that was not obtained as null.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	if !f.obtained() {
 		return []byte("null"), nil
@@ -35,10 +35,10 @@ func (f Figure) String() string {
 	return strconv.FormatFloat(float64(f), 'f', 0, 64)
 }
 
-// A row is one figure as it is reported.
+// A row is one line of the table.
 type row struct {
 	key, label string
-	// ours is set if only the operator under test reports the figure.
+	// ours reports whether only the operator under test has the figure.
 	ours bool
 }
 
@@ -53,7 +53,7 @@ var sections = []section{
 		{key: "cpu", label: "CPU seconds per minute"},
 		{key: "memoryMean", label: "memory, mean RSS, MiB"},
 		{key: "memoryPeak", label: "memory, largest RSS, MiB"},
-		{key: "memoryAnonymous", label: "  of it heap and stacks, mean, MiB"},
+		{key: "memoryAnonymous", label: "  of which heap and stacks, mean, MiB"},
 		{key: "memoryProportional", label: "memory, PSS at the end, MiB"},
 		{key: "requests", label: "S3 requests per second, mean"},
 		{key: "requestsPeak", label: "S3 requests per second, peak"},

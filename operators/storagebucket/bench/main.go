@@ -1,11 +1,12 @@
-// Command bench measures the StorageBucket operator beside the design it
-// replaces (see bench/baseline), in alternation on the same machine, with many
-// buckets in one store: what each costs, how late it is, how it loads the store
-// and the API server, and how an outage of the store goes. `make
-// bench-storagebucket` in the root of the repository builds all it needs.
+// Command bench compares the StorageBucket operator with the design that it
+// replaces (see bench/baseline). It measures both in alternation on the same
+// machine, with many buckets in one store: what each of them costs, how late it
+// is, how much load it puts on the store and the API server, and how it handles
+// an outage of the store. `make bench-storagebucket` in the root of the
+// repository builds everything it needs.
 //
-// A figure of one run means little on a shared machine; the ratios are what to
-// quote. It needs Linux.
+// A figure from one run means little on a shared machine; quote the ratios. It
+// needs Linux.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// The operators that are compared.
+// The operators to compare.
 const (
 	ours     = "ours"
 	baseline = "baseline"
@@ -33,7 +34,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // the libraries' own; what matters is returned
+	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // logs of the libraries; what matters is returned
 	err := command(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if errors.Is(err, flag.ErrHelp) {
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
 	sizes       []int
 	operators   []string
@@ -67,19 +68,19 @@ func parse(args []string) (o options, err error) {
 	var sizes, only, managerArgs string
 	f.StringVar(&sizes, "n", "1000,10000", "numbers of buckets")
 	f.StringVar(&only, "only", "", "measure only this: ours or baseline")
-	f.IntVar(&o.rounds, "rounds", 1, "how often each is measured; medians are reported")
+	f.IntVar(&o.rounds, "rounds", 1, "number of measurements of each; medians are reported")
 	f.DurationVar(&o.interval, "interval", time.Minute, "time between two probes of a bucket")
 	f.DurationVar(&o.window, "window", 0, "length of the measurement, a multiple of the interval (default 2 intervals)")
-	f.DurationVar(&o.settle, "settle", 0, "time between the last first probe and the measurement (default 1 interval)")
+	f.DurationVar(&o.settle, "settle", 0, "time to wait after every bucket's first probe before measuring (default 1 interval)")
 	f.DurationVar(&o.delay, "delay", 2*time.Millisecond, "time the store takes to answer")
 	f.IntVar(&o.workers, "workers", 64, "concurrent reconciles of either operator")
-	f.BoolVar(&o.short, "short", false, "a quick run that shows only that all is measured: 200 buckets, 5 s")
+	f.BoolVar(&o.short, "short", false, "a quick run that only shows that everything is measured: 200 buckets, 5 s")
 	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
-	f.StringVar(&managerArgs, "manager-args", "", "further flags of the operator under test, separated by spaces")
+	f.StringVar(&managerArgs, "manager-args", "", "additional flags for the operator under test, separated by spaces")
 	f.StringVar(&o.koboshi, "koboshi", "../../bin/koboshi", "the control plane")
 	f.StringVar(&o.manager, "manager", "bin/manager", "the operator under test")
-	f.StringVar(&o.baselineBinary, "baseline", "bin/bench-baseline", "the design to compare with, built of ./bench/baseline")
-	f.StringVar(&o.storeBinary, "store", "bin/bench-store", "the store, built of ./bench/store")
+	f.StringVar(&o.baselineBinary, "baseline", "bin/bench-baseline", "the design to compare with, built from ./bench/baseline")
+	f.StringVar(&o.storeBinary, "store", "bin/bench-store", "the store, built from ./bench/store")
 	f.StringVar(&o.crds, "crds", "config/crd/bases", "folder of the CRDs")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -94,7 +95,7 @@ func parse(args []string) (o options, err error) {
 	return o, o.complete(sizes, only)
 }
 
-// complete checks the flags and fills in what depends on others.
+// complete checks the flags and sets those that depend on others.
 func (o *options) complete(sizes, only string) error {
 	for s := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(s)
@@ -121,7 +122,7 @@ func (o *options) complete(sizes, only string) error {
 		o.settle = o.interval
 	}
 	if o.window < o.interval || o.window%o.interval != 0 {
-		return fmt.Errorf("-window: %v is not a multiple of the interval %v: part of a period would be measured", o.window, o.interval)
+		return fmt.Errorf("-window: %v is not a multiple of the interval %v, so a partial interval would be measured", o.window, o.interval)
 	}
 	return nil
 }
@@ -154,6 +155,6 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	}
 	report := newReport(o)
 	err = report.fill(ctx, o)
-	report.table(out) // of what there is, if it was cut short
+	report.table(out) // even if not everything was measured
 	return errors.Join(err, report.missing())
 }

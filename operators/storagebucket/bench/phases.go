@@ -13,12 +13,12 @@ import (
 
 const mebibyte = 1 << 20
 
-// lagMetric is the operator's metric for the delay of its work.
+// lagMetric is the operator's metric for how late its work is.
 const lagMetric = "storagebucket_due_lag_seconds"
 
 var never = Figure(math.Inf(1))
 
-// steady measures while nothing happens.
+// steady measures the steady state, in which nothing changes.
 func (r *run) steady(ctx context.Context, _ context.CancelCauseFunc) error {
 	before, err := r.reportedLag(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *run) steady(ctx context.Context, _ context.CancelCauseFunc) error {
 	return nil
 }
 
-// costs reads what the operator and the API server take while a time passes.
+// costs measures what the operator and the API server use in the given time.
 func (r *run) costs(ctx context.Context, length time.Duration) (period figures.Period, err error) {
 	operator, err := r.operator.CPU()
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *run) costs(ctx context.Context, length time.Duration) (period figures.P
 	return figures.Period{From: start.UnixNano(), To: start.UnixNano() + int64(length)}, nil
 }
 
-// sampleMemory looks once a second.
+// sampleMemory reads the operator's memory once a second.
 func (r *run) sampleMemory(ctx context.Context, length time.Duration) ([]process.Memory, error) {
 	var samples []process.Memory
 	tick := time.NewTicker(time.Second)
@@ -119,8 +119,8 @@ func (r *run) memory(samples []process.Memory) {
 	r.Figures["memoryProportional"] = Figure(float64(last.Proportional) / mebibyte)
 }
 
-// reportedLag is the operator's own metric; empty for the baseline, which has
-// none.
+// reportedLag reads the operator's own metric; it is empty for the baseline,
+// which has none.
 func (r *run) reportedLag(ctx context.Context) (figures.Histogram, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.metrics, nil)
 	if err != nil {
@@ -137,9 +137,9 @@ func (r *run) reportedLag(ctx context.Context) (figures.Histogram, error) {
 	return figures.ReadHistogram(resp.Body, lagMetric)
 }
 
-// outage takes the store down and up again. Both happen half an interval after
-// a tick of the baseline's, which counts from its start: that is the mean of
-// what an outage at any time meets.
+// outage takes the store down and up again. It does each of them half an
+// interval after a tick of the baseline, whose ticks count from its start:
+// this is the average case of an outage at a random time.
 func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	if err := pause(ctx, untilMidInterval(time.Since(r.since), r.interval)); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	return r.judgeOutage(ctx, down.UnixNano(), up.UnixNano(), time.Now().UnixNano())
 }
 
-// awaitDown waits for a whole number of intervals: until all buckets show the
-// outage, or for three.
+// awaitDown waits for a multiple of the interval: until all buckets show the
+// outage, but for at most the limit.
 func (r *run) awaitDown(ctx context.Context, down time.Time) error {
 	for k := 1; ; k++ {
 		length := time.Duration(k) * r.interval
@@ -186,17 +186,17 @@ func (r *run) awaitDown(ctx context.Context, down time.Time) error {
 	}
 }
 
-// awaitUp waits until all buckets are healthy again, or for three intervals.
+// awaitUp waits until all buckets are healthy again, but for at most the limit.
 func (r *run) awaitUp(ctx context.Context) error {
 	limited, done := context.WithTimeout(ctx, r.limit())
 	defer done()
 	if err := r.record.Await(limited, r.Buckets); err != nil && ctx.Err() != nil {
 		return err
 	}
-	return nil // what was not reached in time is a result
+	return nil // not reaching it in time is a result, too
 }
 
-// limit is the time after which a change that has not shown counts as lost.
+// limit returns the time after which a change that has not been shown counts as lost.
 func (r *run) limit() time.Duration { return max(3*r.interval, time.Minute) }
 
 func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
@@ -219,8 +219,8 @@ func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
 	return nil
 }
 
-// notHealthy turns counts of healthy buckets into those of the others, up to a
-// time.
+// notHealthy converts the counts of healthy buckets before a time into counts
+// of the other buckets.
 func (r *run) notHealthy(levels []figures.Level, until int64) []figures.Level {
 	var others []figures.Level
 	for _, l := range levels {
@@ -231,7 +231,7 @@ func (r *run) notHealthy(levels []figures.Level, until int64) []figures.Level {
 	return others
 }
 
-// untilMidInterval is the time to the next middle of an interval.
+// untilMidInterval returns the time until the next middle of an interval.
 func untilMidInterval(elapsed, interval time.Duration) time.Duration {
 	wait := interval/2 - elapsed%interval
 	if wait < 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/bench/internal/figures"
 )
 
-// Report is all that was measured, and under which conditions.
+// Report is everything that was measured, and under which conditions.
 type Report struct {
 	Date       time.Time `json:"date"`
 	CPUs       int       `json:"cpus"`
@@ -44,13 +44,13 @@ func newReport(o options) *Report {
 	}
 }
 
-// fill takes all runs. What was measured is written after each of them: a long
-// bench that is stopped has not been for nothing.
+// fill does all runs. It writes the figures after each run, so that a long
+// bench that is stopped still has results.
 func (r *Report) fill(ctx context.Context, o options) error {
 	for round := range o.rounds {
 		for _, size := range o.sizes {
 			for i := range o.operators {
-				// The order alternates, so that neither always goes first.
+				// The order alternates, so that neither operator always runs first.
 				run, err := measure(ctx, o, o.operators[(i+round)%len(o.operators)], size, round)
 				if err != nil {
 					return err
@@ -79,8 +79,8 @@ func (r *Report) write(path string) error {
 	return nil
 }
 
-// median of a figure over all rounds. One that was not reached counts as
-// longer than all others.
+// median returns the median of a figure over all rounds. A figure that was
+// not reached counts as larger than all others.
 func (r *Report) median(operator string, buckets int, key string) Figure {
 	var values []float64
 	for _, run := range r.Runs {
@@ -101,7 +101,7 @@ func (r *Report) sizes() (sizes []int) {
 	return sizes
 }
 
-// table writes all medians, 80 columns wide at most.
+// table writes all medians, in at most 80 columns.
 func (r *Report) table(out io.Writer) {
 	fmt.Fprintf(out, "%d CPUs, %s, %s; interval %s, measured for %s,\nstore answers in %s, %d workers\n",
 		r.CPUs, r.Platform, r.Go, r.Interval, r.Window, r.StoreDelay, r.Workers)
@@ -118,11 +118,12 @@ func (r *Report) table(out io.Writer) {
 	}
 }
 
-// claimedFrom is the number of buckets the claims are made for. With fewer, a
-// peak is chance and memory is mostly what any manager takes.
+// claimedFrom is the smallest number of buckets for which the claims are
+// made. With fewer buckets, a peak is chance and most of the memory is what
+// any manager needs.
 const claimedFrom = 10000
 
-// claims compares with what the operator is to show.
+// claims compares the figures with what the operator claims.
 func (r *Report) claims(out io.Writer, size int) {
 	if size < claimedFrom || !slices.Contains(r.operators, ours) {
 		return
@@ -157,7 +158,7 @@ func (r *Report) ratio(size int, key string) Figure {
 	return r.median(ours, size, key) / r.median(baseline, size, key)
 }
 
-// missing is an error that names the figures that were not obtained.
+// missing returns an error that names the figures that were not obtained.
 func (r *Report) missing() error {
 	var names []string
 	for _, run := range r.Runs {

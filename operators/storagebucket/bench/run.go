@@ -19,18 +19,18 @@ import (
 const (
 	// stopGrace limits the time a program takes to stop.
 	stopGrace = 10 * time.Second
-	// readyLimit bounds how long a program may take to start.
+	// readyLimit limits the time a program takes to start.
 	readyLimit = time.Minute
-	// startLimit bounds the declaration of all buckets, and then the first
-	// probe of them all.
+	// startLimit limits the time to declare all buckets, and then the time to
+	// probe all of them for the first time.
 	startLimit = 5 * time.Minute
-	// shortestOutage leaves something to be measured after the first seconds.
+	// shortestOutage is long enough to measure something after the first seconds.
 	shortestOutage = 15 * time.Second
-	// noticing is the time the operator has to notice that the store is down.
+	// noticing is the time that the operator has to notice that the store is down.
 	noticing = 5 * time.Second
 )
 
-// Run is one operator, measured once at one size.
+// Run is the result of one measurement of one operator with one number of buckets.
 type Run struct {
 	Operator string            `json:"operator"`
 	Buckets  int               `json:"buckets"`
@@ -38,7 +38,7 @@ type Run struct {
 	Figures  map[string]Figure `json:"figures"`
 }
 
-// run is a Run while it goes on. Each gets a new plane, store and operator.
+// run is a Run in progress. Each run gets a new plane, store and operator.
 type run struct {
 	options
 	Run
@@ -53,7 +53,7 @@ type run struct {
 	record   *fleet.Record
 }
 
-// measure takes one Run. Nothing it started is left when it returns.
+// measure does one Run. It stops everything that it has started before it returns.
 func measure(ctx context.Context, o options, operator string, buckets, round int) (Run, error) {
 	r := &run{options: o, Run: Run{Operator: operator, Buckets: buckets, Round: round, Figures: map[string]Figure{}}}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -78,7 +78,7 @@ func measure(ctx context.Context, o options, operator string, buckets, round int
 		r.progress("%s", step.name)
 		if err := step.do(ctx, cancel); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				err = cause // the cause of the end says more than where it was noticed
+				err = cause // the cause says more than the place where it was noticed
 			}
 			return r.Run, fmt.Errorf("%s, %d buckets: %s: %w", operator, buckets, step.name, err)
 		}
@@ -90,7 +90,7 @@ func (r *run) progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %-8s %6d  %s\n", time.Now().Format("15:04:05"), r.Operator, r.Buckets, fmt.Sprintf(format, args...))
 }
 
-// start runs a program that has to live until the run ends.
+// start runs a program that must not end before the run does.
 func (r *run) start(cancel context.CancelCauseFunc, name, binary string, args ...string) (*process.Process, error) {
 	p, err := process.Start(r.dir, name, binary, args...)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *run) declare(ctx context.Context, cancel context.CancelCauseFunc) error
 	return err
 }
 
-// startOperator starts it and waits until it has seen all buckets once.
+// startOperator starts the operator and waits until it has seen all buckets once.
 func (r *run) startOperator(ctx context.Context, cancel context.CancelCauseFunc) error {
 	address, err := freeAddress()
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *run) startOperator(ctx context.Context, cancel context.CancelCauseFunc)
 	return nil
 }
 
-// freeAddress is a loopback address that is free right now.
+// freeAddress returns a loopback address that is free right now.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,7 +190,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// pause lets time pass: a measurement has nothing else to wait for.
+// pause waits for a fixed time: a measurement has no condition to wait for.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -202,7 +202,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// arrivals are the times of all requests at the store, and by bucket.
+// arrivals returns the times of all requests at the store, and the same by bucket.
 func (r *run) arrivals(ctx context.Context) (all []int64, byBucket map[int32][]int64, err error) {
 	journal, err := r.store.Journal(ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *run) arrivals(ctx context.Context) (all []int64, byBucket map[int32][]i
 	return all, byBucket, nil
 }
 
-// reached sets a figure to the seconds it took until the level was there.
+// reached sets a figure to the number of seconds until the level was reached.
 func (r *run) reached(key string, from int64, levels []figures.Level, want int) {
 	r.Figures[key] = never
 	if d, ok := figures.Reached(levels, from, want); ok {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs bin/s3server, for one run of koboshi check, on an empty store that goes
-# when it is stopped. The keys are those of the scenarios.
+# Runs bin/s3server for one run of koboshi check, on an empty store that is
+# removed when the server stops. The keys are those in the scenarios.
 set -eu
 dir=$(mktemp -d)
 server=

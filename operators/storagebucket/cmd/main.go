@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/loglevel"
 )
 
-// gcPercent trades processor time for memory: most of the heap is the cache,
-// which lives as long as the process does. GOGC decides when it is set.
+// gcPercent trades CPU time for memory: most of the heap is the cache, which
+// lives as long as the process does. GOGC takes precedence when it is set.
 const gcPercent = 30
 
 func main() {

@@ -78,8 +78,8 @@ func newManager(o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        "storagebucket.storage.koboshi.dev",
 		LeaderElectionNamespace: o.leaderNamespace,
-		// The process ends when the manager does, so the next leader need not
-		// wait for the lease to expire.
+		// The process ends when the manager does, so the next leader does not
+		// have to wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
@@ -95,8 +95,8 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// newScheme holds the kinds that are read and written, and not all of Kubernetes:
-// every type costs memory.
+// newScheme registers only the kinds that are read and written, and not all of
+// Kubernetes: every type costs memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -129,20 +129,20 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options) error {
 	return addNotify(mgr, o, controllers)
 }
 
-// clusterID identifies this cluster in the tags of buckets. The
-// UID of kube-system never changes, and no two clusters share it.
+// clusterID returns the ID of this cluster for the tags of buckets. The UID
+// of kube-system never changes, and no two clusters share it.
 func clusterID(ctx context.Context, reader client.Reader, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	var ns corev1.Namespace
 	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &ns); err != nil {
-		return "", fmt.Errorf("reading the UID of the namespace kube-system (or set --cluster-id): %w", err)
+		return "", fmt.Errorf("reading the UID of the namespace kube-system (set --cluster-id to avoid this): %w", err)
 	}
 	return string(ns.UID), nil
 }
 
-// addHealthChecks has a manager with a webhook be ready when that answers.
+// addHealthChecks makes a manager that serves a webhook ready once the webhook answers.
 func addHealthChecks(mgr ctrl.Manager, o options) error {
 	ready := healthz.Ping
 	if o.webhookPort != 0 {

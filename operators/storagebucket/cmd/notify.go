@@ -9,14 +9,14 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/notify"
 )
 
-// addNotify adds the endpoint for events from outside, unless it is off.
+// addNotify adds the endpoint for notifications from stores, unless it is off.
 func addNotify(mgr ctrl.Manager, o options, controllers *controller.Controllers) error {
 	if off(o.notifyAddr) {
 		return nil
 	}
 	if o.notifyCertDir == "" && !isLoopback(o.notifyAddr) {
 		return fmt.Errorf("--notify-bind-address=%s without --notify-cert-dir: "+
-			"use a loopback address such as 127.0.0.1:9443, or give it a certificate", o.notifyAddr)
+			"use a loopback address such as 127.0.0.1:9443, or provide a certificate", o.notifyAddr)
 	}
 	err := mgr.Add(&notify.Server{
 		Address:    o.notifyAddr,

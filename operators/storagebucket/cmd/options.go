@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
-// options are the command line.
+// options are the command-line flags.
 type options struct {
 	metricsAddr     string
 	metricsSecure   bool
@@ -58,35 +58,35 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
 		"The loopback address of Go's profiles, for example 127.0.0.1:6060. 0 turns them off.")
 	f.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Elect a leader, so that of several managers one is active.")
+		"Elect a leader, so that only one of several managers is active.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
-		"The namespace of the lease. Empty means the manager's own, in a cluster.")
+		"The namespace of the lease. Empty means the manager's own namespace, if it runs in a cluster.")
 	f.StringVar(&o.namespaces, "namespaces", "",
 		"The namespaces to watch, separated by commas. Empty means all.")
 	f.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 64,
-		"How many buckets are worked on at the same time.")
+		"The maximum number of buckets that are reconciled at the same time.")
 
 	f.Float64Var(&o.storeRate, "store-requests-per-second", 300,
-		"How many requests a second one store gets at most. An ObjectStore may lower it for itself.")
+		"The maximum number of requests per second to one store. An ObjectStore can lower it for itself.")
 	f.IntVar(&o.storeConcurrency, "store-concurrency", 16,
-		"How many requests one store gets at the same time. An ObjectStore may lower it for itself.")
+		"The maximum number of concurrent requests to one store. An ObjectStore can lower it for itself.")
 	f.StringVar(&o.allowedEndpoints, "allowed-endpoints", "",
-		"The only endpoints stores may have, separated by commas: host names, *.suffix, IP addresses, "+
-			"CIDRs, or * for all but loopback, link-local and metadata addresses, which have to be "+
-			"listed themselves. Empty means *.")
+		"The only endpoints that stores may have, separated by commas: host names, *.suffix, IP addresses, "+
+			"CIDRs, or * for all but loopback, link-local and metadata addresses, which must be "+
+			"listed explicitly. Empty means *.")
 	f.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",
 		"The namespaces whose ObjectStores may use the manager's own identity, separated by commas; * means all.")
 	f.DurationVar(&o.heartbeat, "status-heartbeat", time.Hour,
-		"The least time between two writes of a status that say nothing new but the time of the last probe. 0 means never.")
+		"The minimum time between two writes of a status in which only the time of the last probe is new. 0 means never.")
 	f.StringVar(&o.clusterID, "cluster-id", "",
-		"What tells this cluster's buckets from others' in their tags. Empty means the UID of the namespace kube-system.")
+		"The ID that distinguishes this cluster's buckets from those of other clusters, in their tags. Empty means the UID of the namespace kube-system.")
 
 	f.StringVar(&o.notifyAddr, "notify-bind-address", "0",
 		"The address of the endpoint for notifications from stores, for example :9443. 0 turns it off.")
 	f.StringVar(&o.notifyTokenFile, "notify-token-file", "",
-		"A file with a token that notifications may bear instead of a Kubernetes one.")
+		"A file with a token that notifications may use instead of a Kubernetes token.")
 	f.StringVar(&o.notifyCertDir, "notify-cert-dir", "",
-		"The directory of tls.crt and tls.key for notifications. Without it only a loopback address is accepted.")
+		"The directory that holds tls.crt and tls.key for notifications. Without it only a loopback address is accepted.")
 	f.IntVar(&o.webhookPort, "webhook-port", 0,
 		"The port of the conversion webhook, for example 9443. 0 turns it off.")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
@@ -97,7 +97,7 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.DurationVar(&o.awaitLimit, "await-limit", 2*time.Minute, "How long to wait for that.")
 }
 
-// storeOptions checks the flags for stores.
+// storeOptions checks the flags that concern stores.
 func (o options) storeOptions() (stores.Options, error) {
 	guard, err := egress.New(split(o.allowedEndpoints))
 	if err != nil {
@@ -115,7 +115,7 @@ func (o options) storeOptions() (stores.Options, error) {
 	}, nil
 }
 
-// pprofAddress allows the process's profiles to be read on this machine only.
+// pprofAddress ensures that the profiles of the process can only be read on this machine.
 func (o options) pprofAddress() (string, error) {
 	if off(o.pprofAddr) {
 		return "", nil
@@ -127,7 +127,7 @@ func (o options) pprofAddress() (string, error) {
 }
 
 // metricsOptions refuses to serve metrics to unknown clients: either the API server
-// authenticates the client, or the client is on this machine.
+// authenticates the client, or the client must be on this machine.
 func (o options) metricsOptions() (metricsserver.Options, error) {
 	m := metricsserver.Options{BindAddress: o.metricsAddr}
 	switch {
@@ -144,7 +144,7 @@ func (o options) metricsOptions() (metricsserver.Options, error) {
 	return m, nil
 }
 
-// withoutHTTP2 is because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
+// withoutHTTP2 turns off HTTP/2 because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
 func withoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 func off(address string) bool { return address == "0" || address == "" }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Copies into the Helm chart what it shares with config/, because a chart cannot
-# refer to files outside its folder. A test says when the copies are out of date.
+# Copies the files that the Helm chart shares with config/ into the chart,
+# because a chart cannot refer to files outside its folder. A test fails if the
+# copies are out of date.
 #
 #   hack/chart-files.sh            into the chart
-#   hack/chart-files.sh FOLDER     into a folder, to compare
+#   hack/chart-files.sh FOLDER     into a folder, for a comparison
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -eq 0 ]; then

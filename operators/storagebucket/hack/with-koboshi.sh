@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs a command against a fresh control plane, and stops it when the command
-# ends, whatever the result:
+# Runs a command against a new control plane, and stops the plane when the
+# command ends, whatever the result:
 #
 #   hack/with-koboshi.sh KOBOSHI COMMAND [ARG...]
 #
-# The command finds the plane as envtest finds an existing cluster.
+# The command finds the control plane in the way that envtest finds an
+# existing cluster.
 set -eu
 
 koboshi=$1

@@ -1,4 +1,4 @@
-// Package assets finds and builds the folders that envtest needs, which contain etcd,
+// Package assets finds or builds the folders that envtest needs, which contain etcd,
 // kube-apiserver and kubectl.
 package assets
 
@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// programs lists the names that envtest looks for, and the packages that the stock
-// programs are built from.
+// programs lists the names for which envtest looks, and the packages from which the stock
+// programs are built.
 var programs = []struct{ name, pkg string }{
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 }
 
-// Koboshi returns Koboshi's folder: dir if it is given, and otherwise the folder that
+// Koboshi returns Koboshi's folder: dir if it is not empty, otherwise the folder that
 // the binary prints.
 func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 	if dir != "" {
@@ -39,8 +39,8 @@ func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 	return Complete(strings.TrimSpace(string(out)))
 }
 
-// BuildStock builds the stock programs into dir, in the versions that the go.mod in
-// root requires. A cold build takes minutes, so it reports its progress.
+// BuildStock builds the stock programs in dir, in the versions that the go.mod in root
+// requires. A cold build takes minutes, so BuildStock reports its progress.
 func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error {
 	for i, p := range programs {
 		began := time.Now()
@@ -56,8 +56,8 @@ func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error
 	return nil
 }
 
-// Complete returns the folder's absolute path, because suites run elsewhere, or an
-// error that names the missing program.
+// Complete returns the folder's absolute path, because suites run in other folders. If a
+// program is missing, the error names it.
 func Complete(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func Complete(dir string) (string, error) {
 	return dir, nil
 }
 
-// told adds the program's standard error to an error.
+// told adds the standard error of the program to an error.
 func told(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

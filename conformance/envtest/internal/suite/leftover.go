@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// killMarked kills the processes that have the variable in their environment:
-// servers that a suite has started and not stopped, because it failed or by
-// design. They would slow down the suites that follow. On systems without /proc
+// killMarked kills the processes that have the variable in their environment. They are
+// servers that a suite started but did not stop, because it failed or by design, and they
+// would slow down the suites that follow. On systems without /proc
 // they keep running.
 func killMarked(variable string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -24,7 +24,7 @@ func killMarked(variable string) {
 			continue
 		}
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended by itself
+			_ = p.Kill() // the process may have ended by itself
 		}
 	}
 }

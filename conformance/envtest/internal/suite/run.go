@@ -18,8 +18,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// stopWithin bounds the AfterSuite of an interrupted suite, which stops its control
-// plane.
+// stopWithin limits the time for the AfterSuite of an interrupted suite, which stops its
+// control plane.
 const stopWithin = 45 * time.Second
 
 // A Run holds the options for one run of a suite.
@@ -27,19 +27,19 @@ type Run struct {
 	Assets string // the folder with etcd, kube-apiserver and kubectl
 	Seed   int64
 	Limit  time.Duration
-	Log    string // where the output goes; the folder is created
+	Log    string // file for the output; its folder is created if necessary
 }
 
 // A Spec is one test, by either framework.
 type Spec struct {
 	Name    string // unique within the suite
-	Outcome string // passed, failed, skipped, or another word of Ginkgo's
-	Why     string // the message of the failure; "" if there was none
+	Outcome string // passed, failed, skipped, or another word that Ginkgo uses
+	Why     string // the message of the failure, if there was one
 	Ginkgo  bool
 }
 
-// Run runs the suite once. Failing specs are not an error. An error means that the
-// suite could not be run, or that the outcomes of its specs are unknown.
+// Run runs the suite once. A failing spec is not an error. An error means that the suite
+// could not run, or that the outcomes of its specs are unknown.
 func (s *Suite) Run(ctx context.Context, r Run) ([]Spec, error) {
 	if err := os.MkdirAll(filepath.Dir(r.Log), 0o755); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func (s *Suite) Run(ctx context.Context, r Run) ([]Spec, error) {
 	mark := "CONFORMANCE_RUN=" + temporary
 	cmd.Env = append(environment(os.Environ(), r.Assets), mark, "TMPDIR="+temporary)
 	defer killMarked(mark)
-	// A process group of its own, so that Ctrl-C reaches it only once, through Cancel.
+	// The suite gets a separate process group, so that Ctrl-C reaches it only once,
+	// through Cancel.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopWithin
@@ -83,8 +84,8 @@ func (s *Suite) args(r Run, report string) []string {
 	return args
 }
 
-// environment returns the user's environment without the variables that would make a
-// suite use programs outside assets.
+// environment returns the user's environment without variables that would make a suite
+// use programs outside the folder of assets.
 func environment(env []string, assets string) (kept []string) {
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); {
@@ -97,8 +98,9 @@ func environment(env []string, assets string) (kept []string) {
 	return append(kept, "KUBEBUILDER_ASSETS="+assets)
 }
 
-// specs reads the report of a run. A suite that crashed leaves no report; then it
-// reads the finished Go tests from the log, and the difference becomes visible.
+// specs reads the report of a run. A suite that crashed leaves no report. In that case
+// specs reads the finished Go tests from the log, so that the difference between the
+// sides becomes visible.
 func specs(report, log string) ([]Spec, error) {
 	output, err := os.ReadFile(log)
 	if err != nil {
@@ -116,8 +118,8 @@ func specs(report, log string) ([]Spec, error) {
 	return number(append(found, ginkgo...)), err
 }
 
-// ended matches the end of a test with -test.v=test2json. The mark before it
-// distinguishes it from the test's own output.
+// ended matches the end of a test with -test.v=test2json. The mark at the start of the
+// line distinguishes it from the test's own output.
 var ended = regexp.MustCompile(`\x16 *--- (PASS|FAIL|SKIP): (\S+) \(`)
 
 func goTests(output string) (found []Spec) {

@@ -1,5 +1,5 @@
-// Package suite runs the test suites of controller-runtime against a folder of
-// control plane programs and reads the outcome of every spec.
+// Package suite runs the test suites of controller-runtime with the control plane
+// programs of a folder, and reads the outcome of every spec.
 package suite
 
 import (
@@ -17,27 +17,27 @@ import (
 
 const (
 	module = "sigs.k8s.io/controller-runtime"
-	// The dependencies of a test binary identify it: only a package that links the
-	// first starts a control plane, and only one that links the second has specs.
+	// The dependencies of a test binary show its kind: only a binary that links the first
+	// package starts a control plane, and only one that links the second has specs.
 	startsControlPlane = module + "/pkg/internal/testing/controlplane"
 	hasSpecs           = "github.com/onsi/ginkgo/v2"
 )
 
-// Short lists the suites that CI has time for: they cover the contract itself
-// and a client of every kind.
+// Short lists the suites for which CI has time. They cover the contract itself and each
+// kind of client.
 var Short = []string{"pkg/client", "pkg/client/apiutil", "pkg/controller", "pkg/envtest", "pkg/internal/testing/controlplane", "pkg/webhook"}
 
-// A Source is a writable copy of controller-runtime: the module cache is
-// read-only, and within its own module the suites are built with the
-// dependencies that upstream tests them with.
+// A Source is a writable copy of controller-runtime. A copy is needed because the module
+// cache is read-only. Within their own module, the suites are built with the dependencies
+// that upstream uses to test them.
 type Source struct {
 	Version string
 	dir     string
 }
 
-// A Suite is the tests of one package.
+// A Suite consists of the tests of one package.
 type Suite struct {
-	Name string // within controller-runtime, such as pkg/client
+	Name string // path within controller-runtime, such as pkg/client
 
 	dir, binary string
 	ginkgo      bool
@@ -55,13 +55,13 @@ func Checkout(ctx context.Context, dir string) (*Source, error) {
 		return nil, fmt.Errorf("reading where %s is: %w", module, err)
 	}
 	if err := os.CopyFS(dir, os.DirFS(m.Dir)); err != nil {
-		return nil, fmt.Errorf("copying %s out of the module cache: %w", module, err)
+		return nil, fmt.Errorf("copying %s from the module cache: %w", module, err)
 	}
 	return &Source{Version: m.Version, dir: dir}, executable(dir)
 }
 
-// executable restores the executable bit of scripts, which a module's archive does
-// not keep: some suites run scripts instead of a server.
+// executable restores the executable bit of scripts, because some suites run scripts
+// instead of a server and a module's archive does not keep that bit.
 func executable(dir string) error {
 	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".sh" || !entry.Type().IsRegular() {
@@ -72,7 +72,7 @@ func executable(dir string) error {
 }
 
 // Suites returns the packages whose tests start a control plane, sorted by name. It
-// refuses a requested name that is not among them.
+// returns an error if a requested name is not among them.
 func (s *Source) Suites(ctx context.Context, names []string) ([]*Suite, error) {
 	out, err := goCommand(ctx, s.dir, "list", "-test", "-json=ImportPath,Deps", "./pkg/...")
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Source) Suites(ctx context.Context, names []string) ([]*Suite, error) {
 	return choose(all, names)
 }
 
-// links reports whether a package is among the dependencies. One that was
+// links reports whether a package is among the dependencies. A package that was
 // compiled for a test is listed as "path [path.test]".
 func links(deps []string, pkg string) bool {
 	return slices.ContainsFunc(deps, func(d string) bool { return d == pkg || strings.HasPrefix(d, pkg+" ") })
@@ -116,14 +116,14 @@ func choose(all []*Suite, names []string) ([]*Suite, error) {
 		name = path.Clean(strings.TrimSpace(name))
 		i := slices.IndexFunc(all, func(s *Suite) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no suite %q starts a control plane; choose among %s", name, strings.Join(Names(all), ","))
+			return nil, fmt.Errorf("no suite %q starts a control plane; choose from %s", name, strings.Join(Names(all), ","))
 		}
 		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
 
-// Names returns the names of the suites, in the same order.
+// Names returns the names of the suites in the same order.
 func Names(suites []*Suite) (names []string) {
 	for _, s := range suites {
 		names = append(names, s.Name)
@@ -131,7 +131,7 @@ func Names(suites []*Suite) (names []string) {
 	return names
 }
 
-// Build compiles the suite's test binary, which then runs on both sides, so that no
+// Build compiles the suite's test binary. Both sides run the same binary, so no
 // difference can come from the build.
 func (s *Suite) Build(ctx context.Context) error {
 	_, err := goCommand(ctx, s.dir, "test", "-c", "-o", s.binary, ".")
@@ -141,7 +141,7 @@ func (s *Suite) Build(ctx context.Context) error {
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// Without cgo the build reuses what make build has compiled. The user's
+	// Without cgo, the build reuses the packages that make build has compiled. The user's
 	// go.work must not change the dependencies.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	var stderr strings.Builder

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// tail is the number of lines shown of a failure: the message comes first, its cause
-// last.
+// tail is the number of lines that are shown of a failure. The message comes first and
+// its cause last.
 const tail = 30
 
-// A Suite holds the table of a suite and the duration of its runs.
+// A Suite holds the table of a suite and the durations of its runs.
 type Suite struct {
 	Name string
 	Took [2][]time.Duration
@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // Different reports whether a spec differs in a way that chance does not
-// explain, or whether there was nothing to compare.
+// explain. It is also true if there was nothing to compare.
 func (r *Report) Different() bool {
 	specs := 0
 	for _, s := range r.Suites {
@@ -94,7 +94,7 @@ func tally(outcomes []Outcome) string {
 	return strings.Join(parts, ", ")
 }
 
-// lastLines keeps the position and the message, which come first, and the tail.
+// lastLines keeps the first lines, with the position and the message, and the last ones.
 func lastLines(s string) []string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	if len(lines) <= tail {

@@ -1,5 +1,5 @@
-// Package verdict compares the outcomes of the same specs with stock programs and
-// with Koboshi's.
+// Package verdict compares the outcomes of specs that ran with both stock programs and
+// Koboshi.
 package verdict
 
 import (
@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The sides that are compared.
+// These two sides are compared.
 const (
 	Stock = iota
 	Koboshi
@@ -19,11 +19,11 @@ type Outcome struct {
 	Why  string
 }
 
-// absent is the outcome of a spec that a run has not reported, because its suite
+// absent is the outcome of a spec that a run did not report, because the suite
 // crashed or an earlier spec stopped the others.
 const absent = "not run"
 
-// A Table holds the outcomes of a suite's specs, run by run.
+// A Table holds the outcomes of a suite's specs for each run.
 type Table struct {
 	rounds int
 	specs  map[string]*[2][]Outcome
@@ -57,23 +57,23 @@ func missing(n int) []Outcome {
 	return slices.Repeat([]Outcome{{Word: absent}}, n)
 }
 
-// A Kind of finding.
+// A Kind classifies a finding.
 type Kind string
 
-// Kinds of findings, the worst first. A spec without a finding had the same outcome
-// in all runs.
+// These are the kinds of findings, the worst first. A spec without a finding had the same
+// outcome in all runs.
 const (
-	// Worse: with stock it passed in every run, with Koboshi in none.
+	// Worse means that the spec passed in every run with stock, but in none with Koboshi.
 	Worse Kind = "worse"
-	// Other: the outcomes differ in every run but are not plainly worse, for
-	// example if the spec fails with stock alone. It still counts as a difference.
+	// Other means that the outcomes differ in every run but are not clearly worse, for
+	// example because the spec fails only with stock. It still counts as a difference.
 	Other Kind = "other"
-	// Flaky: the outcomes of the two sides differ in some run, and both sides have
-	// one outcome in common.
+	// Flaky means that the outcomes of the two sides differ in some run, but the sides
+	// have at least one outcome in common.
 	Flaky Kind = "flaky"
 )
 
-// A Finding is a spec whose outcomes are not all the same.
+// A Finding is a spec that did not always have the same outcome.
 type Finding struct {
 	Name     string
 	Kind     Kind

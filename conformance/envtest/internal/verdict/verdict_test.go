@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rounds makes a table of one spec: each argument is a round's outcome with
-// stock and with Koboshi, as letters.
+// rounds makes a table of one spec. Each argument holds the outcomes of a round as two
+// letters, for stock and for Koboshi.
 func rounds(letters ...string) *Table {
 	word := map[byte]string{'p': "passed", 'f': "failed", 's': "skipped"}
 	t := &Table{}

@@ -11,22 +11,23 @@ import (
 )
 
 // ErrUnavailable reports that no filter can be installed.
-var ErrUnavailable = errors.New("the kernel has no seccomp filter with notifications")
+var ErrUnavailable = errors.New("the kernel does not support seccomp filters with notifications")
 
-// arch is the audit number of this architecture, and bind the number of bind(2)
-// there (linux/audit.h and the kernel's system call tables).
+// arch is the audit number of this architecture, and bind is the number of the
+// system call bind(2) on it (linux/audit.h and the kernel's system call
+// tables).
 var arch, bind = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64,
 }[runtime.GOARCH], uint32(unix.SYS_BIND)
 
-// Offsets in struct seccomp_data.
+// These are offsets in struct seccomp_data.
 const (
 	offsetNumber = 0
 	offsetArch   = 4
 )
 
 // Install puts the filter on the calling thread and on everything cloned from
-// it. It returns the file from which Serve reads the calls of bind. The filter
+// it. It returns the file from which Serve reads the calls to bind. The filter
 // cannot be removed.
 func Install() (*os.File, error) {
 	if arch == 0 {
@@ -41,9 +42,9 @@ func Install() (*os.File, error) {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// Go signals its threads often. Without the second flag, available since
-	// Linux 5.19, a signal makes a thread repeat a call that has already been
-	// served; Serve handles that.
+	// Go signals its threads often. Without the second flag, which exists since
+	// Linux 5.19, a signal can make a thread repeat a call that has already
+	// been served; Serve handles that.
 	for _, flags := range []uintptr{
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,

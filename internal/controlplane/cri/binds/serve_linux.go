@@ -15,10 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notification and response are struct seccomp_notif and seccomp_notif_resp.
+// notification and response have the layout of struct seccomp_notif and struct
+// seccomp_notif_resp.
 type notification struct {
 	id    uint64
-	pid   uint32 // of the thread, in the pid namespace of the reader
+	pid   uint32 // the calling thread's ID in the pid namespace of the reader
 	flags uint32
 	nr    int32
 	arch  uint32
@@ -29,15 +30,17 @@ type notification struct {
 type response struct {
 	id    uint64
 	val   int64
-	error int32 // negative
+	error int32 // a negative error number
 	flags uint32
 }
 
-// ioctlIDValid is SECCOMP_IOCTL_NOTIF_ID_VALID where _IOW is 1.
+// ioctlIDValid is SECCOMP_IOCTL_NOTIF_ID_VALID on architectures where _IOW is
+// 1.
 const ioctlIDValid = 0x40082102
 
-// Serve answers calls until no process with the filter is left, and closes the
-// file. /proc must belong to the calling process's pid namespace.
+// Serve answers the calls to bind until no process with the filter is left,
+// and then closes the file. /proc must belong to the pid namespace of the
+// calling process.
 func Serve(file *os.File, to netip.Addr) error {
 	defer func() { _ = file.Close() }()
 	raw, err := file.SyscallConn()
@@ -59,7 +62,7 @@ func Serve(file *os.File, to netip.Addr) error {
 		}
 		_ = raw.Control(func(fd uintptr) {
 			answer := answer(int(fd), asked, to)
-			// It fails with ENOENT if the program has been killed in the
+			// This fails with ENOENT if the program has been killed in the
 			// meantime.
 			_ = ioctl(int(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))
 		})
@@ -87,8 +90,8 @@ func receive(fd int) (asked notification, ready bool, err error) {
 	return asked, err == nil, err
 }
 
-// answer performs the requested bind, or leaves it to the kernel. It never
-// blocks the program: when in doubt, bind is bind.
+// answer performs the requested bind or leaves it to the kernel. It never
+// blocks the program: in case of doubt, the call continues unchanged.
 func answer(fd int, asked notification, to netip.Addr) response {
 	letIt := response{id: asked.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	address, err := read(asked.pid, asked.args[1], asked.args[2])
@@ -104,7 +107,7 @@ func answer(fd int, asked notification, to netip.Addr) response {
 		return letIt
 	}
 	defer func() { _ = unix.Close(socket) }()
-	// Once the ID is invalid, pid may belong to another process.
+	// If the ID is no longer valid, pid may belong to another process.
 	id := asked.id
 	if ioctl(fd, ioctlIDValid, unsafe.Pointer(&id)) != nil || !rewritten(socket, port, six) {
 		return letIt
@@ -138,7 +141,8 @@ func read(pid uint32, at, length uint64) ([]byte, error) {
 	return address[:n], nil
 }
 
-// unspecified reports whether the address is 0.0.0.0 or ::, and its port.
+// unspecified reports whether the address is 0.0.0.0 or ::, whether it is
+// IPv6, and its port.
 func unspecified(address []byte) (port uint16, six, any bool) {
 	if len(address) < unix.SizeofSockaddrInet4 {
 		return 0, false, false
@@ -147,7 +151,7 @@ func unspecified(address []byte) (port uint16, six, any bool) {
 	switch binary.NativeEndian.Uint16(address) {
 	case unix.AF_INET:
 		return port, false, allZero(address[4:8])
-	case unix.AF_INET6: // two bytes of port and four of flow are before the address
+	case unix.AF_INET6: // after the family: two bytes of port, four of flow information, then the address
 		return port, true, len(address) >= 24 && allZero(address[8:24])
 	}
 	return 0, false, false
@@ -155,14 +159,15 @@ func unspecified(address []byte) (port uint16, six, any bool) {
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
-// rewritten reports whether the package comment does not exempt the socket.
+// rewritten reports whether the socket must be bound to the Pod's address; see
+// the package comment for the exceptions.
 func rewritten(socket int, port uint16, six bool) bool {
 	protocol, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 	if err != nil {
 		return false
 	}
 	switch protocol {
-	case unix.IPPROTO_TCP, unix.IPPROTO_MPTCP: // the second is what Go's listeners ask for
+	case unix.IPPROTO_TCP, unix.IPPROTO_MPTCP: // Go's listeners use the second
 	case unix.IPPROTO_UDP:
 		if port == 0 {
 			return false
@@ -177,7 +182,7 @@ func rewritten(socket int, port uint16, six bool) bool {
 	return err == nil && only == 0
 }
 
-// take duplicates an open file of the process that owns the thread.
+// take duplicates an open file of the process to which the thread belongs.
 func take(thread uint32, fd int) (int, error) {
 	process, err := processOf(thread)
 	if err != nil {
@@ -191,8 +196,8 @@ func take(thread uint32, fd int) (int, error) {
 	return unix.PidfdGetfd(handle, fd, 0)
 }
 
-// processOf returns the process of a thread. pidfd_open accepts threads only
-// since Linux 6.9.
+// processOf returns the process of a thread, because pidfd_open does not
+// accept threads before Linux 6.9.
 func processOf(thread uint32) (int, error) {
 	status, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/status")
 	if err != nil {
@@ -213,7 +218,7 @@ func bindTo(socket int, to netip.Addr, port uint16, six bool) error {
 	}
 	err := unix.Bind(socket, wanted)
 	if errors.Is(err, unix.EINVAL) && bound(socket, to, port) {
-		// Repeated after a signal; see Install.
+		// The call was repeated after a signal; see Install.
 		return nil
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// From linux/prctl.h and linux/capability.h.
+// These numbers are from linux/prctl.h and linux/capability.h.
 const (
 	prCapBSetDrop     = 24
 	prSetNoNewPrivs   = 38
@@ -22,20 +22,22 @@ const (
 	lastCapability    = 63
 )
 
-// From linux/close_range.h; the number is the same on all architectures.
+// These numbers are from linux/close_range.h; sysCloseRange is the same on all
+// architectures.
 const (
 	sysCloseRange     = 436
 	closeRangeCloexec = 4
 )
 
-func init() { //nolint:gochecknoinits // this package exists to run before all others
+func init() { //nolint:gochecknoinits // this package must run before all others
 	if len(os.Args) == 2 && os.Args[1] == Verb {
 		os.Exit(Main())
 	}
 }
 
-// Main becomes the program. It returns an exit code only if that fails. It must
-// run on the main thread, as init does: capabilities belong to threads.
+// Main becomes the program. It returns only if that fails, with an exit code.
+// It must run on the main thread, as the init function does, because
+// capabilities belong to threads.
 func Main() int {
 	socket := os.NewFile(SpecFile, "spec")
 	err := become(socket)
@@ -50,8 +52,8 @@ func Main() int {
 }
 
 func become(socket *os.File) error {
-	// Also closes, since Linux 5.11, files that koboshi inherited and the
-	// program must not.
+	// Since Linux 5.11, this also closes files that koboshi inherited but the
+	// program must not inherit.
 	syscall.CloseOnExec(SpecFile)
 	_, _, _ = syscall.RawSyscall(sysCloseRange, SpecFile, math.MaxUint32, closeRangeCloexec)
 	var spec Spec
@@ -60,11 +62,12 @@ func become(socket *os.File) error {
 		err = json.Unmarshal(text, &spec)
 	}
 	if err != nil {
-		return fmt.Errorf("reading what to start: %w", err)
+		return fmt.Errorf("reading the description of the program: %w", err)
 	}
-	// Where the system hides parts of /proc, as in a Docker container, mounting
-	// is not allowed. Then the kubelet's /proc stays: /proc/self is right
-	// there, but the other process IDs belong to another namespace.
+	// Mounting is not allowed if the system hides parts of /proc, as in a
+	// Docker container. The kubelet's /proc then remains visible: its
+	// /proc/self is correct, but the other process IDs belong to another
+	// namespace.
 	if spec.MountProc {
 		_ = syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
 	}
@@ -93,14 +96,15 @@ func reopen(terminal string) error {
 	return nil
 }
 
-// giveUp drops all capabilities except those that root gets back at exec.
+// giveUp drops all capabilities except those in the Spec, which root keeps
+// across exec.
 func giveUp(spec Spec) error {
 	for c := range lastCapability + 1 {
 		if slices.Contains(spec.Capabilities, c) {
 			continue
 		}
 		if errno := prctl(prCapBSetDrop, uintptr(c)); errno == syscall.EINVAL {
-			break // this kernel has no more
+			break // this kernel has no further capabilities
 		} else if errno != 0 {
 			return fmt.Errorf("dropping capability %d: %w", c, errno)
 		}
@@ -119,8 +123,9 @@ func giveUp(spec Spec) error {
 	return nil
 }
 
-// keep drops all other capabilities. Root keeps these, because with NoNewPrivs
-// an exec does not give them back; other users lose them at exec.
+// keep drops all capabilities except these. It does not drop these as well,
+// because with NoNewPrivs, exec does not give them back to root. Other users
+// lose them at exec.
 func keep(these []int) error {
 	header := struct {
 		version uint32

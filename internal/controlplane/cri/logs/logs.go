@@ -23,11 +23,11 @@ const (
 	Stderr = "stderr"
 )
 
-// maxLine is the size in bytes above which a line is written in parts; it is
-// containerd's default.
+// maxLine is the size in bytes above which a line is written in parts. It is
+// the default of containerd.
 const maxLine = 16 << 10
 
-// A File is a log file that can be reopened while it is written.
+// A File is a log file that can be reopened while it is being written.
 type File struct {
 	path string
 
@@ -35,7 +35,8 @@ type File struct {
 	file *os.File
 }
 
-// Open creates the file and its folder, or appends to it.
+// Open opens the file for appending. It creates the file and its folder if they
+// do not exist.
 func Open(path string) (*File, error) {
 	f := &File{path: path}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -44,8 +45,8 @@ func Open(path string) (*File, error) {
 	return f, f.Reopen()
 }
 
-// Reopen continues in a new file at the same path, after the old one has been
-// renamed. If that fails, writing continues in the old one.
+// Reopen continues the log in a new file at the same path, after the old file
+// has been renamed. If that fails, writing continues in the old one.
 func (f *File) Reopen() error {
 	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -67,8 +68,8 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// line writes one entry in a single call; tag is F for a whole line or its last
-// part, and P for any other part.
+// line writes one entry in a single call; tag is F for a complete line or its
+// last part, and P for any other part.
 func (f *File) line(buffer []byte, stream, tag string, text []byte) []byte {
 	buffer = time.Now().UTC().AppendFormat(buffer[:0], time.RFC3339Nano)
 	buffer = append(buffer, ' ')
@@ -77,13 +78,13 @@ func (f *File) line(buffer []byte, stream, tag string, text []byte) []byte {
 	buffer = append(append(buffer, text...), '\n')
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// A full disk loses lines; it must not stop the program.
+	// If the disk is full, lines are lost, but the program must not stop.
 	_, _ = f.file.Write(buffer)
 	return buffer
 }
 
 // Copy logs everything from the reader until its end. As in containerd, a last
-// line without a line break is a part.
+// line without a line break gets the tag P.
 func (f *File) Copy(stream string, from io.Reader) error {
 	reader := bufio.NewReaderSize(from, maxLine)
 	var buffer []byte

@@ -15,7 +15,8 @@ func TestLongLinesAreWrittenInPartsAndNothingIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One byte at a time, as the slowest program writes.
+	// The reader returns one byte at a time, as if the program wrote very
+	// slowly.
 	if err := log.Copy(Stdout, oneByte{strings.NewReader("short\n" + long + "\n\nno end")}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// covers are the folders that replace others and show their content.
+// covers keeps track of the covers: folders that replace others and show their
+// content.
 type covers struct {
 	staging string
 	own     map[uint64]bool // the device numbers of covers
@@ -26,7 +27,8 @@ func (c *covers) root() error {
 	if err := unix.Chdir(c.staging); err != nil {
 		return fmt.Errorf("entering the new root folder: %w", err)
 	}
-	// With the same folder twice, the old root lies over the new one.
+	// If both arguments are the same folder, the old root is mounted on top of
+	// the new one.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("changing the root folder: %w", err)
 	}
@@ -39,7 +41,7 @@ func (c *covers) root() error {
 	return c.settled("/")
 }
 
-// cover covers another folder; its path has no symlinks.
+// cover covers a folder other than "/". The path must not contain symlinks.
 func (c *covers) cover(dir string) error {
 	if err := c.stage(dir); err != nil {
 		return err
@@ -51,7 +53,7 @@ func (c *covers) cover(dir string) error {
 }
 
 // stage prepares the cover of a folder at another path: once the cover is in
-// place, the folder below it cannot be reached any more.
+// place, the folder below it can no longer be reached.
 func (c *covers) stage(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -64,8 +66,8 @@ func (c *covers) stage(dir string) error {
 	if err := unix.Mount("koboshi", c.staging, "tmpfs", 0, options); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
-	// Without this, showing the folder that contains the staging folder would
-	// show the unfinished cover inside itself.
+	// Without this, the unfinished cover would appear inside itself when dir
+	// contains the staging folder.
 	if err := unix.Mount("", c.staging, "", unix.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
@@ -85,15 +87,15 @@ func (c *covers) settled(dir string) error {
 	return nil
 }
 
-// devices are the ones that every container has. A machine has a hundred
-// others, which a Pod would have to request, and each costs time at every
-// start. Terminals come from devpts.
+// devices lists the devices that every container has. A machine has about a
+// hundred others, which a Pod would have to request, and each would cost time
+// at every start. Terminals come from devpts.
 var devices = []string{
 	"fd", "full", "mqueue", "null", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero",
 }
 
-// devices covers /dev. The container has its own terminals: /dev/ptmx must lie
-// beside them, which it does not as a bind mount.
+// devices covers /dev. The container has its own terminals, which need their
+// own /dev/ptmx, not a bind mount of the machine's.
 func (c *covers) devices() error {
 	if err := c.cover("/dev"); err != nil {
 		return err
@@ -142,8 +144,8 @@ func showEntry(entry fs.DirEntry, from, to string) error {
 }
 
 // ignoreGone ignores errors about files that have vanished in the meantime, or
-// that this user may not see anyway, such as another user's FUSE mount: an
-// empty placeholder stays.
+// that this user may not see anyway, such as another user's FUSE mount. In
+// their place, an empty file or folder remains.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -151,15 +153,15 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ensure creates the path, as a folder or as a file to mount on, if it does not
-// exist.
+// ensure creates the path if it does not exist, as a folder or as a file to
+// mount on.
 func (c *covers) ensure(path string, dir bool) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%q is not absolute", path)
 	}
 	if info, err := os.Stat(path); err == nil {
 		if info.IsDir() != dir {
-			return fmt.Errorf("%s is %s here, and the volume is %s: choose another path", path, kind(info.IsDir()), kind(dir))
+			return fmt.Errorf("%s is %s here, but the volume is %s: choose another path", path, kind(info.IsDir()), kind(dir))
 		}
 		return nil
 	}
@@ -179,7 +181,7 @@ func (c *covers) ensure(path string, dir bool) error {
 			return err
 		}
 	}
-	// A dangling symlink is in the way of the new file.
+	// A dangling symlink would be in the way of the new file.
 	if first := filepath.Join(parent, rest[0]); isSymlink(first) {
 		if err := os.Remove(first); err != nil {
 			return err
@@ -200,8 +202,8 @@ func isSymlink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// existing splits a path after the last existing folder, which it returns
-// without symlinks.
+// existing splits a path after the last existing folder, and resolves the
+// symlinks in the first part.
 func existing(path string) (parent string, rest []string, err error) {
 	parts := strings.Split(strings.TrimPrefix(filepath.Clean(path), "/"), "/")
 	for i := len(parts) - 1; i >= 0; i-- {

@@ -16,18 +16,18 @@ import (
 type Mount struct {
 	Source, Target string
 	ReadOnly       bool
-	Recursive      bool // ReadOnly also applies to mounts below the source
-	Slave          bool // later mounts below the source appear here
+	Recursive      bool // whether ReadOnly also applies to mounts below the source
+	Slave          bool // whether later mounts below the source appear at the target
 }
 
 // A Plan describes a container's files; Apply creates them.
 type Plan struct {
-	// Staging is an empty folder that Apply may mount on.
+	// Staging is an empty folder on which Apply may mount.
 	Staging string
 	// ReadOnly makes everything read-only except the Mounts, /proc and
 	// /dev/shm.
 	ReadOnly bool
-	// Program appears at each of Names that does not exist.
+	// Program appears at each of the Names that does not exist yet.
 	Program string
 	Names   []string
 	// Mounts are made in the order of their depth, parents first.
@@ -37,15 +37,15 @@ type Plan struct {
 }
 
 // Apply changes the mount namespace and the root directory of the calling
-// thread, which must share neither with another one. It needs CAP_SYS_ADMIN in
-// the namespace's user namespace, and Linux 5.12.
+// thread, which must not share them with another thread. It needs CAP_SYS_ADMIN
+// in the namespace's user namespace, and Linux 5.12.
 func (p Plan) Apply() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separating mounts: %w", err)
 	}
 	mounts := slices.Clone(p.Mounts)
 	slices.SortStableFunc(mounts, func(a, b Mount) int { return depth(a.Target) - depth(b.Target) })
-	// All sources are opened before a mount can hide one.
+	// All sources are opened first, because a mount may hide another source.
 	trees, err := take(mounts)
 	defer closeAll(trees)
 	if err != nil {
@@ -84,15 +84,15 @@ func (p Plan) Apply() error {
 
 func depth(path string) int { return strings.Count(filepath.Clean(path), "/") }
 
-// below reports whether the path is inside another mount, where it must exist
-// or be created once that mount is in place.
+// below reports whether the path is inside another mount. Such a path must
+// exist in that mount, or be created once the mount is in place.
 func below(mounts []Mount, path string) bool {
 	return slices.ContainsFunc(mounts, func(m Mount) bool {
 		return strings.HasPrefix(filepath.Clean(path), strings.TrimSuffix(filepath.Clean(m.Target), "/")+"/")
 	})
 }
 
-// prepare creates all mount points.
+// prepare creates all mount points that are not inside another mount.
 func (p Plan) prepare(made *covers, mounts []Mount, trees []int) error {
 	for i, m := range mounts {
 		dir, err := isDir(trees[i])
@@ -144,13 +144,13 @@ func (p Plan) showProgram(made *covers, trees []int) error {
 	return nil
 }
 
-// readOnly leaves /dev/shm writable, as container runtimes do: shared memory is
-// not a file.
+// readOnly makes the root file system read-only. As with other container
+// runtimes, /dev/shm stays writable: shared memory is not on disk.
 func readOnly() error {
 	if err := setAttributes(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("making the root file system read-only: %w", err)
 	}
-	// The parent of the container's first process writes to its
+	// The parent of the container's first process must write to
 	// /proc/PID/uid_map.
 	if err := setAttributes(unix.AT_FDCWD, "/proc", 0, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("keeping /proc writable: %w", err)
@@ -170,7 +170,7 @@ func take(mounts []Mount) (trees []int, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return trees, fmt.Errorf("volume for %s: there is no %s", m.Target, m.Source)
 		} else if err != nil {
-			return trees, fmt.Errorf("volume for %s: taking %s: %w", m.Target, m.Source, err)
+			return trees, fmt.Errorf("volume for %s: opening %s: %w", m.Target, m.Source, err)
 		}
 		trees = append(trees, tree)
 	}
@@ -183,7 +183,8 @@ func closeAll(files []int) {
 	}
 }
 
-// clone copies the mounts at and below a path, for attaching elsewhere.
+// clone copies the mounts at and below a path, so that they can be attached
+// elsewhere.
 func clone(path string) (int, error) {
 	return unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 }
@@ -198,8 +199,8 @@ func isDir(tree int) (bool, error) {
 	return stat.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// attach makes the mount. Inside another volume the mount point may still be
-// missing; it is created there, as container runtimes do.
+// attach makes the mount. A mount point inside another volume may still be
+// missing; attach creates it there, as other container runtimes do.
 func attach(tree int, m Mount, inside bool) error {
 	if inside {
 		if err := createIn(tree, m.Target); err != nil {

@@ -3,8 +3,8 @@
 // the Pod expects it.
 //
 // The disk is not changed. Where a mountPath does not exist, its nearest
-// existing parent is covered with a tmpfs that shows the original entries, each
-// as a bind mount or a symlink, and the missing folders beside them:
+// existing parent is covered with a tmpfs. The tmpfs contains the missing
+// folders and shows the original entries, each as a bind mount or a symlink:
 //
 //	/etc            on disk         /etc            in the container, for /etc/site/conf
 //	├── hosts                       ├── hosts       bind mount
@@ -13,8 +13,8 @@
 //	                                └── site/conf/  the volume
 //
 // A file that is created directly in a covered folder belongs to the container
-// and vanishes with it; files that others create there later do not appear. "/"
-// is always covered: the new root belongs to the container, as an image's
-// would. /dev is covered as well and shows only the devices that every
+// and vanishes with it. Files that others create there later do not appear. "/"
+// is always covered: the new root belongs to the container, like the root of an
+// image. /dev is covered as well and shows only the devices that every
 // container has.
 package rootfs

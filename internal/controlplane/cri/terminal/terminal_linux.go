@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open returns both ends of a new terminal of the calling thread's /dev/pts.
+// Open returns both ends of a new terminal in the calling thread's /dev/pts.
 // Reading from the controlling end fails with EIO when no process has the other
-// one open.
+// end open.
 func Open() (controlling, terminal *os.File, err error) {
 	controlling, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -21,7 +21,8 @@ func Open() (controlling, terminal *os.File, err error) {
 		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 			return err
 		}
-		// By number and not by name: names differ between mount namespaces.
+		// The other end is not opened by name, because names differ between
+		// mount namespaces.
 		var errno syscall.Errno
 		peer, _, errno = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 		if errno != 0 {
@@ -56,7 +57,8 @@ func Resize(controlling *os.File, columns, rows uint16) error {
 	})
 }
 
-// control keeps the file non-blocking, which File.Fd would not.
+// control calls f with the file descriptor. Unlike File.Fd, it keeps the file
+// non-blocking.
 func control(file *os.File, f func(fd int) error) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

@@ -1,2 +1,3 @@
-// Package thread runs functions on threads that may be changed beyond repair.
+// Package thread runs functions on threads whose state they may change
+// irreversibly.
 package thread

@@ -9,17 +9,19 @@ import (
 
 // Run calls f on a separate thread that ends afterwards, so that f may join
 // namespaces, change the root directory and install filters. Processes that f
-// starts inherit these; goroutines that it starts do not: Go never clones a
-// thread from one that is locked.
+// starts inherit these changes. Goroutines that it starts do not, because Go
+// never clones a thread from a locked one.
 //
-// PR_SET_PDEATHSIG must not be used in such a process: the thread is its parent.
+// PR_SET_PDEATHSIG must not be used in a process that f starts: the thread is
+// its parent, and soon ends.
 func Run(f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // without an unlock the thread ends with the goroutine
+		runtime.LockOSThread() // it is not unlocked, so the thread ends with the goroutine
 		if unix.Gettid() == os.Getpid() {
 			// The main thread cannot end, and /proc/self refers to it. While
-			// this goroutine holds it, the next one gets another thread.
+			// this goroutine holds the main thread, the next goroutine gets
+			// another thread.
 			defer runtime.UnlockOSThread()
 			done <- Run(f)
 			return

@@ -1,5 +1,6 @@
-// Package command is the program etcd: upstream's flags, parsed by upstream's
-// code, and a server that can be stopped without ending the process.
+// Package command implements the program etcd. It parses upstream's flags with
+// upstream's code, and runs a server that can be stopped without ending the
+// process.
 package command
 
 import (
@@ -36,8 +37,8 @@ const (
 )
 
 const (
-	// A single member elects itself after one election timeout, which with
-	// etcd's default is up to a second.
+	// A single member elects itself after one election timeout, which is up to
+	// a second with etcd's defaults.
 	tick     = 10  // ms
 	election = 100 // ms
 
@@ -50,15 +51,15 @@ func Tell(args []string) {
 	etcdmain.Main(append([]string{"etcd"}, args...))
 }
 
-// A Command is one run of the program.
+// A Command is one run of the program etcd.
 type Command struct {
 	config *embed.Config
 	stderr io.Writer
-	server atomic.Pointer[etcdserver.EtcdServer] // set once it runs
+	server atomic.Pointer[etcdserver.EtcdServer] // set once the server is running
 }
 
-// Parse reads the command line. An error is reported on stderr and returned as
-// an exit code.
+// Parse reads the command line. If there is an error, Parse reports it on
+// stderr and returns an exit code.
 func Parse(args []string, stderr io.Writer) (*Command, int) {
 	cfg, err := parse(args, stderr)
 	if errors.Is(err, errUsage) {
@@ -74,8 +75,8 @@ func Parse(args []string, stderr io.Writer) (*Command, int) {
 	return c, exitOK
 }
 
-// URLs lists the addresses at which clients may connect: the server's
-// listeners, at least one, and its advertised addresses.
+// URLs lists the addresses at which clients may connect: those on which the
+// server listens, at least one, and those that it advertises.
 func (c *Command) URLs() (urls []string) {
 	for _, u := range slices.Concat(c.config.ListenClientUrls, c.config.AdvertiseClientUrls) {
 		urls = append(urls, strings.TrimRight(u.String(), "/"))
@@ -83,25 +84,26 @@ func (c *Command) URLs() (urls []string) {
 	return urls
 }
 
-// Fresh reports whether there is no data yet.
+// Fresh reports whether the data folder is still empty or missing.
 func (c *Command) Fresh() bool {
 	entries, err := os.ReadDir(c.config.Dir)
 	return err != nil || len(entries) == 0
 }
 
-// Shortcut makes client call the server directly, if it runs.
+// Shortcut makes client call the server directly if the server is running.
 func (c *Command) Shortcut(client *clientv3.Client) {
 	if s := c.server.Load(); s != nil {
 		storage.Shortcut(s, client)
 	}
 }
 
-// closeTimeout bounds the time spent on the clients of a stopped etcd in a
-// process that continues.
+// closeTimeout limits the wait for the clients of a stopped etcd, because the
+// process continues after that.
 const closeTimeout = time.Second
 
-// Run serves until ctx ends and returns the exit code. The end is like a crash,
-// but loses nothing: the write-ahead log is complete at every moment.
+// Run serves until ctx ends and returns the exit code. It stops as abruptly as
+// in a crash, but nothing is lost: the write-ahead log is complete at every
+// moment.
 func (c *Command) Run(ctx context.Context) int {
 	e, err := embed.StartEtcd(c.config)
 	if err != nil {
@@ -113,7 +115,7 @@ func (c *Command) Run(ctx context.Context) int {
 		e.Server.HardStop()
 		closed := make(chan struct{})
 		go func() {
-			e.Close() // drains connections before it cuts them
+			e.Close() // Close first waits for connections, then cuts them
 			close(closed)
 		}()
 		select {
@@ -133,8 +135,8 @@ func (c *Command) failed(err error) int {
 	return exitError
 }
 
-// tune sets defaults for a single member on this machine. The user's settings
-// stay.
+// tune sets defaults for a single member on this machine. It does not change
+// settings that the user made.
 func tune(cfg *embed.Config, stderr io.Writer) error {
 	if !cfg.FlagsExplicitlySet["heartbeat-interval"] && !cfg.FlagsExplicitlySet["election-timeout"] {
 		cfg.TickMs, cfg.ElectionMs = tick, election
@@ -143,7 +145,7 @@ func tune(cfg *embed.Config, stderr io.Writer) error {
 	if cfg.FlagsExplicitlySet["log-outputs"] {
 		return nil
 	}
-	// Upstream's default logger, on our stderr.
+	// This is upstream's default logger, but it writes to the given stderr.
 	level, err := zapcore.ParseLevel(cfg.LogLevel)
 	if err != nil {
 		return err
@@ -159,8 +161,8 @@ func tune(cfg *embed.Config, stderr io.Writer) error {
 
 var errUsage = errors.New("wrong flags")
 
-// parse does what upstream's own parse does (etcdmain/config.go of v3.7), which
-// is not exported: it reads flags and ETCD_ variables into an embed.Config.
+// parse reads flags and ETCD_ variables into an embed.Config. It does the same
+// as upstream's parse (etcdmain/config.go of v3.7), which is not exported.
 func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 	cfg = embed.NewConfig()
 	defaultCluster := cfg.InitialCluster
@@ -187,7 +189,7 @@ func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 			return nil, err
 		}
 	} else if cfg, err = embed.ConfigFromFile(own.file); err != nil {
-		return nil, err // as upstream, other flags are ignored then
+		return nil, err // as in upstream, other flags are then ignored
 	}
 	cfg.V2Deprecation = config.V2DeprDefault
 	if cfg.WarningUnaryRequestDuration == 0 {
@@ -202,7 +204,8 @@ func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 	return cfg, nil
 }
 
-// ownFlags are the flags of upstream's program in addition to embed's.
+// ownFlags holds the flags of upstream's program that package embed does not
+// define.
 type ownFlags struct {
 	file     string
 	state    *flags.SelectiveStringValue
@@ -231,8 +234,8 @@ func register(fs *flag.FlagSet, cfg *embed.Config) *ownFlags {
 	return own
 }
 
-// fill copies into the config the values that a flag set cannot write there
-// itself.
+// fill copies into the config those values that the flag set cannot write there
+// directly.
 func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.ListenPeerUrls = flags.UniqueURLsFromFlag(fs, "listen-peer-urls")
 	cfg.AdvertisePeerUrls = flags.UniqueURLsFromFlag(fs, "initial-advertise-peer-urls")
@@ -251,7 +254,7 @@ func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.LogOutputs = flags.UniqueStringsFromFlag(fs, "log-outputs")
 	cfg.ClusterState = own.state.String()
 	if flags.IsSet(fs, "listen-client-urls") && !flags.IsSet(fs, "advertise-client-urls") {
-		cfg.AdvertiseClientUrls = nil // Validate then names the missing flag
+		cfg.AdvertiseClientUrls = nil // so that Validate names the missing flag
 	}
 	discovered := cfg.DNSCluster != "" || cfg.DNSClusterServiceName != "" || len(cfg.DiscoveryCfg.Endpoints) > 0
 	if discovered && !flags.IsSet(fs, "initial-cluster") {

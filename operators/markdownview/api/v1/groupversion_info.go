@@ -1,5 +1,5 @@
-// Package v1 is the API of group view.koboshi.dev, version v1: the Markdown of a
-// site, and how the site is served.
+// Package v1 contains the API types of the group view.koboshi.dev, version v1. They
+// declare the Markdown of a site, and how the site is served.
 //
 // +kubebuilder:object:generate=true
 // +groupName=view.koboshi.dev

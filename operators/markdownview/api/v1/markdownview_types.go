@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Problems",type=integer,JSONPath=`.status.problemCount`,priority=1
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56 && !self.metadata.name.contains('.')",message="metadata.name must have at most 56 characters and no dots: the Service is named viewer-<name>, and its name is a DNS label of at most 63"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56 && !self.metadata.name.contains('.')",message="metadata.name must have at most 56 characters and no dots: the Service is named viewer-<name>, which must be a DNS label of at most 63 characters"
 type MarkdownView struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -26,7 +26,7 @@ type MarkdownView struct {
 	// spec is the desired content of the site, and how it is served.
 	// +required
 	Spec MarkdownViewSpec `json:"spec"`
-	// status is the state that the operator observed last.
+	// status is the state that the operator last observed.
 	// +optional
 	Status MarkdownViewStatus `json:"status,omitzero"`
 }
@@ -53,7 +53,7 @@ const (
 // Theme is the colour scheme for readers who have not chosen one.
 type Theme string
 
-// Themes.
+// Values of Theme.
 const (
 	ThemeAuto  Theme = "Auto"
 	ThemeLight Theme = "Light"
@@ -62,27 +62,27 @@ const (
 
 // MarkdownViewSpec is the desired site.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.markdowns) && size(self.markdowns) > 0) || (has(self.contentFrom) && size(self.contentFrom) > 0)",message="markdowns or contentFrom must give at least one file"
-// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || !has(self.httpRoute)",message="ingress and httpRoute exclude each other"
+// +kubebuilder:validation:XValidation:rule="(has(self.markdowns) && size(self.markdowns) > 0) || (has(self.contentFrom) && size(self.contentFrom) > 0)",message="markdowns or contentFrom must contain at least one file"
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || !has(self.httpRoute)",message="ingress and httpRoute cannot be used together"
 type MarkdownViewSpec struct {
-	// markdowns holds the site's text files: path to text. A path may have directories
-	// (guide/install.md). SUMMARY.md, if it exists, orders the navigation as in mdBook;
-	// without it the navigation is made from the pages' titles.
+	// markdowns maps the paths of the site's text files to their texts. A path may have
+	// directories (guide/install.md). SUMMARY.md, if it exists, orders the navigation as in
+	// mdBook; without it, the navigation follows the directory tree.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=2000
 	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %'`
 	Markdowns map[string]string `json:"markdowns,omitempty"`
 
-	// binaryAssets holds other files, such as images: path to base64. The rules for
+	// binaryAssets maps the paths of other files, such as images, to base64. The rules for
 	// paths are the same as in markdowns.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=200
 	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %'`
 	BinaryAssets map[string][]byte `json:"binaryAssets,omitempty"`
 
-	// contentFrom adds files from ConfigMaps in this namespace, from data and
-	// binaryData. Files in markdowns and binaryAssets win over them, and later entries
-	// over earlier ones. A change of a ConfigMap is an edit of the site.
+	// contentFrom adds files from the data and binaryData of ConfigMaps in this namespace.
+	// If paths are equal, markdowns and binaryAssets take precedence over contentFrom, and
+	// later entries over earlier ones. A change to a ConfigMap is an edit of the site.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -96,28 +96,29 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:Maximum=50
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// viewerImage replaces the image that the operator is configured with. The
-	// operator must allow it. An image whose repository is named mdbook is run as
-	// mdBook.
+	// viewerImage replaces the default image of the operator. The operator must allow
+	// it. An image whose repository is named mdbook is run as mdBook.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`
 	ViewerImage string `json:"viewerImage,omitempty"`
 
-	// engine selects how the image is run, if its name does not. mdBook does not
-	// sanitise pages: HTML and scripts in them run in the readers' browsers.
+	// engine is the program in the image. Default: MdBook if the repository of the image
+	// is named mdbook, otherwise Viewer. mdBook does not sanitise pages: HTML and scripts
+	// in them run in the readers' browsers.
 	// +optional
 	// +kubebuilder:validation:Enum=Viewer;MdBook
 	Engine Engine `json:"engine,omitempty"`
 
 	// title is the name of the site. Default: the heading of SUMMARY.md or of the
-	// first page, else metadata.name.
+	// first page, otherwise metadata.name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	Title string `json:"title,omitempty"`
 
 	// language of the site, as a BCP 47 tag such as en, ja or pt-BR. Pages are marked
-	// with it. The viewer's own texts exist in en and ja; other sites show them in en.
+	// with it. The viewer's own texts exist in en and ja; sites in other languages show the
+	// texts in en.
 	// +optional
 	// +kubebuilder:default=en
 	// +kubebuilder:validation:MaxLength=35
@@ -158,7 +159,7 @@ type MarkdownViewSpec struct {
 	// +optional
 	NetworkPolicy *NetworkPolicySettings `json:"networkPolicy,omitempty"`
 
-	// resources of each viewer. Default: those that the operator is configured with.
+	// resources of each viewer. Default: the resources configured in the operator.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
@@ -172,7 +173,7 @@ type ContentSource struct {
 	// configMap is the ConfigMap, in the namespace of the MarkdownView.
 	// +required
 	ConfigMap ConfigMapSource `json:"configMap"`
-	// path is the directory of the site for the files. Default: the root.
+	// path is the directory of the site to which the files are added. Default: the root.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule=`size(bytes(self)) <= 240 && (self == '' || !self.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %"
@@ -186,11 +187,11 @@ type ConfigMapSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// optional ignores the ConfigMap while it is missing.
+	// optional ignores the ConfigMap, or the keys in items, while they are missing.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
-	// items selects keys, and may give each a path. Default: every key, at the path of
-	// the same name.
+	// items selects keys, and may set a path for each. Default: all keys, with the key as
+	// the path.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -232,15 +233,15 @@ type IngressSettings struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Host string `json:"host"`
-	// className is the IngressClass. Default: the cluster's.
+	// className is the IngressClass. Default: the default class of the cluster.
 	// +optional
 	ClassName *string `json:"className,omitempty"`
-	// annotations of the Ingress, such as cert-manager's. The operator's
+	// annotations of the Ingress, such as those for cert-manager. The operator's
 	// --author-overrides limits their keys.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// tlsSecretName is the Secret with the host's certificate. If set, the site's URL is
-	// https.
+	// tlsSecretName is the Secret with the certificate of the host. If it is set, the URL
+	// of the site begins with https.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
@@ -248,7 +249,7 @@ type IngressSettings struct {
 
 // HTTPRouteSettings are settings of the HTTPRoute.
 type HTTPRouteSettings struct {
-	// parentRefs are the Gateways the route is attached to.
+	// parentRefs are the Gateways to which the route is attached.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -272,11 +273,11 @@ type GatewayRef struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// namespace of the Gateway. Default: that of the MarkdownView.
+	// namespace of the Gateway. Default: the namespace of the MarkdownView.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// sectionName is the listener.
+	// sectionName is the name of the listener.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	SectionName string `json:"sectionName,omitempty"`
@@ -297,8 +298,8 @@ type NetworkPolicySettings struct {
 
 // NetworkPolicyPeer selects Pods.
 type NetworkPolicyPeer struct {
-	// podSelector selects Pods, in the namespaces that namespaceSelector selects or
-	// else in the MarkdownView's.
+	// podSelector selects Pods in the namespaces that namespaceSelector selects. Without
+	// a namespaceSelector, it selects Pods in the namespace of the MarkdownView.
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 	// namespaceSelector selects namespaces.
@@ -308,8 +309,8 @@ type NetworkPolicyPeer struct {
 
 // PodSettings are settings of the viewers' Pods.
 type PodSettings struct {
-	// labels added to the Pods. The operator's own win. The operator's
-	// --author-overrides limits their keys.
+	// labels added to the Pods. The operator's own labels take precedence. The operator's
+	// --author-overrides limits the keys.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations added to the Pods. The operator's --author-overrides limits their keys.
@@ -343,13 +344,13 @@ type PodSettings struct {
 const (
 	// ConditionAvailable is true while at least one viewer serves the site.
 	ConditionAvailable = "Available"
-	// ConditionReady is true when all viewers serve the newest content, or none runs
-	// because the site is suspended.
+	// ConditionReady is true when all viewers serve the newest content, or when the site
+	// is suspended and no viewer runs.
 	ConditionReady = "Ready"
-	// ConditionDegraded is true when something that was asked for cannot be done.
+	// ConditionDegraded is true when something that the spec asks for cannot be done.
 	ConditionDegraded = "Degraded"
-	// ConditionStalled is true when only a change of the spec or of the cluster helps.
-	// kstatus then reports the MarkdownView as Failed.
+	// ConditionStalled is true when a problem remains until the spec or the cluster
+	// changes. kstatus then reports the MarkdownView as Failed.
 	ConditionStalled = "Stalled"
 )
 
@@ -381,8 +382,8 @@ type MarkdownViewStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// url is the address of the site. It only changes with the name, the base path, or
-	// the way the site is published.
+	// url is the address of the site. It changes only with the name, the base path, or
+	// the way in which the site is published.
 	// +optional
 	URL string `json:"url,omitempty"`
 	// contentHash identifies the content that is served.

@@ -18,7 +18,7 @@ import (
 
 const pathRule = `: a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %`
 
-// 240 bytes and 241 bytes, of letters that have two.
+// The paths have 240 and 241 bytes. Most of their letters have two bytes.
 var (
 	pathThatFits    = strings.Repeat("é", 118) + "x.md"
 	pathThatDoesNot = pathThatFits + "x"
@@ -114,9 +114,9 @@ var _ = Describe("A MarkdownView", func() {
 		func(ctx context.Context, spec obj, want ...any) {
 			Expect(refusals(api.Create(ctx, site(namespace, spec)))).To(ConsistOf(want...))
 		},
-		Entry("no file", obj{"markdowns": nil}, "spec: Invalid value: markdowns or contentFrom must give at least one file"),
-		Entry("no file in an empty map", obj{"markdowns": obj{}}, "spec: Invalid value: markdowns or contentFrom must give at least one file"),
-		Entry("assets alone", obj{"markdowns": nil, "binaryAssets": obj{"a.png": "AA=="}, "contentFrom": []any{}}, "spec: Invalid value: markdowns or contentFrom must give at least one file"),
+		Entry("no file", obj{"markdowns": nil}, "spec: Invalid value: markdowns or contentFrom must contain at least one file"),
+		Entry("no file in an empty map", obj{"markdowns": obj{}}, "spec: Invalid value: markdowns or contentFrom must contain at least one file"),
+		Entry("assets alone", obj{"markdowns": nil, "binaryAssets": obj{"a.png": "AA=="}, "contentFrom": []any{}}, "spec: Invalid value: markdowns or contentFrom must contain at least one file"),
 		Entry("more than 2000 texts", obj{"markdowns": many(2001, func(i int) string { return fmt.Sprintf("page%d.md", i) }, "")}, "spec.markdowns: Too many: 2001: must have at most 2000 items"),
 		Entry("more than 200 assets", obj{"binaryAssets": many(201, func(i int) string { return fmt.Sprintf("%d.png", i) }, "AA==")}, "spec.binaryAssets: Too many: 201: must have at most 200 items"),
 		Entry("an asset that is not base64", obj{"binaryAssets": obj{"a.png": "?"}}, `spec.binaryAssets.a.png: Invalid value: "?": spec.binaryAssets.a.png in body must be of type byte: "?"`),
@@ -134,7 +134,7 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("a source without a name", obj{"contentFrom": []any{obj{"configMap": obj{"name": ""}}}}, ContainSubstring("spec.contentFrom[0].configMap.name in body should be at least 1 chars long")),
 		Entry("more than 50 sources", obj{"contentFrom": times(51, obj{"configMap": obj{"name": "x"}})}, "spec.contentFrom: Too many: 51: must have at most 50 items"),
 		Entry("a key of a ConfigMap twice", obj{"contentFrom": []any{obj{"configMap": obj{"name": "x", "items": []any{obj{"key": "a"}, obj{"key": "a", "path": "b"}}}}}}, `spec.contentFrom[0].configMap.items[1]: Duplicate value: {"key":"a"}`),
-		Entry("an ingress and a route", obj{"ingress": obj{"host": "a.example"}, "httpRoute": obj{"parentRefs": []any{obj{"name": "g"}}}}, "spec: Invalid value: ingress and httpRoute exclude each other"),
+		Entry("an ingress and a route", obj{"ingress": obj{"host": "a.example"}, "httpRoute": obj{"parentRefs": []any{obj{"name": "g"}}}}, "spec: Invalid value: ingress and httpRoute cannot be used together"),
 		Entry("an ingress without a host", obj{"ingress": obj{}}, "spec.ingress.host: Required value"),
 		Entry("a route without a Gateway", obj{"httpRoute": obj{"parentRefs": []any{}}}, "spec.httpRoute.parentRefs: Invalid value: 0: spec.httpRoute.parentRefs in body should have at least 1 items"),
 		Entry("another type of Service", obj{"service": obj{"type": "ExternalName"}}, `spec.service.type: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`),
@@ -145,7 +145,7 @@ var _ = Describe("A MarkdownView", func() {
 			s := site(namespace, nil)
 			s.SetName(name)
 			Expect(api.Create(ctx, s)).To(MatchError(ContainSubstring(
-				"metadata.name must have at most 56 characters and no dots: the Service is named viewer-<name>, and its name is a DNS label of at most 63")))
+				"metadata.name must have at most 56 characters and no dots: the Service is named viewer-<name>, which must be a DNS label of at most 63 characters")))
 		},
 		Entry("that is too long", long(57)),
 		Entry("with a dot", "a.b"),
@@ -223,8 +223,8 @@ var _ = Describe("A MarkdownView", func() {
 	})
 })
 
-// row returns the output of kubectl get by column, without the age; columns of
-// -o wide are in brackets.
+// row returns the output of kubectl get by column, without the age. Columns that only
+// -o wide shows are in brackets.
 func row(ctx context.Context, namespace string) obj {
 	GinkgoHelper()
 	config := rest.CopyConfig(cfg)

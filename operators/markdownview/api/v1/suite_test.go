@@ -33,9 +33,9 @@ func TestAPI(t *testing.T) {
 	RunSpecs(t, "MarkdownView API")
 }
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. No webhook is
-// installed: what is refused here is refused without one.
+// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
+// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. No webhook is installed, so
+// these tests show that the API server refuses objects without one.
 var _ = BeforeSuite(func(context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	EnforceDefaultTimeoutsWhenUsingContexts()
@@ -69,14 +69,14 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// obj is an object of JSON.
+// obj is a JSON object.
 type obj = map[string]any
 
-// onePage is the least that is a site.
+// onePage holds the smallest site.
 var onePage = obj{"a.md": "# A"}
 
-// site returns a MarkdownView with this spec, on top of one page; nil takes a field
-// away.
+// site returns a MarkdownView with one page and the fields of this spec. A nil value removes a
+// field.
 func site(namespace string, spec obj) *unstructured.Unstructured {
 	all := obj{"markdowns": onePage}
 	for key, value := range spec {

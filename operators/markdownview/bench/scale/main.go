@@ -1,9 +1,10 @@
-// Command scale measures the cost of many sites: the manager's memory and time, and its
-// requests to the API server, to create them, to edit one of them, and to leave them
-// unchanged. Viewers are simulated and cost nothing here.
+// Command scale measures the cost of many sites: the memory and CPU time of the manager,
+// and its requests to the API server. It measures them while sites are created, while one
+// of them is edited, and while nothing changes. Viewers are simulated and cost nothing
+// here.
 //
-// It needs Linux for the load average only. A figure of one run means little on a
-// shared machine; compare the sizes.
+// Only the load average needs Linux. A single figure means little on a shared machine;
+// compare the figures for different numbers of sites.
 package main
 
 import (
@@ -27,7 +28,7 @@ import (
 )
 
 // flat is the allowed ratio between the costs of an edit at the largest and the
-// smallest size. It leaves room for the error of the measurement.
+// smallest size. It leaves room for measurement errors.
 const flat = 1.25
 
 type options struct {
@@ -49,11 +50,11 @@ type Report struct {
 // Size holds the measurements at one number of sites. Times are in seconds.
 type Size struct {
 	Sites int `json:"sites"`
-	// Created is the cost of one more site since the previous size.
+	// Created is the cost of each site added since the previous size.
 	Created Cost `json:"created"`
-	// Edited is the cost of an edit of one site, one after the other.
+	// Edited is the cost of an edit. Edits are made one after the other.
 	Edited Cost `json:"edited"`
-	// Resident and Heap are the manager's memory in bytes, after the edits.
+	// Resident and Heap are the memory of the manager in bytes, after the edits.
 	Resident float64 `json:"resident"`
 	Heap     float64 `json:"heap"`
 }
@@ -77,7 +78,7 @@ type Steady struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // the libraries' own; what matters is returned
+	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // hides the logs of the libraries; errors are returned
 	err := command(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -90,10 +91,10 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	var sizes string
 	f := flag.NewFlagSet("scale", flag.ContinueOnError)
-	f.StringVar(&sizes, "n", "1,100,500", "numbers of sites, growing")
+	f.StringVar(&sizes, "n", "1,100,500", "numbers of sites, in increasing order")
 	f.IntVar(&o.pages, "pages", 20, "pages of a site")
-	f.IntVar(&o.edits, "edits", 20, "edits of one site after the other, at each size")
-	f.DurationVar(&o.steady, "steady", 5*time.Minute, "how long nothing happens at the end")
+	f.IntVar(&o.edits, "edits", 20, "number of edits at each size, made one after the other")
+	f.DurationVar(&o.steady, "steady", 5*time.Minute, "length of the idle period at the end")
 	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -101,12 +102,12 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	for size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 1 || len(o.sizes) > 0 && n <= slices.Max(o.sizes) {
-			return fmt.Errorf("-n: %q is no number of sites that is larger than the one before", size)
+			return fmt.Errorf("-n: %q must be a number of sites larger than the previous one", size)
 		}
 		o.sizes = append(o.sizes, n)
 	}
 	if f.NArg() > 0 || o.pages < 2 || o.edits < 1 || o.steady <= 0 {
-		return errors.New("there are no arguments, -pages is at least 2, -edits at least 1; see -h")
+		return errors.New("arguments are not allowed, -pages must be at least 2, -edits at least 1, -steady more than 0; see -h")
 	}
 	report, err := measure(ctx, o)
 	if err != nil {

@@ -22,10 +22,10 @@ const (
 	limit = 15 * time.Minute
 	// writers is the number of sites that are written at the same time.
 	writers = 8
-	// sitesPerNode is half of the Pods that a node takes, since an edit needs twice the
-	// viewers.
+	// sitesPerNode is half the number of Pods that fit on a node, because an edit doubles
+	// the number of viewers.
 	sitesPerNode = 50
-	// quiet is the time without requests after which the manager counts as done.
+	// quiet is the time without writes after which the manager counts as idle.
 	quiet = 3 * time.Second
 )
 
@@ -37,7 +37,7 @@ type bench struct {
 	edition   int
 }
 
-// measure takes all measurements, and stops all programs.
+// measure takes all measurements, and then stops all programs.
 func measure(ctx context.Context, o options) (*Report, error) {
 	r := &Report{Conditions: figures.Now(), Pages: o.pages, Edits: o.edits}
 	err := rig.With(ctx, rig.Options{
@@ -75,7 +75,7 @@ func tell(format string, args ...any) {
 
 func siteName(n int) string { return fmt.Sprintf("site-%04d", n) }
 
-// grow creates sites up to a number, and then edits some.
+// grow creates sites until a number is reached, and then edits some.
 func (b *bench) grow(ctx context.Context, from, to int) (Size, error) {
 	size := Size{Sites: to}
 	start, err := read(ctx, b.Metrics)
@@ -134,8 +134,8 @@ func (b *bench) create(ctx context.Context, from, to int) error {
 	return group.Wait()
 }
 
-// edit changes all pages of a site, and waits until they are served and the old viewers
-// are gone.
+// edit changes all pages of a site. It waits until the new pages are served and the old
+// viewers are gone.
 func (b *bench) edit(ctx context.Context, name string) (time.Duration, error) {
 	view := &viewv1.MarkdownView{}
 	if err := b.Get(ctx, client.ObjectKey{Namespace: b.namespace, Name: name}, view); err != nil {
@@ -165,7 +165,7 @@ func (b *bench) settled(ctx context.Context) (last sample, err error) {
 			return last, nil
 		}
 		if err := pause(ctx, quiet); err != nil {
-			return last, fmt.Errorf("waiting for the manager to be done: %w", err)
+			return last, fmt.Errorf("waiting for the manager to become idle: %w", err)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (b *bench) steady(ctx context.Context) (Steady, error) {
 	return Steady{Seconds: time.Since(begin).Seconds(), Writes: c.Writes, Reads: c.Reads, CPU: c.CPU}, nil
 }
 
-// pause waits for a fixed time: idle time is what is measured.
+// pause waits for a fixed time, because idle time is measured here.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

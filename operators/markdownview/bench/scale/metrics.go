@@ -16,7 +16,7 @@ import (
 type sample struct {
 	// requests counts requests to the API server, by method.
 	requests map[string]float64
-	// kinds counts writes: those of children by kind and verb, and all others.
+	// kinds counts the writes to child objects, by kind and verb.
 	kinds map[string]float64
 	cpu   float64
 	// resident and heap are in bytes.
@@ -51,7 +51,7 @@ func read(ctx context.Context, url string) (sample, error) {
 	return parse(string(text))
 }
 
-// parse parses the part of Prometheus' text format that is needed.
+// parse parses the metrics that are needed from Prometheus' text format.
 func parse(text string) (sample, error) {
 	s := sample{requests: map[string]float64{}, kinds: map[string]float64{}}
 	for l := range strings.Lines(text) {
@@ -77,7 +77,7 @@ func parse(text string) (sample, error) {
 		}
 	}
 	if len(s.requests) == 0 || s.resident == 0 || s.heap == 0 {
-		return s, fmt.Errorf("reading the metrics: they lack requests or memory")
+		return s, fmt.Errorf("reading the metrics: the request or memory metrics are missing")
 	}
 	return s, nil
 }
@@ -89,7 +89,7 @@ func first(in *regexp.Regexp, labels string) string {
 	return ""
 }
 
-// writes returns all requests that change something.
+// writes returns the number of requests that change something.
 func (s sample) writes() float64 {
 	var all float64
 	for method, n := range s.requests {

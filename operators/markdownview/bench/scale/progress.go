@@ -13,11 +13,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/rig"
 )
 
-// progress follows the sites of a namespace by a watch: polling each would add load to
-// the measurement.
+// progress follows the sites of a namespace with a watch, because polling each site would
+// add load to the measurement.
 type progress struct {
 	mu sync.Mutex
-	// served is the newest generation of each site that is fully served.
+	// served holds the newest fully served generation of each site.
 	served  map[string]int64
 	changed chan struct{} // closed at each change
 	ended   bool
@@ -56,7 +56,7 @@ func (p *progress) note(view *viewv1.MarkdownView) {
 	}
 }
 
-// await waits until a site serves what was written.
+// await waits until a site serves the written spec.
 func (p *progress) await(ctx context.Context, view *viewv1.MarkdownView) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -1,8 +1,9 @@
-// Command served measures how long it takes until readers get a site, and its edit, in
-// comparison with the time until a plain Deployment of the same viewer is Ready,
-// alternating on the same plane. Then it counts failed requests while a site is edited.
+// Command served measures how long it takes until readers get a new site, and until they
+// get an edit. It compares both with the time until a plain Deployment of the same viewer
+// is Ready. The measurements alternate on the same plane. Then it counts failed requests
+// while a site is edited.
 //
-// A figure of one run means little on a shared machine; quote the ratios. It needs
+// A single figure means little on a shared machine; quote the ratios. The command needs
 // Linux.
 package main
 
@@ -52,7 +53,7 @@ type Report struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // the libraries' own; what matters is returned
+	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // hides the logs of the libraries; errors are returned
 	err := command(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -64,17 +65,17 @@ func main() {
 func command(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	f := flag.NewFlagSet("served", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 9, "how often each is measured; medians are reported")
+	f.IntVar(&o.rounds, "rounds", 9, "number of measurements of each kind; medians are reported")
 	f.IntVar(&o.replicas, "replicas", 2, "viewers of a site, 1 to 5")
 	f.IntVar(&o.pages, "pages", 20, "pages of a site")
-	f.IntVar(&o.edits, "edits", 10, "edits under requests")
-	f.Uint64Var(&o.seed, "seed", 1, "of the pauses before each measurement, up to a second")
+	f.IntVar(&o.edits, "edits", 10, "number of edits while readers send requests")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the random pauses, of up to a second, before the measurements")
 	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 || o.rounds < 1 || o.replicas < 1 || o.replicas > 5 || o.pages < 2 || o.edits < 1 {
-		return errors.New("there are no arguments, -rounds and -edits are at least 1, -pages at least 2, -replicas 1 to 5; see -h")
+		return errors.New("arguments are not allowed, -rounds and -edits must be at least 1, -pages at least 2, -replicas 1 to 5; see -h")
 	}
 	report, err := measure(ctx, o)
 	if err != nil {

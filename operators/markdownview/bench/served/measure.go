@@ -18,7 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/rig"
 )
 
-// limit bounds everything that is not measured.
+// limit is the time limit of each wait.
 const limit = 3 * time.Minute
 
 type bench struct {
@@ -30,7 +30,7 @@ type bench struct {
 	random    *rand.Rand
 }
 
-// measure takes all measurements, and stops all programs.
+// measure takes all measurements, and then stops all programs.
 func measure(ctx context.Context, o options) (*Report, error) {
 	r := &Report{Conditions: figures.Now(), Rounds: o.rounds, Replicas: o.replicas, Pages: o.pages, Edits: o.edits, Seed: o.seed}
 	err := rig.With(ctx, rig.Options{Log: os.Stderr}, func(world *rig.Rig) (err error) {
@@ -44,10 +44,10 @@ func measure(ctx context.Context, o options) (*Report, error) {
 	return r, err
 }
 
-// rounds alternates the measurements, so that none always goes first.
+// rounds alternates the measurements, so that neither always goes first.
 func (b *bench) rounds(ctx context.Context, r *Report) error {
-	// The plain Deployments are copied from the first site. It also warms up what all
-	// of them use.
+	// The plain Deployments are copied from the first site. This site also warms up
+	// everything that the measurements share.
 	view, _, err := b.publish(ctx, "first")
 	if err != nil {
 		return err
@@ -90,9 +90,10 @@ func (b *bench) rounds(ctx context.Context, r *Report) error {
 	return err
 }
 
-// anyMoment waits for up to a second. A kubelet checks its containers once a second:
-// measurements that begin when something else has ended would always meet the same
-// phase of its clock, and the median would be one of two values by chance.
+// anyMoment waits for a random time of up to a second. A kubelet checks its containers
+// once a second. Without the wait, every measurement would start in the same phase of this
+// cycle, because it starts when something else ends, and the median would be one of two
+// values by chance.
 func (b *bench) anyMoment(ctx context.Context) error {
 	timer := time.NewTimer(time.Duration(b.random.Int64N(int64(time.Second))))
 	defer timer.Stop()
@@ -108,7 +109,7 @@ func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
 
-// publish creates a site; begin is the time of the request.
+// publish creates a site and waits until it is served; begin is the time of the request.
 func (b *bench) publish(ctx context.Context, name string) (view *viewv1.MarkdownView, begin time.Time, err error) {
 	b.edition++
 	view = &viewv1.MarkdownView{
@@ -128,8 +129,8 @@ func (b *bench) awaitServing(ctx context.Context, view *viewv1.MarkdownView) err
 	return rig.Await(ctx, limit, "the site to serve its spec", func(ctx context.Context) error { return b.Serving(ctx, view) })
 }
 
-// unpublish deletes a site and waits until its viewers are gone, so that their end does
-// not disturb the next measurement.
+// unpublish deletes a site and waits until its viewers are gone, so that their shutdown
+// does not disturb the next measurement.
 func (b *bench) unpublish(ctx context.Context, view *viewv1.MarkdownView) error {
 	if err := b.Delete(ctx, view); err != nil {
 		return fmt.Errorf("deleting the site: %w", err)
@@ -150,7 +151,7 @@ func (b *bench) awaitNoPods(ctx context.Context) error {
 	})
 }
 
-// underRequests edits a site while it is read.
+// underRequests edits a site while readers send requests to it.
 func (b *bench) underRequests(ctx context.Context) (readers.Report, error) {
 	view, _, err := b.publish(ctx, "read")
 	if err != nil {

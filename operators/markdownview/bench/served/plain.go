@@ -13,15 +13,15 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// plain holds what one would write without the operator: ConfigMaps with the content,
-// and a Deployment of viewers.
+// plain holds the objects that a user would write without the operator: ConfigMaps with
+// the content, and a Deployment of viewers.
 type plain struct {
 	contents   []*corev1.ConfigMap
 	deployment *appsv1.Deployment
 }
 
-// copyOf copies the ConfigMaps and Pods of a site, without names and labels that the
-// operator would consider its own.
+// copyOf copies the ConfigMaps and Pods of a site. It changes the names and labels, so
+// that the operator does not treat the copies as its own.
 func (b *bench) copyOf(ctx context.Context, view *viewv1.MarkdownView) (*plain, error) {
 	var original appsv1.Deployment
 	if err := b.Get(ctx, client.ObjectKey{Namespace: view.Namespace, Name: "viewer-" + view.Name}, &original); err != nil {
@@ -68,7 +68,7 @@ func (b *bench) contentOf(ctx context.Context, name string, n int) (*corev1.Conf
 	}, nil
 }
 
-// measure returns the time from the creation until all Pods are Ready.
+// measure returns the time from the first request until all Pods are Ready.
 func (p *plain) measure(ctx context.Context, b *bench) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -86,7 +86,7 @@ func (p *plain) measure(ctx context.Context, b *bench) (time.Duration, error) {
 		return 0, err
 	}
 	took := time.Since(begin)
-	// Deleted in the background: the name is free at once, and the Pods are awaited.
+	// Background deletion frees the name immediately; awaitNoPods waits for the Pods.
 	if err := b.Delete(ctx, deployment, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		return 0, fmt.Errorf("deleting the plain Deployment: %w", err)
 	}
@@ -112,5 +112,5 @@ func (b *bench) awaitReady(ctx context.Context, d *appsv1.Deployment) error {
 	return fmt.Errorf("the plain Deployment is not Ready: %w", context.Cause(ctx))
 }
 
-// since starts a watch after a version.
+// since returns the options of a watch that starts after a version.
 func since(version string) *metav1.ListOptions { return &metav1.ListOptions{ResourceVersion: version} }

@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// again is the polling interval: seconds are measured.
+// again is the polling interval. It is short compared with the measured seconds.
 const again = 2 * time.Millisecond
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
@@ -82,8 +82,8 @@ func (b *bench) watchEvents(ctx context.Context, reachable chan<- string) (stop 
 	return w.Stop, nil
 }
 
-// edit measures the time from a change of all pages until every wanted viewer has them
-// and readers get them.
+// edit measures the time from a change to all pages until readers get the new pages. It
+// also checks that every viewer has them.
 func (b *bench) edit(ctx context.Context, view *viewv1.MarkdownView, site string) (time.Duration, error) {
 	b.edition++
 	before := view.DeepCopy()
@@ -110,7 +110,7 @@ func (b *bench) expectViewers(ctx context.Context, view *viewv1.MarkdownView) er
 		return err
 	}
 	if len(pods.Items) != b.replicas {
-		return fmt.Errorf("readers are led to %d viewers, want %d", len(pods.Items), b.replicas)
+		return fmt.Errorf("the Service selects %d viewers, want %d", len(pods.Items), b.replicas)
 	}
 	for i := range pods.Items {
 		at := "http://" + net.JoinHostPort(pods.Items[i].Status.PodIP, "8080")
@@ -145,7 +145,7 @@ func editionAt(ctx context.Context, site string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	req.Close = true // to a viewer that readers are led to now
+	req.Close = true // so that each request goes to a currently selected viewer
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err

@@ -20,9 +20,9 @@ type bookCost struct {
 	Pages, SourceBytes int
 	ReadySeconds       float64 // from the start of the process
 	RSSMiB, PeakMiB    float64
-	HeapMiB            float64 // of the Site alone
+	HeapMiB            float64 // only of the Site
 	PageBytes          int     // one page with its navigation
-	IndexBytes         int     // the search's, compressed
+	IndexBytes         int     // the search index, compressed
 }
 
 func (c bookCost) String() string {
@@ -60,7 +60,7 @@ func costOfBook(binary, dir string) (bookCost, error) {
 	if c.PageBytes, c.IndexBytes, err = sizes(s.address); err != nil {
 		return c, err
 	}
-	<-time.After(2 * time.Second) // what building needed is given back by then
+	<-time.After(2 * time.Second) // memory used for building has been returned by then
 	if c.RSSMiB, c.PeakMiB, err = memory(s.command.Process.Pid); err != nil {
 		return c, err
 	}
@@ -68,7 +68,7 @@ func costOfBook(binary, dir string) (bookCost, error) {
 	return c, err
 }
 
-// sizes requests a page, and the index whose address it contains.
+// sizes requests a page and the search index, whose address the page contains.
 func sizes(address string) (page, index int, err error) {
 	fetch := func(path string) ([]byte, error) {
 		request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)

@@ -49,7 +49,7 @@ func (f figures) String() string {
 		f.Rate.Median, f.Rate.Min, f.Rate.Max, f.P50.Median, f.P99.Median, f.P99.Min, f.P99.Max)
 }
 
-// measure requests the page repeatedly on persistent connections, and also returns the
+// measure requests the page repeatedly on persistent connections. It also returns the
 // size of the body.
 func measure(address, encoding string, o options) (round, int, error) {
 	request := []byte("GET /page.html HTTP/1.1\r\nHost: " + address + "\r\nAccept-Encoding: " + encoding + "\r\n\r\n")
@@ -80,7 +80,7 @@ func measure(address, encoding string, o options) (round, int, error) {
 	}, size, nil
 }
 
-// ask runs one connection's share of the load.
+// ask sends requests on one connection until a given time.
 func ask(address string, request []byte, until time.Time) (times []time.Duration, size int, err error) {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
@@ -104,8 +104,8 @@ func ask(address string, request []byte, until time.Time) (times []time.Duration
 	return times, size, nil
 }
 
-// readAnswer reads and drops an answer. It does nothing else, so that the servers are
-// measured and not the client.
+// readAnswer reads and discards a response. It does nothing else, so that the benchmark
+// measures the servers and not the client.
 func readAnswer(reader *bufio.Reader) (size int, err error) {
 	size = -1
 	for first := true; ; first = false {
@@ -115,7 +115,7 @@ func readAnswer(reader *bufio.Reader) (size int, err error) {
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
-			return 0, fmt.Errorf("the answer is %s", line)
+			return 0, fmt.Errorf("the response is %s", line)
 		}
 		if len(line) == 0 {
 			break
@@ -127,7 +127,7 @@ func readAnswer(reader *bufio.Reader) (size int, err error) {
 		}
 	}
 	if size < 0 {
-		return 0, errors.New("an answer without Content-Length")
+		return 0, errors.New("the response has no Content-Length")
 	}
 	_, err = io.CopyN(io.Discard, reader, int64(size))
 	return size, err

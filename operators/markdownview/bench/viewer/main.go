@@ -1,10 +1,10 @@
-// Command viewer measures the viewer: how fast it serves a page of 100 kB in comparison
-// with nginx and the same bytes as a static file, and the memory and start time of a
-// book of a thousand pages.
+// Command viewer measures the viewer. It compares how fast the viewer and nginx serve a
+// page of 100 kB; nginx serves the same bytes as a static file. It also measures the
+// memory and the start time of a viewer with a book of a thousand pages.
 //
 //	go run ./bench/viewer [-o result.json]
 //
-// Both servers run at the same time, and the load alternates between them round by
+// Both servers run at the same time, and the load alternates between them after each
 // round, so that other work on the machine affects both.
 package main
 
@@ -37,22 +37,22 @@ type result struct {
 	Book        bookCost
 }
 
-// load is one encoding of the page under load.
+// load holds the measurements of the page in one encoding.
 type load struct {
 	Encoding      string
 	BodyBytes     int
 	Viewer, Nginx figures
-	// Rate is the viewer's request rate divided by nginx's, P99 likewise; both are
-	// medians of the rounds.
+	// Rate is the request rate of the viewer divided by the request rate of nginx, and P99
+	// is the same ratio of the 99th percentiles. Both use the medians of the rounds.
 	Rate, P99 float64
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.viewer, "viewer", "", "the viewer's `binary` (default: it is built)")
+	flag.StringVar(&o.viewer, "viewer", "", "the viewer's `binary` (default: build it)")
 	flag.IntVar(&o.rounds, "rounds", 7, "rounds of load for each server and encoding")
 	flag.DurationVar(&o.duration, "duration", 3*time.Second, "the length of a round")
-	flag.IntVar(&o.connections, "connections", 16, "connections at once")
+	flag.IntVar(&o.connections, "connections", 16, "number of concurrent connections")
 	flag.StringVar(&o.out, "o", "", "write the result as JSON to this `file`")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {

@@ -66,15 +66,15 @@ func startViewer(binary, content string) (*server, error) {
 	return launch(address, "/readyz", exec.Command(binary, "--content", content, "--listen", address))
 }
 
-// startNginx serves the root as Debian's configuration does: sendfile, one worker per
-// processor. Like the viewer, it compresses nothing on the fly and writes no access
-// log.
+// startNginx serves the root with settings from Debian's configuration: sendfile, and one
+// worker per processor. Like the viewer, it does not compress on the fly and writes no
+// access log.
 func startNginx(root string) (*server, error) {
 	binary, err := exec.LookPath("nginx")
 	if err != nil {
 		binary = "/usr/sbin/nginx"
 		if _, err := os.Stat(binary); err != nil {
-			return nil, fmt.Errorf("there is no nginx to compare with; install it: apt-get install nginx-light")
+			return nil, fmt.Errorf("nginx is not installed, but the comparison needs it: apt-get install nginx-light")
 		}
 	}
 	address, err := freeAddress()
@@ -83,7 +83,7 @@ func startNginx(root string) (*server, error) {
 	}
 	user := ""
 	if os.Geteuid() == 0 {
-		user = "user root;\n" // the files are root's own
+		user = "user root;\n" // only root can read the files
 	}
 	config := user + `worker_processes auto;
 daemon off;
@@ -135,7 +135,7 @@ func text(seed, size int) string {
 	return out.String()
 }
 
-// savePage saves the viewer's bytes for nginx.
+// savePage saves a page as the viewer serves it, so that nginx can serve the same bytes.
 func savePage(address, encoding, root string) error {
 	request, err := http.NewRequest(http.MethodGet, "http://"+address+"/page.html", nil)
 	if err != nil {

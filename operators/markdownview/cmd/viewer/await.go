@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// awaitEach bounds one request.
+	// awaitEach limits the time of one request.
 	awaitEach = 5 * time.Second
 	// awaitPause is the time between two requests.
 	awaitPause = 500 * time.Millisecond
 )
 
-// await waits until a URL answers with 200. The chart's test runs it, because the image
-// has no other client.
+// await waits until a URL answers with 200. The chart's test uses it, because the image
+// contains no other HTTP client.
 func await(ctx context.Context, url string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -36,7 +36,7 @@ func await(ctx context.Context, url string, limit time.Duration) error {
 	}
 }
 
-// ask makes one request. Its error is nil if the answer is 200.
+// ask sends one request. It returns no error if the status is 200.
 func ask(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitEach)
 	defer cancel()
@@ -51,7 +51,7 @@ func ask(ctx context.Context, url string) error {
 	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, 8<<20))
 	err = errors.Join(err, answer.Body.Close())
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %s", answer.Status)
+		return fmt.Errorf("the response is %s", answer.Status)
 	}
 	return err
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // roomForGarbage is the amount of garbage that triggers a collection. Requests leave
-// little behind, and the site itself lives long: collecting in proportion to the site,
-// as Go does by default, would be too often for a small site and use too much memory
-// for a large one.
+// little garbage, and the site itself lives long. Go's default, a collection in proportion
+// to the live memory, would collect too often with a small site and use too much memory
+// with a large one.
 const roomForGarbage = 24 << 20
 
-// settleMemory returns the memory that building a site needed, and sets when to collect
-// from now on. GOGC, if set, takes precedence.
+// settleMemory returns the memory used for building a site to the system, and sets when
+// garbage is collected from now on. GOGC, if set, takes precedence.
 func settleMemory() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") != "" {

@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// threadsPerProcessor is the number of Go's threads for each processor. With one, Go's
-// default, a thread that the kernel suspends for another program delays the requests
-// that wait for it, by a time slice of about 4 ms. With more, other threads take them
-// over. Beside its clients on two shared processors the 99th percentile of a page of
-// 118 kB was 4.6 ms with one, 1.8 ms with two and 1.7 ms with three (bench/viewer;
-// nginx's was 2.0 ms), at the same request rate.
+// threadsPerProcessor is the number of Go's threads for each processor. With one, which is
+// Go's default, the kernel may suspend a thread for another program; its requests then
+// wait for a time slice of about 4 ms. With more threads, other threads take over these
+// requests. On two processors shared with its clients, the 99th percentile for a page of
+// 118 kB was 4.6 ms with one thread, 1.8 ms with two and 1.7 ms with three, at the same
+// request rate. For nginx it was 2.0 ms (bench/viewer).
 const threadsPerProcessor = 3
 
 // shareProcessors lets requests proceed while a thread waits for a processor.

@@ -12,23 +12,23 @@ type File struct {
 
 // Book holds the pages of a site.
 type Book struct {
-	// Title is the heading of SUMMARY.md or else the title of the first page;
-	// empty without pages.
+	// Title is the heading of SUMMARY.md, or by default the title of the home page. It is
+	// empty if neither exists.
 	Title string
 	// Nav is the navigation, in reading order.
 	Nav []Entry
-	// Pages are the Markdown files in reading order: those of Nav, then the rest
-	// by path. SUMMARY.md is none of them.
+	// Pages are the Markdown files in reading order: first the pages in Nav, then the
+	// others, sorted by path. SUMMARY.md is not among them.
 	Pages []Page
-	// Assets are all other files, by path.
+	// Assets are all other files, sorted by path.
 	Assets []File
-	// Problems are ordered by file and line: those of SUMMARY.md, then those of Pages
-	// and of Assets in their order.
+	// Problems are ordered by file and line. SUMMARY.md comes first, then the pages, then
+	// the assets.
 	Problems []Problem
-	// HasSummary reports whether Nav is made of SUMMARY.md.
+	// HasSummary reports whether Nav is made from SUMMARY.md.
 	HasSummary bool
-	// Home is the path of the page that is also served at the root: README.md or
-	// index.md of the root, else the first page.
+	// Home is the path of the page that is also served at the root: README.md or index.md
+	// in the root directory, or by default the first page.
 	Home string
 
 	paths index
@@ -46,51 +46,51 @@ type Entry struct {
 	// Separator reports whether this is a line between entries.
 	Separator bool
 	Children  []Entry
-	// Line in SUMMARY.md; 0 without one.
+	// Line is the line in SUMMARY.md; 0 if there is no SUMMARY.md.
 	Line int
 }
 
 // Page is a Markdown file.
 type Page struct {
 	Path string
-	// Title is the first heading of level 1, else the first heading, else derived from
-	// the file's name.
+	// Title is the first heading of level 1, or by default the first heading of any level.
+	// Without headings it is derived from the name of the file.
 	Title string
-	// Source is UTF-8 without a byte order mark; lines are counted in it.
+	// Source is UTF-8 without a byte order mark. Line numbers refer to it.
 	Source   []byte
 	Headings []Heading
 }
 
 // Heading is a heading of a page.
 type Heading struct {
-	// ID is the fragment that leads to it.
+	// ID is the fragment that leads to the heading.
 	ID string
-	// Text is without markup.
+	// Text is the text of the heading, without markup.
 	Text  string
 	Level int
 	Line  int
 }
 
-// Problem is something wrong with a file.
+// Problem is a mistake in a file.
 type Problem struct {
 	Path string
-	// Line counts from 1; it is 0 for the file as a whole.
+	// Line counts from 1; 0 stands for the complete file.
 	Line int
 	// Message explains the problem to a person, in at most a few hundred bytes.
 	Message string
-	// Fatal reports whether the problem leaves no sensible book. Readers stumble over
-	// the others.
+	// Fatal reports whether the problem makes the book unusable. Other problems only
+	// inconvenience readers.
 	Fatal bool
-	// Missing is the link's target if it is not among the files. The caller may know of
-	// files that were not given.
+	// Missing is the target of the link if it is not among the files. The caller may know
+	// that the target exists elsewhere.
 	Missing string
-	// MdBook reports whether this is only a problem when mdBook serves the book. The
-	// viewer's readers do not notice it.
+	// MdBook reports whether this is a problem only if mdBook serves the book. Readers of
+	// the viewer do not notice it.
 	MdBook bool
 }
 
-// Read makes a book of files. It never fails: whatever is wrong is in the Problems. Of
-// several files with one path the last counts.
+// Read makes a book from files. It never fails, but lists all mistakes in Problems. If
+// several files have the same path, the last one counts.
 func Read(files []File) *Book {
 	b := &Book{}
 	r := &reader{book: b}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// files makes files from pairs of path and text.
+// files makes files from pairs of paths and texts.
 func files(pairs ...string) []File {
 	var all []File
 	for i := 0; i < len(pairs); i += 2 {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// longest is the maximum length, in bytes, of a link that is checked. A reference
-// definition may be used many times, so the cost of each use has a limit.
+// longest is the maximum length, in bytes, of a link that is checked. Many links can use
+// the same reference definition, so the cost of each use must be limited.
 const longest = 1024
 
-// check follows the links of all pages.
+// check checks the links of all pages.
 func (r *reader) check() {
 	for i := range r.book.Pages {
 		p := r.book.Pages[i].Path
@@ -35,7 +35,7 @@ func (r *reader) follow(from string, ref reference) {
 		kind = "image"
 	}
 	if outside(target) {
-		r.warn(from, ref.line, fmt.Sprintf("%s %s leads out of the site", kind, quoted(ref.to)))
+		r.warn(from, ref.line, fmt.Sprintf("%s %s leads outside the site", kind, quoted(ref.to)))
 		return
 	}
 	path, ok := r.book.Find(target)
@@ -61,7 +61,7 @@ func (r *reader) follow(from string, ref reference) {
 func (r *reader) missing(from string, ref reference, kind, target string) {
 	message := fmt.Sprintf("%s %s leads to %s, which does not exist", kind, quoted(ref.to), quoted(target))
 	if quoted(ref.to) == quoted(target) {
-		message = fmt.Sprintf("%s %s leads to nothing", kind, quoted(ref.to))
+		message = fmt.Sprintf("%s %s leads to a missing file", kind, quoted(ref.to))
 	}
 	r.book.Problems = append(r.book.Problems, Problem{Path: from, Line: ref.line, Message: message, Missing: target})
 }
@@ -71,8 +71,8 @@ func (r *reader) missing(from string, ref reference, kind, target string) {
 func (r *reader) hasAnchor(path, fragment string) bool {
 	anchors, isPage := r.anchors[path]
 	return !isPage || anchors[fragment] ||
-		strings.EqualFold(fragment, "top") || strings.HasPrefix(fragment, ":~:") || // a browser's own
-		strings.HasPrefix(fragment, "fn:") || strings.HasPrefix(fragment, "fnref:") // of footnotes
+		strings.EqualFold(fragment, "top") || strings.HasPrefix(fragment, ":~:") || // defined by browsers
+		strings.HasPrefix(fragment, "fn:") || strings.HasPrefix(fragment, "fnref:") // generated for footnotes
 }
 
 func outside(target string) bool {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// reader collects what Read finds.
+// reader collects the results of Read.
 type reader struct {
 	book *Book
 	// refs holds the links of each page, by its path.
@@ -22,15 +22,15 @@ type reader struct {
 
 // index finds files by path.
 type index struct {
-	page  map[string]int // to its place in Pages
+	page  map[string]int // to the position in Pages
 	asset map[string]bool
 	// dir holds the directories that contain files; the root is "".
 	dir map[string]bool
-	// home maps a directory with an index to the index's place in Pages.
+	// home maps each directory that has an index to the position of the index in Pages.
 	home map[string]int
 }
 
-// IsPage reports whether a path is that of a page.
+// IsPage reports whether a path is the path of a page.
 func IsPage(path string) bool {
 	return strings.HasSuffix(path, ".md") && path != SummaryPath
 }
@@ -127,7 +127,7 @@ func (r *reader) index() {
 	}
 }
 
-// collisions reports files that exclude each other.
+// collisions reports files that cannot be served together.
 func (r *reader) collisions() {
 	at := map[string]string{}
 	each := func(p string) {

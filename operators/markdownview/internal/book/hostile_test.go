@@ -91,7 +91,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkBook checks the properties of every book.
+// checkBook checks the properties that every book must have.
 func checkBook(t *testing.T, b *Book, given []File) {
 	t.Helper()
 	size := map[string]int{}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A page four times as large may take four times as long, not sixteen times. The test
-// measures processor time, since the machine is shared. Without the limits these pages
-// took 250 ms and more.
+// A page that is four times as large may take four times as long, but not sixteen times. The
+// test measures processor time, because the machine is shared. Without the limits, these pages
+// took 250 ms or more.
 func TestHostilePagesTakeLinearTime(t *testing.T) {
 	const (
 		size   = 1 << 17

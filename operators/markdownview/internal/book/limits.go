@@ -8,26 +8,27 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// Limits of what a page may cost. goldmark's time and memory grow with the square of
-// some elements that a real page has few of: without these limits a malicious page of 1 MB
-// takes minutes. Beyond a limit the characters remain as text, so nothing is lost.
+// Limits on the cost of a page. The time and memory that goldmark needs grow with the
+// square of the number of some elements. Real pages contain few of them, but without these
+// limits a malicious page of 1 MB takes minutes. Beyond a limit the characters remain as
+// text, so nothing is lost.
 const (
-	// mostDepth limits how deep quotes and lists nest; a list and its item count as
-	// two.
+	// mostDepth limits the nesting depth of quotes and lists; a list and its item count
+	// as two levels.
 	mostDepth = 100
-	// mostBrackets and mostDelimiters limit how many of [ ] ! and * _ ~ have a meaning
-	// in one paragraph, item, cell or heading.
+	// mostBrackets limits how many of the characters [ ] ! are interpreted in one
+	// paragraph, item, cell or heading. mostDelimiters does the same for * _ ~.
 	mostBrackets   = 1000
 	mostDelimiters = 2000
 	// mostDefinitions limits the lines of a paragraph that are searched for reference
 	// definitions.
 	mostDefinitions = 2000
-	// mostFootnotes limits the footnotes of a page.
+	// mostFootnotes limits the number of footnotes on a page.
 	mostFootnotes = 1000
-	// mostFilled limits the cells that are added to a table whose rows are shorter than
-	// its head.
+	// mostFilled limits the number of cells that are added to a table whose rows are
+	// shorter than its head.
 	mostFilled = 100_000
-	// mostExpanded limits the bytes that references add to a page beyond its own size.
+	// mostExpanded limits the size of expanded references beyond the size of the page.
 	mostExpanded = 100_000
 )
 
@@ -65,7 +66,7 @@ func (l limitedFootnotes) Open(parent ast.Node, reader text.Reader, pc parser.Co
 	return n, state
 }
 
-// limitedInline limits how many of its characters are interpreted in each block.
+// limitedInline limits how many times in each block its parser is called.
 type limitedInline struct {
 	parser.InlineParser
 	seen parser.ContextKey
@@ -92,8 +93,8 @@ func counter(pc parser.Context, key parser.ContextKey) *int {
 	return pc.ComputeIfAbsent(key, func() any { return new(int) }).(*int)
 }
 
-// limitedParagraphs keeps paragraphs as text if they would be too expensive as tables
-// or definitions. It runs before the transformers that make those.
+// limitedParagraphs keeps paragraphs as text if they would be too expensive as tables or
+// definitions. It runs before the transformers that create tables and definitions.
 type limitedParagraphs struct{}
 
 func (limitedParagraphs) Transform(p *ast.Paragraph, reader text.Reader, _ parser.Context) {
@@ -148,7 +149,7 @@ func (limitedReferences) Transform(doc *ast.Document, reader text.Reader, _ pars
 	})
 }
 
-// spend reports whether the cost exceeds what is left.
+// spend deducts the cost of a reference, and reports whether too little was left.
 func spend(left *int, destination, title []byte) bool {
 	*left -= len(destination) + len(title)
 	return *left < 0

@@ -59,7 +59,7 @@ guide/page.md:3: warning: link #pag leads to #pag, which this page does not have
 guide/page.md:4: warning: link install.md#step-two leads to #step-two, which guide/install.md does not have
 guide/page.md:5: warning: link install.md#Install leads to #Install, which guide/install.md does not have
 `},
-		"out of the site":                       {"[a](../../x.md)\n", "guide/page.md:1: warning: link ../../x.md leads out of the site\n"},
+		"out of the site":                       {"[a](../../x.md)\n", "guide/page.md:1: warning: link ../../x.md leads outside the site\n"},
 		"from the root":                         {"[a](/nowhere/x.md)\n[b](/../README.md)\n", "guide/page.md:1: warning: link /nowhere/x.md leads to nowhere/x.md, which does not exist [nowhere/x.md]\n"},
 		"to directories that have no page":      {"[a](img/)\n[b](../files)\n", "guide/page.md:1: warning: link img/ leads to a directory without README.md or index.md [guide/img/README.md]\nguide/page.md:2: warning: link ../files leads to a directory without README.md or index.md [files/README.md]\n"},
 		"to directories that are not there":     {"[a](nope/)\n", "guide/page.md:1: warning: link nope/ leads to guide/nope/, which does not exist [guide/nope/]\n"},
@@ -81,7 +81,7 @@ func TestALinkToTheNavigationIsDead(t *testing.T) {
 
 func TestTheMessageOfALinkThatIsItsTargetSaysItOnce(t *testing.T) {
 	b := Read(files("a.md", "[s](b.md)"))
-	equal(t, "problems", told(b.Problems), "a.md:1: warning: link b.md leads to nothing [b.md]\n")
+	equal(t, "problems", told(b.Problems), "a.md:1: warning: link b.md leads to a missing file [b.md]\n")
 }
 
 func TestResolve(t *testing.T) {

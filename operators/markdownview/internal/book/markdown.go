@@ -15,10 +15,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Markdown returns the parser of the pages' language: GitHub's, with footnotes, and
-// with heading ids that are chosen ({#id}) or derived from the heading's text.
-// Renderers add options to it. They thus use the heading ids that Read checks links
-// against, and the same limits on cost.
+// Markdown returns the parser for pages. Their language is GitHub's Markdown with
+// footnotes. Heading ids are given explicitly ({#id}) or derived from the text of the
+// heading. Renderers add options to this parser, so that they use the same limits on cost
+// as Read, and the same heading ids, against which Read checks links.
 func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	return goldmark.New(append([]goldmark.Option{
 		goldmark.WithParser(commonMark()),
@@ -83,9 +83,9 @@ func (github) Extend(m goldmark.Markdown) {
 	))
 }
 
-// headingIDs assigns the ids of headings once their text is known. goldmark derives
-// them from the source, so that code and link addresses in a heading would be part of
-// its id.
+// headingIDs assigns the ids of headings once their text is known. goldmark itself derives
+// ids from the source, so code and link addresses in a heading would become part of its
+// id.
 type headingIDs struct{}
 
 func (headingIDs) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
@@ -105,21 +105,21 @@ func (headingIDs) Transform(doc *ast.Document, reader text.Reader, _ parser.Cont
 		open = append(open, h)
 		return ast.WalkSkipChildren, nil
 	})
-	// Chosen ids are reserved before others are derived.
+	// Explicit ids are reserved before other ids are derived.
 	for _, h := range open {
 		h.SetAttributeString("id", ids.Generate([]byte(plain(h, reader.Source())), ast.KindHeading))
 	}
 }
 
-// NewIDs returns a generator of heading ids for one page. It follows GitHub: lower
-// case, punctuation dropped, spaces to hyphens, and -1 and so on appended to
-// duplicates.
+// NewIDs returns a generator of heading ids for one page. It follows GitHub: it converts
+// to lower case, drops punctuation, replaces spaces by hyphens, and appends -1, -2 and so
+// on to duplicates.
 func NewIDs() parser.IDs {
 	return &ids{taken: map[string]int{}}
 }
 
 type ids struct {
-	// taken holds the used ids, with the last number appended to each.
+	// taken holds the used ids, and the last number that was appended to each.
 	taken map[string]int
 }
 

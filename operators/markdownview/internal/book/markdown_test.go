@@ -40,7 +40,7 @@ func TestHeadingIDsAreUnique(t *testing.T) {
 	for _, h := range Read(files("a.md", text)).Pages[0].Headings {
 		ids = append(ids, h.ID)
 	}
-	// Ids chosen by the author are not changed.
+	// Explicit ids are not changed.
 	if diff := cmp.Diff([]string{"a-1", "a-1-1", "a-3", "a-4", "a", "a-2", "section", "section-1"}, ids); diff != "" {
 		t.Error(diff)
 	}
@@ -80,7 +80,7 @@ func TestNewIDsOfTwoPagesKnowNothingOfEachOther(t *testing.T) {
 	}
 }
 
-// Beyond a limit the characters lose their meaning and stay readable.
+// Beyond a limit, the characters lose their meaning but stay readable.
 func TestBeyondALimitTheCharactersStandAsText(t *testing.T) {
 	deep := strings.Repeat("> ", 300) + "bottom"
 	links := strings.Repeat("[a](b.md) ", 600) + "bottom"

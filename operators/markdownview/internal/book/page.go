@@ -28,8 +28,8 @@ func (r *reader) page(p string, source []byte) Page {
 	return s.page
 }
 
-// pageParser is safe to share: goldmark's parsers keep their state in a context for
-// each text.
+// pageParser can be shared safely, because goldmark's parsers keep their state in a
+// separate context for each text.
 var pageParser parser.Parser = Markdown().Parser()
 
 func pageTitle(p *Page) string {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Resolve returns the target of a link in a page. A link that leaves the site, by a
-// scheme or a host, is not local. A target is the path of a file, of the page itself
-// for a link with only a fragment or a query, or of a directory with its closing slash,
-// "" being the root. A link that starts with a slash is relative to the root of the
+// Resolve returns the target of a link in a page. A link with a scheme or a host leaves
+// the site, and is not local. The target is the path of a file, or of a directory with its
+// closing slash; "" is the root. For a link with only a fragment or a query, it is the
+// path of the page itself. A link that starts with a slash is relative to the root of the
 // site. A target that begins with "../" is outside the site.
 func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 	link = strings.TrimSpace(link)
@@ -73,7 +73,7 @@ func decoded(s string) string {
 	if d, err := url.PathUnescape(s); err == nil {
 		return d
 	}
-	return s // a browser, too, takes a stray % as it stands
+	return s // browsers keep a stray %, too
 }
 
 // hasScheme reports whether a link begins with a scheme, as in mailto:.

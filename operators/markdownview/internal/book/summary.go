@@ -10,12 +10,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// The parts of SUMMARY.md, in the order they come:
+// The parts of SUMMARY.md, in their order:
 //
 //	[title] → prefix → numbered → suffix
 //
-// A list or a heading of level 1 ends the prefix chapters; a paragraph ends the
-// numbered ones, unless it follows a part title.
+// A list or a heading of level 1 ends the prefix chapters. A paragraph ends the numbered
+// chapters, unless it follows a part title.
 type summaryPart int
 
 const (
@@ -32,8 +32,8 @@ type summaryReader struct {
 	part   summaryPart
 	// titled reports whether the last block was a part title.
 	titled   bool
-	chapters int            // numbered ones at the top
-	line     map[string]int // of the entry of each page
+	chapters int            // number of numbered chapters at the top level
+	line     map[string]int // line of the entry of each page
 }
 
 // summary reads SUMMARY.md into the navigation.
@@ -56,7 +56,7 @@ func (s *summaryReader) block(n ast.Node) {
 	isTop := isHeading && heading.Level == 1
 	switch n.Kind() {
 	case ast.KindHTMLBlock, ast.KindLinkReferenceDefinition:
-		return // comments and addresses, wherever they are
+		return // comments and link definitions are allowed anywhere
 	}
 	if s.part == titlePart {
 		s.part = prefixPart
@@ -92,7 +92,7 @@ func (s *summaryReader) block(n ast.Node) {
 func (s *summaryReader) add(e Entry) { s.book.Nav = append(s.book.Nav, e) }
 
 func (s *summaryReader) ignored(n ast.Node) {
-	s.warn(SummaryPath, s.lines.of(n), "this text is not a link and is left out")
+	s.warn(SummaryPath, s.lines.of(n), "this text is not a link and is ignored")
 }
 
 // affix adds the links and separators outside the numbered chapters.
@@ -140,7 +140,7 @@ func (s *summaryReader) item(item ast.Node, number []int) (Entry, bool) {
 		}
 	}
 	if link == nil {
-		s.fatal(SummaryPath, s.lines.of(item), "an item of a list must begin with a link: - [Title](page.md), or - [Title]() for a page to come")
+		s.fatal(SummaryPath, s.lines.of(item), "a list item must begin with a link: - [Title](page.md), or - [Title]() for a page to come")
 		return Entry{}, false
 	}
 	e := s.entry(link)
@@ -172,11 +172,11 @@ func (s *summaryReader) entry(link *ast.Link) Entry {
 	case !local:
 		fatal("links to %s, which is not a page of this site; an entry must lead to one of its Markdown files", shown)
 	case outside(target):
-		fatal("links to %s, which is outside of the site", shown)
+		fatal("links to %s, which is outside the site", shown)
 	case fragment != "" || target == SummaryPath && to[0] == '#':
-		fatal("links to %s; an entry leads to a page as a whole, without #", shown)
+		fatal("links to %s; an entry must lead to a complete page, without #", shown)
 	case isPage && s.line[target] != 0:
-		fatal("links to %s, as line %d does; a page has one entry", quoted(target), s.line[target])
+		fatal("links to %s, as line %d does; a page can have only one entry", quoted(target), s.line[target])
 	case isPage:
 		s.line[target] = e.Line
 		e.Path = target
@@ -192,8 +192,8 @@ func (s *summaryReader) entry(link *ast.Link) Entry {
 	return e
 }
 
-// spelling reports links for which mdBook would look for another file: mdBook decodes
-// %20 only.
+// spelling reports links for which mdBook would look for a different file, because mdBook
+// decodes only %20.
 func (s *summaryReader) spelling(to, target string, line int) {
 	if path.Clean(strings.ReplaceAll(to, "%20", " ")) == target {
 		return

@@ -71,8 +71,8 @@ Before (no page)
 		"takes a slash at the start, as mdBook does not": {"- [A](/a.md)\n", "1. A → a.md\n",
 			"SUMMARY.md:1: mdBook: links to /a.md, which mdBook does not find; write a.md\n"},
 		"leaves out text after a link of an item":                   {"- [A](a.md) and so on\n", "1. A → a.md\n", ""},
-		"leaves out other text, and says so":                        {"Hello.\n\n- [A](a.md)\n\nBye.\n", "1. A → a.md\n", "SUMMARY.md:1: warning: this text is not a link and is left out\nSUMMARY.md:5: warning: this text is not a link and is left out\n"},
-		"leaves out a paragraph after a part title, as mdBook does": {"# Title\n\n# Part\n\nSome [text](b.md).\n\n- [A](a.md)\n", "# Part\n1. A → a.md\n", "SUMMARY.md:5: warning: this text is not a link and is left out\n"},
+		"leaves out other text, and says so":                        {"Hello.\n\n- [A](a.md)\n\nBye.\n", "1. A → a.md\n", "SUMMARY.md:1: warning: this text is not a link and is ignored\nSUMMARY.md:5: warning: this text is not a link and is ignored\n"},
+		"leaves out a paragraph after a part title, as mdBook does": {"# Title\n\n# Part\n\nSome [text](b.md).\n\n- [A](a.md)\n", "# Part\n1. A → a.md\n", "SUMMARY.md:5: warning: this text is not a link and is ignored\n"},
 		"may be empty": {"", "", "SUMMARY.md:0: warning: no entry leads to a page\n"},
 		"may lead to a page with the same name in another case, not else": {"- [A](A.md)\n", "1. A (no page)\n", "SUMMARY.md:1: fatal: links to A.md, which does not exist [A.md]\n"},
 
@@ -83,10 +83,10 @@ SUMMARY.md:1: fatal: links to m.md, which does not exist [m.md]
 SUMMARY.md:3: fatal: links to dir/n.md, which does not exist [dir/n.md]
 SUMMARY.md:5: fatal: links to o.md, which does not exist [o.md]
 `},
-		"cannot lead to a page twice": {"- [A](a.md)\n- [B](b.md)\n- [Again](./a.md)\n", "1. A → a.md\n2. B → b.md\n3. Again (no page)\n", "SUMMARY.md:3: fatal: links to a.md, as line 1 does; a page has one entry\n"},
-		"cannot lead out of the site": {"- [A](../a.md)\n- [B](dir/../../b.md)\n", "1. A (no page)\n2. B (no page)\n", "SUMMARY.md:1: fatal: links to ../a.md, which is outside of the site\nSUMMARY.md:2: fatal: links to dir/../../b.md, which is outside of the site\n"},
+		"cannot lead to a page twice": {"- [A](a.md)\n- [B](b.md)\n- [Again](./a.md)\n", "1. A → a.md\n2. B → b.md\n3. Again (no page)\n", "SUMMARY.md:3: fatal: links to a.md, as line 1 does; a page can have only one entry\n"},
+		"cannot lead out of the site": {"- [A](../a.md)\n- [B](dir/../../b.md)\n", "1. A (no page)\n2. B (no page)\n", "SUMMARY.md:1: fatal: links to ../a.md, which is outside the site\nSUMMARY.md:2: fatal: links to dir/../../b.md, which is outside the site\n"},
 		"cannot lead to other sites":  {"- [A](https://example.com/a.md)\n- [B](//example.com)\n", "1. A (no page)\n2. B (no page)\n", "SUMMARY.md:1: fatal: links to https://example.com/a.md, which is not a page of this site; an entry must lead to one of its Markdown files\nSUMMARY.md:2: fatal: links to //example.com, which is not a page of this site; an entry must lead to one of its Markdown files\n"},
-		"cannot lead into a page":     {"- [A](a.md#part)\n- [B](#x)\n", "1. A (no page)\n2. B (no page)\n", "SUMMARY.md:1: fatal: links to a.md#part; an entry leads to a page as a whole, without #\nSUMMARY.md:2: fatal: links to #x; an entry leads to a page as a whole, without #\n"},
+		"cannot lead into a page":     {"- [A](a.md#part)\n- [B](#x)\n", "1. A (no page)\n2. B (no page)\n", "SUMMARY.md:1: fatal: links to a.md#part; an entry must lead to a complete page, without #\nSUMMARY.md:2: fatal: links to #x; an entry must lead to a complete page, without #\n"},
 		"cannot lead to what is not a page": {"- [L](logo.png)\n- [D](dir/)\n- [D](dir)\n- [S](SUMMARY.md)\n- [R](/)\n", "1. L (no page)\n2. D (no page)\n3. D (no page)\n4. S (no page)\n5. R (no page)\n", `
 SUMMARY.md:1: fatal: links to logo.png, which is not a Markdown file
 SUMMARY.md:2: fatal: links to dir/, which is not a Markdown file
@@ -94,7 +94,7 @@ SUMMARY.md:3: fatal: links to dir, which is not a Markdown file
 SUMMARY.md:4: fatal: links to SUMMARY.md, which is not a Markdown file
 SUMMARY.md:5: fatal: links to /, which is not a Markdown file
 `},
-		"cannot have an item that is not a link": {"- [A](a.md)\n- B\n-\n- **[C](c.md)**\n- ![D](d.md)\n- [E] (e.md)\n", "1. A → a.md\n", strings.Repeat("SUMMARY.md:0: fatal: an item of a list must begin with a link: - [Title](page.md), or - [Title]() for a page to come\n", 5)},
+		"cannot have an item that is not a link": {"- [A](a.md)\n- B\n-\n- **[C](c.md)**\n- ![D](d.md)\n- [E] (e.md)\n", "1. A → a.md\n", strings.Repeat("SUMMARY.md:0: fatal: a list item must begin with a link: - [Title](page.md), or - [Title]() for a page to come\n", 5)},
 		"cannot have a list after suffix chapters": {"- [A](a.md)\n\n[B](b.md)\n\n- [C](c.md)\n", "1. A → a.md\nB → b.md\n",
 			"SUMMARY.md:5: fatal: a list or a part title cannot follow suffix chapters; move the text before it into the list, or below it\n"},
 		"cannot have a part after suffix chapters": {"- [A](a.md)\n\n[B](b.md)\n\n# C\n", "1. A → a.md\nB → b.md\n",

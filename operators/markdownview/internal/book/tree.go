@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// tree returns the navigation of a site without SUMMARY.md: pages and directories by
-// name, where the index of a directory becomes the directory's entry. The pages must be
+// tree returns the navigation of a site without SUMMARY.md: pages and directories, ordered
+// by name. The index of a directory becomes the entry of the directory. The pages must be
 // sorted by path.
 func tree(pages []Page) []Entry {
 	root := &directory{}

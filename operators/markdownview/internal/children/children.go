@@ -1,8 +1,8 @@
 // Package children builds the objects of a site, as typed apply configurations with
 // exactly the fields that the operator owns. It is pure.
 //
-// Fields whose zero value the API omits are omitted here, too, and keys of lists are
-// given in full: the fields that are read back as applied then equal the applied ones.
+// If the API omits the zero value of a field, this package omits it, too, and it sets all
+// keys of list items. The fields that are read back then equal the applied fields.
 package children
 
 import (
@@ -23,16 +23,16 @@ import (
 // Owner is the operator's field manager.
 const Owner = "markdownview-controller"
 
-// Labels on the children.
+// Labels of the children.
 const (
 	NameLabel     = "app.kubernetes.io/name"
 	InstanceLabel = "app.kubernetes.io/instance"
 	ManagerLabel  = "app.kubernetes.io/managed-by"
-	// ContentLabel holds the hash of the files. It is on ConfigMaps, viewers and in the
-	// Service's selector.
+	// ContentLabel holds the hash of the files. ConfigMaps, viewers and the Service's
+	// selector have it.
 	ContentLabel = "view.koboshi.dev/content"
 	// TemplateLabel holds the hash of everything that defines a viewer: its content and
-	// how it is run. It distinguishes old viewers from new ones.
+	// the way it is run. It distinguishes old viewers from new ones.
 	TemplateLabel = "view.koboshi.dev/template"
 )
 
@@ -41,9 +41,9 @@ const Port = "http"
 
 // Options hold the operator's configuration.
 type Options struct {
-	// Image is the viewers' image if the spec names none.
+	// Image is the image of viewers if the spec names none.
 	Image string
-	// Resources are the viewers' resources if the spec has none.
+	// Resources are the resources of viewers if the spec sets none.
 	Resources corev1.ResourceRequirements
 }
 
@@ -53,21 +53,21 @@ type Site struct {
 	// Title is the title of the site.
 	Title string
 	// Hash identifies the content, and Packs distribute it over ConfigMaps. Only the
-	// ConfigMaps and the Pods' template need them.
+	// ConfigMaps and the Pod template need both.
 	Hash    string
 	Packs   []content.Pack
 	Options Options
 }
 
-// ViewerName returns the name of all children but the ConfigMaps.
+// ViewerName returns the name of all children except the ConfigMaps.
 func ViewerName(site string) string { return "viewer-" + site }
 
-// ContentName returns the name of the nth ConfigMap of a content.
+// ContentName returns the name of the nth ConfigMap with the content of this hash.
 func ContentName(site, hash string, n int) string {
 	return fmt.Sprintf("markdowns-%s-%s-%d", site, hash, n)
 }
 
-// Labels returns the labels of all children of a site and of its Pods.
+// Labels returns the labels that all children of a site and its Pods have.
 func Labels(site string) map[string]string {
 	return map[string]string{NameLabel: "markdownview", InstanceLabel: site, ManagerLabel: Owner}
 }
@@ -75,7 +75,7 @@ func Labels(site string) map[string]string {
 // Selector selects the children of a site.
 func Selector(site string) labels.Selector { return labels.SelectorFromSet(Labels(site)) }
 
-// Replicas returns the wanted number of viewers.
+// Replicas returns the desired number of viewers.
 func Replicas(view *viewv1.MarkdownView) int32 {
 	switch {
 	case view.Spec.Suspend:
@@ -87,7 +87,7 @@ func Replicas(view *viewv1.MarkdownView) int32 {
 	}
 }
 
-// Engine returns how a site's image is run.
+// Engine returns the engine in the image of a site.
 func Engine(spec *viewv1.MarkdownViewSpec) viewv1.Engine {
 	if spec.Engine != "" {
 		return spec.Engine
@@ -101,7 +101,7 @@ func Engine(spec *viewv1.MarkdownViewSpec) viewv1.Engine {
 	return viewv1.EngineViewer
 }
 
-// Image returns the image of a site's viewers.
+// Image returns the image of the viewers.
 func Image(spec *viewv1.MarkdownViewSpec, o Options) string {
 	if spec.ViewerImage != "" {
 		return spec.ViewerImage
@@ -110,7 +110,7 @@ func Image(spec *viewv1.MarkdownViewSpec, o Options) string {
 }
 
 // BasePath returns the path below which the site is served, with a trailing slash.
-// mdBook serves at the root only.
+// mdBook serves only at the root.
 func BasePath(spec *viewv1.MarkdownViewSpec) string {
 	if Engine(spec) == viewv1.EngineMdBook {
 		return "/"
@@ -127,8 +127,8 @@ func URL(view *viewv1.MarkdownView) string {
 	case view.Spec.Ingress != nil:
 		return "http://" + view.Spec.Ingress.Host + path
 	case view.Spec.HTTPRoute != nil && len(view.Spec.HTTPRoute.Hostnames) > 0:
-		// It is not known here whether the Gateway's listener uses TLS. If it does, it
-		// redirects.
+		// It is not known here whether the listener of the Gateway uses TLS. If it does, it
+		// redirects readers.
 		return "http://" + view.Spec.HTTPRoute.Hostnames[0] + path
 	default:
 		return fmt.Sprintf("http://%s.%s.svc%s", ViewerName(view.Name), view.Namespace, path)

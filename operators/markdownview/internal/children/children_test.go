@@ -36,7 +36,7 @@ func TestAnImageNamedMdbookIsRunAsMdBook(t *testing.T) {
 	}
 }
 
-// The hash must distinguish viewers by everything that readers could notice.
+// The hash must depend on everything that readers could notice.
 func TestTheTemplateHashChangesWithAllThatAViewerIsMadeOf(t *testing.T) {
 	seen := map[string]string{}
 	for name, s := range map[string]*Site{
@@ -72,7 +72,7 @@ func TestTheTemplateHashChangesWithAllThatAViewerIsMadeOf(t *testing.T) {
 	}
 }
 
-// While one engine replaces the other, one policy serves the viewers of both.
+// While one engine replaces the other, one policy must allow readers to reach both viewers.
 func TestTheNetworkPolicyLetsReadersToTheViewersOfBothEngines(t *testing.T) {
 	for _, engine := range []viewv1.Engine{viewv1.EngineViewer, viewv1.EngineMdBook} {
 		s := site(func(s *viewv1.MarkdownViewSpec) { s.Engine = engine })

@@ -22,8 +22,8 @@ import (
 
 const (
 	servicePort = 80
-	// Hold is the minReadySeconds while the Service selects the old viewers. It is
-	// longer than anyone waits, so the old viewers stay until the operator releases
+	// Hold is the value of minReadySeconds while the Service selects the old viewers. It
+	// never expires in practice, so the old viewers stay until the operator releases
 	// them.
 	Hold = 10 * 365 * 24 * 60 * 60
 )
@@ -47,8 +47,8 @@ func ConfigMaps(s *Site) []*corev1ac.ConfigMapApplyConfiguration {
 	return all
 }
 
-// Deployment returns the Deployment of the viewers. While held, no viewer of an older
-// template is removed, however many of the new one are Ready.
+// Deployment returns the Deployment of the viewers. If held is true, no viewers of older
+// templates are removed, no matter how many new viewers are Ready.
 func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApplyConfiguration, held bool) *appsv1ac.DeploymentApplyConfiguration {
 	d := appsv1ac.Deployment(ViewerName(view.Name), view.Namespace)
 	meta(d.ObjectMetaApplyConfiguration, view, nil)
@@ -60,11 +60,12 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromString("100%")).WithMaxUnavailable(intstr.FromInt32(0)))).
-		// An older template is useless: its content is deleted, and the spec decides
-		// what is deployed. But a ReplicaSet that is deleted before its last Pod leaves
-		// the Pod without a controller, which makes PodDisruptionBudgets report errors.
+		// Older templates are useless, because their content is deleted, and the spec
+		// decides what is deployed. But if a ReplicaSet is deleted before its last Pod,
+		// the Pod has no controller, and PodDisruptionBudgets report errors.
 		WithRevisionHistoryLimit(2).
-		// No deadline: the operator has its own, which takes the hold into account.
+		// This disables the deadline, because the operator has its own, which takes the
+		// hold into account.
 		WithProgressDeadlineSeconds(math.MaxInt32)
 	if held {
 		spec.WithMinReadySeconds(Hold)
@@ -93,7 +94,7 @@ func Service(view *viewv1.MarkdownView, contentHash, templateHash string) *corev
 			WithPort(servicePort).WithTargetPort(intstr.FromString(Port))))
 }
 
-// PodDisruptionBudget keeps all but one viewer while nodes are drained. It is nil for a
+// PodDisruptionBudget lets a drain evict only one viewer at a time. It returns nil for a
 // single viewer, which must not block a drain.
 func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	if Replicas(view) < 2 {
@@ -107,8 +108,8 @@ func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBud
 		WithSelector(selector(view.Name)))
 }
 
-// NetworkPolicy admits readers and allows viewers no connection of their own. It is nil
-// if the spec disables it.
+// NetworkPolicy allows readers to connect, and forbids viewers to open connections. It
+// returns nil if the spec disables the NetworkPolicy.
 func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	settings := view.Spec.NetworkPolicy
 	if settings == nil {
@@ -117,8 +118,8 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 	if settings.Disabled {
 		return nil
 	}
-	// The port is given by name: while one engine replaces the other, viewers with
-	// different port numbers run.
+	// The rule names the port, because its number differs between viewers while one engine
+	// replaces the other.
 	rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(
 		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(Port)))
 	for i := range settings.From {
@@ -135,7 +136,7 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 		WithIngress(rule))
 }
 
-// Ingress publishes the site. It is nil if the spec does not ask for it.
+// Ingress returns the Ingress of the site, or nil if the spec does not ask for one.
 func Ingress(view *viewv1.MarkdownView) *networkingv1ac.IngressApplyConfiguration {
 	settings := view.Spec.Ingress
 	if settings == nil {
@@ -157,8 +158,7 @@ func Ingress(view *viewv1.MarkdownView) *networkingv1ac.IngressApplyConfiguratio
 	return i.WithSpec(spec)
 }
 
-// HTTPRoute publishes the site through Gateways. It is nil if the spec does not ask for
-// it.
+// HTTPRoute returns the HTTPRoute of the site, or nil if the spec does not ask for one.
 func HTTPRoute(view *viewv1.MarkdownView) *gatewayv1ac.HTTPRouteApplyConfiguration {
 	settings := view.Spec.HTTPRoute
 	if settings == nil {
@@ -181,8 +181,8 @@ func HTTPRoute(view *viewv1.MarkdownView) *gatewayv1ac.HTTPRouteApplyConfigurati
 	}
 	path := BasePath(&view.Spec)
 	if path != "/" {
-		// A prefix always matches whole segments. Without its slash it also matches the
-		// path that redirects to the one with a slash.
+		// A prefix always matches complete path segments. Without its slash, it also
+		// matches the path that redirects to the path with a slash.
 		path = strings.TrimSuffix(path, "/")
 	}
 	spec.WithRules(gatewayv1ac.HTTPRouteRule().

@@ -19,17 +19,17 @@ const (
 	mdBookPort = 3000
 	// nonRoot is the user that distroless images define for this purpose.
 	nonRoot = 65532
-	// drainSeconds is the time for which a viewer keeps answering after SIGTERM:
-	// every proxy needs to learn of its end first.
+	// drainSeconds is the time for which a viewer keeps responding after SIGTERM, so
+	// that every proxy can notice its shutdown.
 	drainSeconds = 5
-	// graceSeconds leaves time for running requests after that.
+	// graceSeconds leaves time for running requests after the drain.
 	graceSeconds = 30
-	// readMode makes files of a volume readable for everyone.
+	// readMode makes the files of a volume readable for every user.
 	readMode = 0o444
 )
 
-// Template returns the Pods' template, with all labels including that of its own hash,
-// and the hash.
+// Template returns the Pod template and its hash. The labels of the template include the
+// hash.
 func Template(s *Site) (template *corev1ac.PodTemplateSpecApplyConfiguration, hash string, err error) {
 	pod := s.View.Spec.Pod
 	if pod == nil {
@@ -67,7 +67,7 @@ func podSpec(s *Site, pod *viewv1.PodSettings) (*corev1ac.PodSpecApplyConfigurat
 	security := corev1ac.PodSecurityContext().WithRunAsNonRoot(true).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 	if Engine(&s.View.Spec) == viewv1.EngineMdBook {
-		// mdBook's images run as root by default.
+		// Images of mdBook run as root by default.
 		security.WithRunAsUser(nonRoot).WithRunAsGroup(nonRoot).WithFSGroup(nonRoot)
 	}
 	spec := corev1ac.PodSpec().
@@ -172,8 +172,9 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			"--title="+literal(s.Title),
 			"--language="+language(&s.View.Spec),
 			"--theme="+strings.ToLower(string(theme)),
-			// This is not a pause before SIGTERM: a viewer that knows of its end closes
-			// connections as it answers, so no client keeps a connection to old pages.
+			// This is not a preStop pause, because a viewer must know that it is shutting down:
+			// it then closes each connection with a response, so no client keeps a connection
+			// to old pages.
 			fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
@@ -183,8 +184,8 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
 }
 
-// mdBook configures the container to build the book in an emptyDir, since its own
-// directory is read-only. Without a book.toml, variables configure it.
+// mdBook configures the container to build the book in an emptyDir, because its own
+// directory is read-only. There is no book.toml, so environment variables configure it.
 func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 	c.WithName("mdbook").
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
@@ -195,7 +196,7 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.EnvVar().WithName("HOME").WithValue("/tmp"),
 			corev1ac.EnvVar().WithName("MDBOOK_BOOK__LANGUAGE").WithValue(language(&s.View.Spec)),
 			corev1ac.EnvVar().WithName("MDBOOK_BOOK__TITLE").WithValue(literal(s.Title)),
-			// Missing files cannot be created: the sources are read-only.
+			// Missing files cannot be created, because the sources are read-only.
 			corev1ac.EnvVar().WithName("MDBOOK_BUILD__CREATE_MISSING").WithValue("false")).
 		WithPorts(port(mdBookPort)).
 		WithReadinessProbe(probe("/", 1)).
@@ -206,7 +207,7 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
 }
 
-// language returns the language of the site. Without the schema's default it is en.
+// language returns the language of the site. It is en if the schema's default is missing.
 func language(spec *viewv1.MarkdownViewSpec) string {
 	if spec.Language == "" {
 		return "en"
@@ -221,7 +222,7 @@ func port(number int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(Port).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
 }
 
-// probe fails after three periods.
+// probe returns a probe that fails after three periods.
 func probe(path string, period int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(Port))).
@@ -232,7 +233,7 @@ func scratch(name string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource())
 }
 
-// projection mounts each file at its path.
+// projection returns a volume with each file at its path.
 func projection(s *Site) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	volume := corev1ac.ProjectedVolumeSource().WithDefaultMode(readMode)
 	for n, pack := range s.Packs {

@@ -1,8 +1,8 @@
-// Package content collects the files of a site from a MarkdownView's spec and the
-// ConfigMaps it refers to, and packs them into ConfigMaps.
+// Package content collects the files of a site from the spec of a MarkdownView and from
+// the ConfigMaps to which the spec refers. It packs the files into other ConfigMaps.
 //
-// It is pure: the same files have the same hash and the same packing, wherever they
-// came from.
+// It is pure: the same files have the same hash and the same packing, whatever their
+// origin.
 package content
 
 import (
@@ -19,16 +19,16 @@ import (
 const (
 	// DefaultLimit is the maximum size of all files of a site together, in bytes.
 	DefaultLimit = 8 << 20
-	// maxPath is the maximum length of a path, in bytes. The schema enforces it for
-	// paths in the spec; here it also covers a ConfigMap's key below a source's path.
+	// maxPath is the maximum length of a path, in bytes. The schema enforces it only for
+	// paths in the spec, but a path can also consist of a source's path and a key.
 	maxPath = 240
 )
 
 // Error explains why a site cannot be made.
 type Error struct {
-	// Reason is one of the conditions' reasons.
+	// Reason is the reason for a condition.
 	Reason string
-	// Message describes the problem and its repair to the author.
+	// Message explains to the author what is wrong and how to repair it.
 	Message string
 }
 
@@ -38,8 +38,7 @@ func wrong(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Names returns the names of the ConfigMaps that the spec refers to, without
-// duplicates.
+// Names returns the names of the ConfigMaps to which the spec refers, without duplicates.
 func Names(spec *viewv1.MarkdownViewSpec) []string {
 	var names []string
 	for i := range spec.ContentFrom {
@@ -49,12 +48,12 @@ func Names(spec *viewv1.MarkdownViewSpec) []string {
 	return slices.Compact(names)
 }
 
-// Collect returns the files of a site, sorted by path. configMaps holds the ConfigMaps
-// of Names that exist, by name. If several files have the same path, the spec's wins,
-// then that of the last source. limit applies to all files together; 0 means
-// DefaultLimit. Data is not copied.
+// Collect returns the files of a site, sorted by path. configMaps maps those Names whose
+// ConfigMaps exist to the ConfigMaps. If several files have the same path, the file in the
+// spec takes precedence, and then the file of the last source. limit is the maximum size
+// of all files together; 0 means DefaultLimit. The data is not copied.
 //
-// An error is always an *Error.
+// Every error is an *Error.
 func Collect(spec *viewv1.MarkdownViewSpec, configMaps map[string]*corev1.ConfigMap, limit int) ([]book.File, error) {
 	files := map[string][]byte{}
 	for i := range spec.ContentFrom {
@@ -64,7 +63,7 @@ func Collect(spec *viewv1.MarkdownViewSpec, configMaps map[string]*corev1.Config
 	}
 	for path, text := range spec.Markdowns {
 		if _, both := spec.BinaryAssets[path]; both {
-			return nil, wrong(viewv1.ReasonContentInvalid, "%q is in markdowns and in binaryAssets: remove one", path)
+			return nil, wrong(viewv1.ReasonContentInvalid, "%q is both in markdowns and in binaryAssets: remove one of them", path)
 		}
 		files[path] = []byte(text)
 	}
@@ -128,10 +127,10 @@ func value(cm *corev1.ConfigMap, key string) ([]byte, bool) {
 	return data, ok
 }
 
-// sorted checks the files as a whole and sorts them by path.
+// sorted checks the files together, and sorts them by path.
 func sorted(files map[string][]byte, limit int) ([]book.File, error) {
 	if len(files) == 0 {
-		return nil, wrong(viewv1.ReasonContentMissing, "there is no file: put a page into markdowns or into a ConfigMap of contentFrom")
+		return nil, wrong(viewv1.ReasonContentMissing, "the site has no files: add a page to markdowns, or to a ConfigMap of contentFrom")
 	}
 	if limit == 0 {
 		limit = DefaultLimit
@@ -140,26 +139,26 @@ func sorted(files map[string][]byte, limit int) ([]book.File, error) {
 	list := make([]book.File, 0, len(files))
 	for path, data := range files {
 		if len(path) > maxPath {
-			return nil, wrong(viewv1.ReasonContentInvalid, "%q has %d bytes, more than %d: shorten it, for instance with items", path, len(path), maxPath)
+			return nil, wrong(viewv1.ReasonContentInvalid, "the path %q has %d bytes, more than %d: shorten it, for example with items", path, len(path), maxPath)
 		}
 		if len(data) > maxFile {
-			return nil, wrong(viewv1.ReasonContentTooLarge, "%q has %d bytes, more than a ConfigMap holds (%d): make it smaller", path, len(data), maxFile)
+			return nil, wrong(viewv1.ReasonContentTooLarge, "the file %q has %d bytes, more than a ConfigMap can hold (%d): make it smaller", path, len(data), maxFile)
 		}
 		if dir := under(files, path); dir != "" {
-			return nil, wrong(viewv1.ReasonContentInvalid, "%q is a file, and a directory because of %q: rename one", dir, path)
+			return nil, wrong(viewv1.ReasonContentInvalid, "%q is a file, but %q needs a directory with this name: rename one of them", dir, path)
 		}
 		total += len(data)
 		list = append(list, book.File{Path: path, Data: data})
 	}
 	if total > limit {
 		return nil, wrong(viewv1.ReasonContentTooLarge,
-			"the files have %d bytes together, more than %d: make them smaller, or split the site", total, limit)
+			"the files together have %d bytes, more than %d: make them smaller, or split the site", total, limit)
 	}
 	slices.SortFunc(list, func(a, b book.File) int { return strings.Compare(a.Path, b.Path) })
 	return list, nil
 }
 
-// under returns a file that is also a directory of the path, or "".
+// under returns the file that is also a directory in the path, or "".
 func under(files map[string][]byte, path string) string {
 	for i, c := range path {
 		if c != '/' {

@@ -12,29 +12,29 @@ import (
 
 const (
 	// packSize is the maximum size of the files in one ConfigMap, which may hold 1 MiB.
-	// The rest is left for metadata, since the API server has a limit of its own.
+	// The rest is reserved for metadata, because the API server also limits the size of
+	// the complete object.
 	packSize = 900_000
 	// maxFile is the maximum size of a ConfigMap.
 	maxFile = 1 << 20
-	// hashLength is the number of hexadecimal digits: 64 bits distinguish the versions
-	// of one site, and fit into names and labels.
+	// hashLength is the number of hexadecimal digits of a hash. These 64 bits are enough
+	// to distinguish the versions of one site, and they fit into names and labels.
 	hashLength = 16
 )
 
-// Pack holds the files of one ConfigMap. Its keys do not contain the paths, which may
-// have directories and characters that keys may not.
+// Pack holds the files of one ConfigMap. Its keys do not contain the paths, because paths
+// may have directories and characters that are not allowed in keys.
 type Pack struct {
 	Items []Item
 }
 
-// Item is a file under its key.
+// Item is a file and its key.
 type Item struct {
 	Key  string
 	File book.File
 }
 
-// Packs distributes files, in their order, over as few ConfigMaps as that order
-// allows.
+// Packs distributes files over as few ConfigMaps as possible without changing their order.
 func Packs(files []book.File) []Pack {
 	var packs []Pack
 	size := 0
@@ -50,7 +50,7 @@ func Packs(files []book.File) []Pack {
 	return packs
 }
 
-// Hash identifies these files, in this order, by paths and content.
+// Hash returns a hash of the paths and contents of these files, in this order.
 func Hash(files []book.File) string {
 	h := sha256.New()
 	for _, file := range files {
@@ -68,7 +68,7 @@ func HashOf(data []byte) string {
 
 func short(sum []byte) string { return hex.EncodeToString(sum)[:hashLength] }
 
-// field writes a value with its length, so that different lists never look the same.
+// field writes a value and its length, so that different lists never have the same bytes.
 func field(w io.Writer, value string) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(value)))

@@ -39,14 +39,14 @@ type child struct {
 // childError explains why a child is not in its desired state.
 type childError struct {
 	kind, name string
-	// foreign reports whether the object belongs to somebody else.
+	// foreign reports whether the object does not belong to the MarkdownView.
 	foreign bool
 	err     error
 }
 
 func (e *childError) Error() string {
 	if e.foreign {
-		return fmt.Sprintf("%s %q exists and is not this MarkdownView's: delete or rename it, or rename the MarkdownView", e.kind, e.name)
+		return fmt.Sprintf("%s %q exists but does not belong to this MarkdownView: delete or rename it, or rename the MarkdownView", e.kind, e.name)
 	}
 	return fmt.Sprintf("%s %q: %v", e.kind, e.name, e.err)
 }
@@ -55,19 +55,19 @@ func (e *childError) Unwrap() error { return e.err }
 
 // errRace reports that a child changed between the read and the write. The change is an
 // event, so another reconciliation follows.
-var errRace = errors.New("changed meanwhile")
+var errRace = errors.New("changed in the meantime")
 
-// errGone reports that the MarkdownView has been deleted, which the cache does not know
-// yet. Children created for it now would be garbage collected and created again, until
-// the cache catches up.
+// errGone reports that the MarkdownView has been deleted, although the cache still has it.
+// Children created now would be garbage collected and created again until the cache
+// catches up.
 var errGone = errors.New("its MarkdownView is gone")
 
 // absentVersion is a resource version that no object has. Applying with it creates a
 // missing object and conflicts with an existing one, so nothing is adopted by mistake.
 const absentVersion = "1"
 
-// ensure brings one child to its desired state, with at most one write, and none if
-// nothing differs. An error is always a *childError.
+// ensure brings one child to its desired state with at most one write. If nothing differs,
+// it writes nothing. Every error is a *childError.
 func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 	owner := p.view
 	wrap := func(err error) error { return &childError{kind: c.kind, name: c.name, err: err} }
@@ -84,17 +84,17 @@ func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 		}
 		c.meta.ResourceVersion = new(absentVersion)
 	case !metav1.IsControlledBy(c.live, owner) && c.want == nil:
-		return nil // and so it may stay
+		return nil // the site does not need this object, and does not own it
 	case !metav1.IsControlledBy(c.live, owner):
 		return &childError{kind: c.kind, name: c.name, foreign: true}
 	case c.live.GetDeletionTimestamp() != nil:
-		return nil // its end is an event
+		return nil // the end of the deletion is an event
 	case c.want == nil:
 		return r.remove(ctx, c, wrap)
 	default:
 		applied, err := c.applied()
 		if err != nil {
-			return wrap(fmt.Errorf("reading what was applied: %w", err))
+			return wrap(fmt.Errorf("reading the applied fields: %w", err))
 		}
 		if equality.Semantic.DeepEqual(applied, c.want) || c.keepPath && leadsElsewhere(applied, c.want) {
 			return nil
@@ -107,8 +107,8 @@ func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 	return nil
 }
 
-// look reads the live object. An object that the cache lacks may still exist: without
-// the operator's labels, or too new.
+// look reads the live object. If the object is not in the cache, it may still exist: it may
+// lack the operator's labels or be too new.
 func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (found bool, err error) {
 	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: c.name}
 	err = r.client.Get(ctx, key, c.live)
@@ -167,8 +167,8 @@ func (r *Reconciler) remove(ctx context.Context, c child, wrap func(error) error
 	return wrap(err)
 }
 
-// isRace reports whether a write found another object than the read: an object where
-// there was none, or none or another one where there was one.
+// isRace reports whether the write failed because an object was created, changed, deleted
+// or replaced after the read.
 func isRace(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return true
@@ -182,8 +182,8 @@ func isRace(err error) bool {
 	})
 }
 
-// isRefusal reports whether an early retry is useless, since somebody has to change
-// something first.
+// isRefusal reports whether an early retry is useless because a user must change something
+// first.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

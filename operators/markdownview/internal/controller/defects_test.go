@@ -27,13 +27,13 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// The defects of the operator that the tutorial ends with, by their number in our
-// table. Each spec names what this operator does instead. These are tested elsewhere:
+// These specs cover the defects of the operator with which the tutorial ends, by their numbers
+// in our table. Each spec names what this operator does instead. Other tests also cover:
 //
 //	 8  names that could not become a Service: here for the schema, in internal/webhook/v1 for the rest
 //	10  links of SUMMARY.md: here for the controller, in internal/webhook/v1 for the refusal
 //	16  script in pages: TestNothingAnAuthorWritesBecomesScript in internal/render
-//	19  rules that hold without the webhooks: here; and the webhooks' own in internal/webhook/v1
+//	19  rules that hold without the webhooks: here; rules of the webhooks in internal/webhook/v1
 //	23  deprecated interfaces: the linter (staticcheck SA1019), and here the rights
 //	24  a page is rendered: TestPagesAreRenderedFromOneResource in test/e2e
 var _ = Describe("Defects of the tutorial's operator", func() {
@@ -83,8 +83,9 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(meta.FindStatusCondition(after.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime).
 			To(Equal(meta.FindStatusCondition(before.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime))
 		quiet(w)
-		// One write of the Deployment, and the status after it: the new generation, then
-		// the new viewers. The player also removes the old ones, which are not Ready.
+		// The Deployment is written once. Then the status is written for the new generation
+		// and for the new viewers. If the suite plays the Deployment controller, it also
+		// removes the old viewers, which are not Ready.
 		states := 2
 		if bare {
 			states = 3
@@ -173,7 +174,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		quiet(w)
 		writes := w.journal.writes()
 		Consistently(w.journal.writes).WithTimeout(time.Second).Should(Equal(writes))
-		// Its deletion is noticed, although no cache holds it.
+		// The deletion is noticed, although no cache holds the objects.
 		Expect(api.Delete(ctx, foreign)).To(Succeed())
 		Expect(api.Delete(ctx, policy)).To(Succeed())
 		eventually(ctx, v, viewv1.ConditionDegraded, "False OK")
@@ -241,7 +242,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(*pod.AutomountServiceAccountToken).To(BeFalse())
 		Expect(*pod.SecurityContext.RunAsNonRoot).To(BeTrue())
 		Expect(*c.SecurityContext.ReadOnlyRootFilesystem).To(BeTrue())
-		// The strictest Pod Security Standard admits it.
+		// The strictest Pod Security Standard admits the Pods.
 		update(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(ns *corev1.Namespace) {
 			ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 		})
@@ -336,8 +337,8 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(api.SubResource("scale").Get(ctx, v, scale)).To(Succeed())
 		Expect(scale.Status.Replicas).To(BeEquivalentTo(2))
 		Expect(scale.Status.Selector).To(ContainSubstring("app.kubernetes.io/instance=site"))
-		// An autoscaler that asks for more than the schema allows is refused, and does not
-		// scale at all.
+		// If an autoscaler asks for more than the schema allows, its request is refused, and
+		// nothing is scaled.
 		for _, replicas := range []int32{4, 20, 3} {
 			Expect(api.SubResource("scale").Get(ctx, v, scale)).To(Succeed())
 			scale.Spec.Replicas = replicas
@@ -403,7 +404,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 			quiet(w)
 			return heap()
 		}
-		// The first sites also pay for buffers as large as the largest object.
+		// The memory of the first sites includes buffers as large as the largest object.
 		before := grow(0, 2)
 		after := grow(2, 2+pairs)
 		each := (after - before - pairs*size) / (2 * pairs)
@@ -458,7 +459,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 	})
 })
 
-// heap returns the memory in use after a collection, stacks included.
+// heap returns the memory in use after a garbage collection, including stacks.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -485,7 +486,7 @@ func series(namespace string) []string {
 	return found
 }
 
-// eventsOf returns the messages of a namespace's Events with a reason.
+// eventsOf returns the messages of the Events with this reason in a namespace.
 func eventsOf(ctx context.Context, w *world, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList

@@ -15,7 +15,7 @@ const (
 	actionRollOut = "RollOut"
 )
 
-// announce emits Events for changed conditions. It skips that a new site is not served
+// announce emits Events for changed conditions, but not for a new site that is not served
 // yet.
 func (r *Reconciler) announce(before, after *viewv1.MarkdownView) {
 	served := statusOf(after, viewv1.ConditionAvailable)
@@ -25,7 +25,7 @@ func (r *Reconciler) announce(before, after *viewv1.MarkdownView) {
 	case served == metav1.ConditionFalse && was == metav1.ConditionTrue:
 		kind := corev1.EventTypeWarning
 		if after.Spec.Suspend {
-			kind = corev1.EventTypeNormal // as asked
+			kind = corev1.EventTypeNormal // the spec asks for it
 		}
 		r.event(after, viewv1.ConditionAvailable, kind, actionServe)
 	}
@@ -33,21 +33,21 @@ func (r *Reconciler) announce(before, after *viewv1.MarkdownView) {
 	case degraded == metav1.ConditionTrue && (was != metav1.ConditionTrue || reasonOf(before) != reasonOf(after)):
 		r.event(after, viewv1.ConditionDegraded, corev1.EventTypeWarning, actionRollOut)
 	case degraded == metav1.ConditionFalse && was == metav1.ConditionTrue:
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Recovered", actionRollOut, "everything that was asked for is done again")
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Recovered", actionRollOut, "everything that the spec asks for is done again")
 	}
 }
 
-// event emits an Event with a condition's reason and message.
+// event emits an Event with the reason and the message of a condition.
 func (r *Reconciler) event(view *viewv1.MarkdownView, kind, eventType, action string) {
 	c := meta.FindStatusCondition(view.Status.Conditions, kind)
 	r.recorder.Eventf(view, nil, eventType, c.Reason, action, "%s", c.Message)
 }
 
-// switched records that readers get another version from now on.
+// switched records that readers now get another version.
 func (r *Reconciler) switched(p *pass, sel template) {
 	metrics.Switched()
 	r.recorder.Eventf(p.view, nil, corev1.EventTypeNormal, "Switched", actionServe,
-		"readers get content %s from now on", p.contents[sel])
+		"readers now get content %s", p.contents[sel])
 }
 
 func statusOf(view *viewv1.MarkdownView, kind string) metav1.ConditionStatus {

@@ -40,12 +40,12 @@ type observed struct {
 	contents map[template]string
 	// replicas is the number of viewers, of any template.
 	replicas int32
-	// foreign holds objects of others that have a child's name.
+	// foreign holds objects that have the name of a child but belong to other owners.
 	foreign []refs.Ref
 }
 
-// gather reads the desired and the existing state. A read that fails is recorded in the
-// pass, so that the status explains it.
+// gather reads the desired and the existing state. It records failed reads in the pass, so
+// that the status explains them.
 func (r *Reconciler) gather(ctx context.Context, p *pass) {
 	err := r.want(ctx, p)
 	var wrong *content.Error
@@ -61,13 +61,13 @@ func (r *Reconciler) gather(ctx context.Context, p *pass) {
 	}
 }
 
-// want computes the desired site. A *content.Error means that the spec asks for an
-// impossible one.
+// want computes the desired site. A *content.Error means that the spec asks for a site that
+// cannot be made.
 func (r *Reconciler) want(ctx context.Context, p *pass) error {
 	spec := &p.view.Spec
 	if image := children.Image(spec, r.options.Children); spec.ViewerImage != "" && !r.options.imageAllowed(image) {
 		return &content.Error{Reason: viewv1.ReasonImageNotAllowed,
-			Message: fmt.Sprintf("the operator does not allow viewerImage %q: use another, or omit it", image)}
+			Message: fmt.Sprintf("the operator does not allow viewerImage %q: use another image, or omit it", image)}
 	}
 	configMaps, err := r.configMaps(ctx, p.view)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) want(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// configMaps reads the ConfigMaps that the spec refers to.
+// configMaps reads the ConfigMaps to which the spec refers.
 func (r *Reconciler) configMaps(ctx context.Context, view *viewv1.MarkdownView) (map[string]*corev1.ConfigMap, error) {
 	names := content.Names(&view.Spec)
 	all := make(map[string]*corev1.ConfigMap, len(names))
@@ -111,8 +111,8 @@ func (r *Reconciler) configMaps(ctx context.Context, view *viewv1.MarkdownView) 
 	return all, nil
 }
 
-// acceptable repeats checks of the webhook, which does not see the ConfigMaps and may
-// be disabled.
+// acceptable repeats checks of the webhook, because the webhook does not see the ConfigMaps
+// and may be disabled.
 func acceptable(b *book.Book, engine viewv1.Engine) error {
 	for _, problem := range b.Problems {
 		if problem.Fatal || problem.MdBook && engine == viewv1.EngineMdBook {
@@ -121,7 +121,7 @@ func acceptable(b *book.Book, engine viewv1.Engine) error {
 		}
 	}
 	if engine == viewv1.EngineMdBook && !b.HasSummary {
-		return &content.Error{Reason: viewv1.ReasonContentInvalid, Message: "mdBook needs SUMMARY.md: add it"}
+		return &content.Error{Reason: viewv1.ReasonContentInvalid, Message: "mdBook needs a SUMMARY.md: add one"}
 	}
 	return nil
 }
@@ -180,11 +180,11 @@ func own[O client.Object](ctx context.Context, from client.Reader, key types.Nam
 	return into, nil
 }
 
-// unlabelled stands for a template that lost its label, and is thus not the desired
-// one.
+// unlabelled stands for a template that has lost its label, so it is not the desired
+// template.
 const unlabelled template = "unlabelled"
 
-// note fills in the rollout.
+// note fills in the rollout from the observed objects.
 func (p *pass) note(sets []appsv1.ReplicaSet) {
 	if d := p.deployment; d != nil {
 		labels := d.Spec.Template.Labels
@@ -222,8 +222,8 @@ func desiredOf(set *appsv1.ReplicaSet) int32 {
 	return *set.Spec.Replicas
 }
 
-// since returns the time of the operator's last change of the Deployment; zero without
-// one.
+// since returns the time of the operator's last change to the Deployment, or zero if there
+// is no Deployment.
 func (p *pass) since() time.Time {
 	if p.deployment == nil {
 		return time.Time{}

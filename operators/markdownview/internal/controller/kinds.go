@@ -20,7 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// kindOf makes a child from its desired state, which is nil if it should not exist.
+// kindOf makes a child from its desired state, which is nil if the child should not exist.
 func kindOf[O any, PO interface {
 	*O
 	client.Object
@@ -55,8 +55,8 @@ func service(name string, want *corev1ac.ServiceApplyConfiguration) child {
 		}, corev1ac.ExtractService)
 }
 
-// others returns the children that take no part in the rollout, except the HTTPRoute,
-// whose kind not every cluster has.
+// others returns the children that take no part in the rollout. It omits the HTTPRoute,
+// because not every cluster has this kind.
 func others(view *viewv1.MarkdownView) []child {
 	name := children.ViewerName(view.Name)
 	return []child{
@@ -82,8 +82,8 @@ func httpRoute(view *viewv1.MarkdownView) child {
 		}, gatewayv1ac.ExtractHTTPRoute)
 }
 
-// contentMap returns a ConfigMap with content. Only its metadata is compared: it is
-// immutable, and its name identifies the content.
+// contentMap returns a ConfigMap with content. Only its metadata is compared, because the
+// ConfigMap is immutable and its name identifies the content.
 func contentMap(want *corev1ac.ConfigMapApplyConfiguration) child {
 	live := newContentMeta()
 	return child{

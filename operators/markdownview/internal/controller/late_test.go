@@ -21,7 +21,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// The cache is behind the API server, at times by seconds.
+// The cache lags behind the API server, sometimes by seconds.
 var _ = Describe("A cache that is behind", func() {
 	It("makes nothing for a site that is deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -52,8 +52,8 @@ var _ = Describe("A cache that is behind", func() {
 		Expect(behind(w, v).report(ctx, &pass{view: v})).To(Succeed())
 	})
 
-	// A write from an older view comes back as an event. The previous reconciliation
-	// saw the previous status, which was right, and wrote nothing.
+	// The wrong status was written from an older view, and this write is an event. The
+	// reconciliation before saw the previous status, which was right, and wrote nothing.
 	It("does not leave a wrong status behind", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")

@@ -15,9 +15,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// play stands in for the Deployment controller, the ReplicaSet controller and the nodes
-// of a namespace, as far as a rollout depends on them. A viewer is Ready at once,
-// unless its template has a nodeSelector: no node matches one.
+// play imitates the Deployment controller, the ReplicaSet controller and the nodes in a
+// namespace, as far as a rollout depends on them. A viewer is Ready immediately, unless its
+// template has a nodeSelector, which no node matches.
 func play(namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -87,7 +87,7 @@ func playDeployment(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// playSet sets the status of a ReplicaSet as if its Pods were made.
+// playSet sets the status of a ReplicaSet as if its Pods existed.
 func playSet(ctx context.Context, set *appsv1.ReplicaSet, replicas, minReady int32) error {
 	if *set.Spec.Replicas != replicas || set.Spec.MinReadySeconds != minReady {
 		set.Spec.Replicas, set.Spec.MinReadySeconds = &replicas, minReady
@@ -128,7 +128,7 @@ func newSet(d *appsv1.Deployment, hash string) *appsv1.ReplicaSet {
 }
 
 func templateHash(d *appsv1.Deployment) string {
-	text, _ := json.Marshal(d.Spec.Template) // of an API type, never fails
+	text, _ := json.Marshal(d.Spec.Template) // encoding an API type never fails
 	h := fnv.New32a()
 	_, _ = h.Write(text)
 	return fmt.Sprintf("%08x", h.Sum32())

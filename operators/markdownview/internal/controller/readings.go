@@ -9,27 +9,29 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// reading is the controller's summary of a content.
+// reading is a summary of the content of a site.
 type reading struct {
 	hash   string
 	engine viewv1.Engine
-	// err explains why the content makes no site.
+	// err explains why no site can be made from the content.
 	err      error
 	title    string
 	pages    int
 	problems []book.Problem
-	// count is the number of all problems, of which only the first are kept.
+	// count is the number of all problems, including those beyond maxProblems, which are
+	// not kept.
 	count int
 }
 
-// readings caches the last reading of each site: sites are reconciled far more often
-// than their pages change.
+// readings caches the last reading of each site, because sites are reconciled far more
+// often than their pages change.
 type readings struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]reading
 }
 
-// of reads the files of a site, unless the last reading was of the same files.
+// of returns the reading of a site. It reads the files only if they have changed since the
+// last reading.
 func (r *readings) of(site types.NamespacedName, engine viewv1.Engine, hash string, files []book.File) reading {
 	r.mu.Lock()
 	known := r.last[site]

@@ -10,9 +10,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// whyNotReady returns what a new viewer waits for, as far as its Pod shows: most often
-// an image that cannot be pulled, or a node with room. Pods are read only here, so they
-// are not cached.
+// whyNotReady returns the reason why a new viewer is not Ready, as far as its Pod shows it.
+// Most often the image cannot be pulled, or no node has room. Pods are not cached, because
+// they are read only here.
 func (r *Reconciler) whyNotReady(ctx context.Context, p *pass) string {
 	var pods corev1.PodList
 	labels := children.Labels(p.view.Name)
@@ -38,7 +38,7 @@ func waitsFor(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
 		switch {
 		case s.State.Waiting == nil || s.State.Waiting.Reason == "ContainerCreating":
-		// The two reasons alternate and mean the same.
+		// These two reasons alternate and mean the same.
 		case s.State.Waiting.Reason == "ErrImagePull", s.State.Waiting.Reason == "ImagePullBackOff":
 			return "the image " + s.Image + " cannot be pulled"
 		default:

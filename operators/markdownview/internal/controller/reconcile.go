@@ -1,8 +1,8 @@
 // Package controller reconciles MarkdownViews into sites, and reports progress in their
 // status.
 //
-// A reconciliation gathers the desired and the existing state, lets the pure rollout
-// decide, applies the differences, and reports.
+// A reconciliation gathers the desired and the existing state, computes the next step with
+// the pure type rollout, applies the differences, and reports.
 package controller
 
 import (
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// refusalRetry is the delay before something refused is retried: a raised quota or
-	// a granted right is no event.
+	// refusalRetry is the delay before a refused request is retried, because a raised
+	// quota or a granted right triggers no event.
 	refusalRetry = time.Minute
 	// raceRetry is the delay after a child changed between a read and a write.
 	raceRetry = 200 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 
 // Reconciler makes sites.
 type Reconciler struct {
-	// client reads from the cache, reader from the API server.
+	// client reads from the cache; reader reads from the API server.
 	client   client.Client
 	reader   client.Reader
 	recorder events.EventRecorder
@@ -57,13 +57,13 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile brings one site a step nearer to its spec. Every step ends in an event that
-// triggers the next.
+// Reconcile brings one site a step nearer to its spec. Every step causes an event that
+// triggers the next step.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var view viewv1.MarkdownView
 	err := r.client.Get(ctx, req.NamespacedName, &view)
 	if apierrors.IsNotFound(err) || err == nil && view.DeletionTimestamp != nil {
-		// Its children are garbage collected.
+		// The garbage collector deletes its children.
 		r.refs.Want(req.NamespacedName)
 		r.readings.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -94,22 +94,22 @@ type pass struct {
 	// wanted is the site that the spec asks for; nil if it cannot be made.
 	wanted *wanted
 	observed
-	// troubles explain what cannot be done.
+	// troubles are the reasons why something cannot be done.
 	troubles []trouble
 	// again is the delay until the next reconciliation without an event; 0 means none.
 	again time.Duration
 	// retry holds errors that may go away by themselves.
 	retry []error
-	// unobserved reports whether reading the children failed. Then none of them is
-	// written, and the status keeps what was last known of them.
+	// unobserved reports whether reading the children failed. In this case, no children are
+	// written, and the status keeps their last known state.
 	unobserved bool
-	// exists and gone hold the API server's answer about the MarkdownView, once it was
-	// asked.
+	// exists and gone hold the API server's answer to whether the MarkdownView still exists.
+	// Both are false until it was asked.
 	exists, gone bool
 }
 
-// begin starts a pass. Settings that are not allowed are left out and reported; the
-// content is served and edited without them.
+// begin starts a pass. It omits and reports settings that are not allowed; the site is
+// served, and can be edited, without them.
 func (r *Reconciler) begin(view *viewv1.MarkdownView) *pass {
 	p := &pass{view: view, permitted: view}
 	denied := r.options.Overrides.Denied(&view.Spec)
@@ -123,7 +123,7 @@ func (r *Reconciler) begin(view *viewv1.MarkdownView) *pass {
 		names = append(names, d.String())
 	}
 	p.trouble(trouble{reason: viewv1.ReasonOverrideNotAllowed, message: fmt.Sprintf(
-		"the operator does not allow %s and leaves it out: remove it, or have it added to --author-overrides", strings.Join(names, ", "))})
+		"the operator does not allow %s and ignores it: remove it, or ask the administrator to add it to --author-overrides", strings.Join(names, ", "))})
 	return p
 }
 
@@ -132,12 +132,11 @@ type trouble struct {
 	reason, message string
 	// blocks reports whether the content cannot be brought up to date.
 	blocks bool
-	// terminal reports whether waiting does not help, since somebody has to change
-	// something.
+	// terminal reports whether waiting is useless because a user must change something.
 	terminal bool
 }
 
-// isTerminal reports whether only a person can resolve the trouble. What waits for
+// isTerminal reports whether only a person can resolve the trouble. A trouble that waits for
 // another object, or is retried, may resolve by itself.
 func (t trouble) isTerminal() bool {
 	switch t.reason {
@@ -158,8 +157,8 @@ func (p *pass) lookAgain(after time.Duration) {
 	}
 }
 
-// result asks for the next reconciliation. An error excludes a time: the queue
-// backs off after an error and would ignore it.
+// result requests the next reconciliation. It returns either an error or a time, because
+// the queue backs off after an error and would ignore the time.
 func (p *pass) result() (ctrl.Result, error) {
 	if err := errors.Join(p.retry...); err != nil {
 		return ctrl.Result{}, err
@@ -187,7 +186,7 @@ func (p *pass) failed(ctx context.Context, err error, blocks bool) bool {
 	case errors.Is(err, errGone):
 		return true
 	case errors.Is(err, errRace):
-		logr.FromContextOrDiscard(ctx).V(1).Info("a child changed meanwhile, reconciling again", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).V(1).Info("a child changed in the meantime, reconciling again", "error", err.Error())
 		p.lookAgain(raceRetry)
 		return true
 	case errors.As(err, &c) && c.foreign:
@@ -199,7 +198,7 @@ func (p *pass) failed(ctx context.Context, err error, blocks bool) bool {
 	default:
 		p.retry = append(p.retry, err)
 	}
-	// An invalid value stays invalid; a quota or a right may be granted.
+	// An invalid value stays invalid, but a quota can be raised and a right granted.
 	p.trouble(trouble{reason: viewv1.ReasonChildRejected, message: err.Error(), blocks: blocks, terminal: apierrors.IsInvalid(err)})
 	return true
 }

@@ -37,12 +37,12 @@ func (r *Reconciler) report(ctx context.Context, p *pass) error {
 	}
 	err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		// Somebody else wrote first: the object is newer than the one in hand.
+		// Another client wrote first, so the object is newer than the one that was read.
 		p.lookAgain(raceRetry)
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile, which is an event
+		return nil // it has been deleted, which is an event
 	}
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
@@ -103,7 +103,7 @@ func condition(kind string, status bool, reason, format string, args ...any) met
 	return c
 }
 
-// available reports whether any viewer serves the site.
+// available returns the condition Available: whether any viewer serves the site.
 func available(p *pass) metav1.Condition {
 	switch {
 	case p.view.Spec.Suspend:
@@ -115,14 +115,14 @@ func available(p *pass) metav1.Condition {
 	}
 }
 
-// ready reports whether the site is what the spec asks for. A suspended site is, as
-// soon as its viewers are gone.
+// ready returns the condition Ready: whether the site matches the spec. A suspended site
+// matches it as soon as its viewers are gone.
 func ready(p *pass) metav1.Condition {
 	if p.view.Spec.Suspend && !p.unobserved {
 		if p.replicas > 0 {
-			return condition(viewv1.ConditionReady, false, viewv1.ReasonSuspended, "spec.suspend is set: waiting for %d viewers to end", p.replicas)
+			return condition(viewv1.ConditionReady, false, viewv1.ReasonSuspended, "spec.suspend is set: waiting for %d viewers to exit", p.replicas)
 		}
-		return condition(viewv1.ConditionReady, true, viewv1.ReasonSuspended, "spec.suspend is set: no viewer runs")
+		return condition(viewv1.ConditionReady, true, viewv1.ReasonSuspended, "spec.suspend is set: no viewers are running")
 	}
 	for _, t := range p.troubles {
 		if t.blocks {
@@ -132,13 +132,14 @@ func ready(p *pass) metav1.Condition {
 	if p.rollout.done() {
 		return condition(viewv1.ConditionReady, true, viewv1.ReasonOK, "all viewers serve the newest content")
 	}
-	return condition(viewv1.ConditionReady, false, viewv1.ReasonRollingOut, "waiting for viewers of the newest content to be Ready")
+	return condition(viewv1.ConditionReady, false, viewv1.ReasonRollingOut, "waiting for viewers with the newest content to become Ready")
 }
 
-// degraded reports whether something that was asked for cannot be done.
+// degraded returns the condition Degraded: whether something that the spec asks for cannot
+// be done.
 func degraded(p *pass) metav1.Condition {
 	if len(p.troubles) == 0 {
-		return condition(viewv1.ConditionDegraded, false, viewv1.ReasonOK, "everything that was asked for is done")
+		return condition(viewv1.ConditionDegraded, false, viewv1.ReasonOK, "everything that the spec asks for is done")
 	}
 	var messages []string
 	for _, t := range p.troubles {
@@ -147,8 +148,8 @@ func degraded(p *pass) metav1.Condition {
 	return condition(viewv1.ConditionDegraded, true, p.troubles[0].reason, "%s", strings.Join(messages, "; "))
 }
 
-// stalled reports whether somebody has to change something before the site can match
-// its spec. kstatus, and thus Flux and kpt, then stop waiting.
+// stalled returns the condition Stalled: whether the site can match its spec only after a
+// user changes something. Tools that use kstatus, such as Flux and kpt, then stop waiting.
 func stalled(p *pass) metav1.Condition {
 	if !p.view.Spec.Suspend {
 		for _, t := range p.troubles {
@@ -157,11 +158,11 @@ func stalled(p *pass) metav1.Condition {
 			}
 		}
 	}
-	return condition(viewv1.ConditionStalled, false, viewv1.ReasonOK, "nothing needs a change of the spec or of the cluster")
+	return condition(viewv1.ConditionStalled, false, viewv1.ReasonOK, "the spec and the cluster need no changes")
 }
 
-// stall reports viewers that did not become Ready in time, or requests a reconciliation
-// at their deadline.
+// stall reports viewers that have not become Ready in time. Before their deadline, it
+// requests a reconciliation at the deadline.
 func (r *Reconciler) stall(ctx context.Context, p *pass) {
 	r.refusedPods(p)
 	if p.rollout.desired == "" || p.rollout.done() || p.view.Spec.Suspend || p.deployment == nil {
@@ -179,12 +180,12 @@ func (r *Reconciler) stall(ctx context.Context, p *pass) {
 	}
 	left := r.options.ProgressDeadline - now.Sub(since)
 	if left > 0 {
-		// Times in the API have whole seconds only.
+		// Times in the API have a resolution of one second.
 		p.lookAgain(left + time.Second)
 		return
 	}
 	v := p.rollout.viewers[p.rollout.desired]
-	p.trouble(trouble{reason: viewv1.ReasonStalled, blocks: true, message: fmt.Sprintf("%d of %d viewers of the newest content are Ready after %s%s: see kubectl -n %s describe pods -l %s=%s",
+	p.trouble(trouble{reason: viewv1.ReasonStalled, blocks: true, message: fmt.Sprintf("%d of %d viewers with the newest content are Ready after %s%s: see kubectl -n %s describe pods -l %s=%s",
 		v.ready, p.rollout.wanted, r.options.ProgressDeadline, r.whyNotReady(ctx, p),
 		p.view.Namespace, children.TemplateLabel, p.rollout.desired)})
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A template is a version of a viewer: its content, and how it is run. It is identified
-// by the hash in the label children.TemplateLabel.
+// A template is a version of a viewer: its content, and the way it is run. The hash in the
+// label children.TemplateLabel identifies it.
 type template = string
 
 // rollout is the observed progress of a site.
@@ -18,19 +18,19 @@ type template = string
 //	  │          ones held                                      released           │
 //	  └────────────────────────────────────────────────────────────────────────────┘
 //
-// The state follows from these values alone, so that a controller can take over from
-// another at any point.
+// The state depends only on these values, so a controller can take over from another
+// controller at any point.
 type rollout struct {
-	// desired is the template of the spec; empty if it cannot be made, and then the
-	// deployed one stays.
+	// desired is the template for the spec. It is empty if no template can be made; the
+	// deployed template then stays.
 	desired template
 	// wanted is the desired number of viewers.
 	wanted int32
-	// deployed is the Deployment's template; empty without a Deployment.
+	// deployed is the template of the Deployment; empty if there is no Deployment.
 	deployed template
 	// held reports whether viewers of older templates must not be removed.
 	held bool
-	// selected is the template that the Service selects; empty without a Service.
+	// selected is the template that the Service selects; empty if there is no Service.
 	selected template
 	// viewers counts the viewers of each template.
 	viewers map[template]viewers
@@ -42,8 +42,8 @@ type viewers struct {
 	pods int32
 	// ready counts the Pods that can serve.
 	ready int32
-	// available counts those of the ready Pods that the Deployment relies on. It
-	// removes others first.
+	// available counts the ready Pods that the Deployment considers available. The
+	// Deployment removes other Pods first.
 	available int32
 }
 
@@ -59,9 +59,9 @@ type step struct {
 	prune bool
 }
 
-// next decides. It never combines two writes of which the second is only safe after the
-// first: the Service is switched to what is already deployed, and old viewers are
-// released once the Service is observed to select the new ones.
+// next returns the next step. A step never combines two writes if the second is safe only
+// after the first: the Service is switched only to a template that is already deployed, and
+// old viewers are released only once the Service is observed to select the new ones.
 func (r rollout) next() step {
 	target := r.desired
 	if target == "" {
@@ -73,15 +73,15 @@ func (r rollout) next() step {
 	}
 	s.hold = r.mustHold(s.deploy, s.sel)
 	if s.hold && !r.held && s.sel != r.selected {
-		s.sel = r.selected // to what is held already, or not yet
+		s.sel = r.selected // switch only once the old viewers are held
 	}
 	s.prune = r.desired != "" && !r.held && r.deployed == r.desired && r.selected == r.desired && r.alone()
 	return s
 }
 
-// serve returns the template for the Service: the target once all its viewers are
-// Ready, until then the one that readers have, and never one that the Deployment is
-// about to remove.
+// serve returns the template for the Service. This is the target if all its viewers are
+// Ready, otherwise the template that readers currently get. It is never a template whose
+// viewers the Deployment is about to remove.
 func (r rollout) serve(target template) template {
 	heading := r.deployed == target
 	switch {
@@ -113,11 +113,11 @@ func (r rollout) mostAvailable() template {
 	return best
 }
 
-// mayReplace reports whether another template can be deployed without harm to the
-// viewers that readers have, or are about to get. The Deployment treats Ready viewers
-// that it does not count as available as broken, and those are the ones that were new
-// while the old were held. If more viewers are available than wanted, it removes the
-// surplus whatever their template, so viewers of other templates have to leave first.
+// mayReplace reports whether another template can be deployed without harming the viewers
+// that serve readers now or are about to serve them. The Deployment treats Ready viewers as
+// broken until it counts them as available, and it does not count viewers that became Ready
+// while older ones were held. If more viewers are available than wanted, it removes the
+// surplus regardless of their template, so viewers of other templates must leave first.
 func (r rollout) mayReplace(by, sel template) bool {
 	if sel != r.selected && r.viewers[sel].ready > 0 {
 		return false
@@ -127,7 +127,7 @@ func (r rollout) mayReplace(by, sel template) bool {
 	case by == r.selected, served.ready == 0:
 		return true
 	case served.available < served.ready && r.deployed == r.selected:
-		return false // until they are released, and that is noticed
+		return false // until the hold is released and these viewers count as available
 	}
 	var others int32
 	for t, v := range r.viewers {
@@ -138,8 +138,8 @@ func (r rollout) mayReplace(by, sel template) bool {
 	return others == 0 || others+served.available <= r.wanted
 }
 
-// mustHold reports whether old viewers have to stay while a template is deployed: as
-// long as the Service selects them, and before it does.
+// mustHold reports whether old viewers must stay while a template is deployed, because the
+// Service selects them or is about to select them.
 func (r rollout) mustHold(deploy, sel template) bool {
 	old := func(t template) bool { return t != "" && t != deploy }
 	return r.wanted > 0 && (old(r.selected) || old(sel))
@@ -155,7 +155,7 @@ func (r rollout) alone() bool {
 	return true
 }
 
-// done reports whether all wanted viewers serve what the spec asks for.
+// done reports whether the wanted number of viewers serve the site that the spec asks for.
 func (r rollout) done() bool {
 	return r.desired != "" && r.deployed == r.desired && r.selected == r.desired &&
 		r.viewers[r.desired].ready >= r.wanted

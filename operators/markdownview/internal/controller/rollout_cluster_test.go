@@ -16,7 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// noPlace keeps viewers from becoming Ready: no node matches.
+// noPlace prevents viewers from becoming Ready, because no node matches.
 func noPlace(s *viewv1.MarkdownViewSpec) {
 	s.Pod = &viewv1.PodSettings{NodeSelector: map[string]string{"no-such": "node"}}
 }
@@ -28,8 +28,8 @@ type reader struct {
 	nothing string
 }
 
-// read observes the site until the spec ends. From the first viewer on there is always
-// one.
+// read observes the site until the spec ends. Once the first viewer is Ready, one must always
+// be Ready.
 func (w *world) read(v *viewv1.MarkdownView) *reader {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -51,7 +51,8 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	var s corev1.Service
 	var sets appsv1.ReplicaSetList
 	key := client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}
-	// The Service is read first: what it selected a moment ago must still exist.
+	// The Service is read first, because the viewers that it selects must still exist after
+	// that.
 	if api.Get(ctx, key, &s) != nil || api.List(ctx, &sets, client.InNamespace(v.Namespace)) != nil {
 		return
 	}
@@ -67,7 +68,7 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	}
 	var again corev1.Service
 	if api.Get(ctx, key, &again) != nil || again.ResourceVersion != s.ResourceVersion {
-		return // switched between the two looks
+		return // the Service was switched between the two reads
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +80,8 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	}
 }
 
-// contents returns what was served, in order. It fails if at some time nothing was
-// served.
+// contents returns the contents that were served, in order. It fails if nothing was served at
+// any time.
 func (r *reader) contents() []string {
 	GinkgoHelper()
 	r.mu.Lock()
@@ -89,8 +90,8 @@ func (r *reader) contents() []string {
 	return r.served
 }
 
-// eventuallyOneContent waits until the old content is deleted. That is not part of
-// being Ready: it waits for the last viewer of the content to end.
+// eventuallyOneContent waits until the old content is deleted. A site can be Ready before that,
+// because the content is deleted only after its last viewer has ended.
 func eventuallyOneContent(ctx context.Context, v *viewv1.MarkdownView) {
 	GinkgoHelper()
 	Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
@@ -117,8 +118,8 @@ var _ = Describe("A rollout", func() {
 			w.run()
 			settle(ctx, w, v)
 			Expect(r.contents()).To(HaveLen(2))
-			// The stopped controller may have written the status last, and its
-			// successor must not be considered quiet before it has begun.
+			// If the last write of the stopped controller was the status, the next controller
+			// must not be considered quiet before it has started.
 			Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
 			if before < limit {
 				Expect(before).To(BeNumerically(">=", 5), "ConfigMap, Deployment, Service, Deployment, ConfigMap")
@@ -196,8 +197,8 @@ var _ = Describe("A rollout", func() {
 	}, SpecTimeout(time.Minute))
 })
 
-// eventuallyStopped waits until the controller has used up its writes, or needs no more
-// of them, and returns how many it made.
+// eventuallyStopped waits until the controller has used up its writes or needs no more writes.
+// It returns the number of writes.
 func eventuallyStopped(ctx context.Context, w *world, v *viewv1.MarkdownView, limit int) int {
 	GinkgoHelper()
 	Eventually(func() bool {

@@ -9,24 +9,24 @@ import (
 	"testing"
 )
 
-// model is a cluster with one site, reduced to what a rollout depends on. It follows
-// the rules of Deployments, ReplicaSets and kubelets. Each of them acts at any time,
-// also between two writes of the controller.
+// model is a cluster with one site, reduced to everything that affects a rollout. It follows
+// the rules of Deployments, ReplicaSets and kubelets. Each of them can act at any time, even
+// between two writes of the controller.
 type model struct {
 	random *rand.Rand
 	log    []string
 
-	// desired and wanted are from the spec.
+	// desired and wanted come from the spec.
 	desired template
 	wanted  int32
-	// deployed, held and replicas are from the Deployment.
+	// deployed, held and replicas come from the Deployment.
 	deployed template
 	held     bool
 	replicas int32
 	selected template
 	sets     map[template]*set
 	age      int
-	// pending holds the writes that an interrupted controller had not made yet.
+	// pending holds the writes that the controller has decided on but not made yet.
 	pending []func()
 }
 
@@ -34,10 +34,10 @@ type model struct {
 type set struct {
 	age  int
 	pods int32
-	// ready is the true number; the others are from the status.
+	// ready is the actual number of Ready Pods; the other numbers come from the status.
 	ready, saidReady, saidAvailable int32
 	held                            bool
-	// scaledFor is the number of replicas for which it was last scaled.
+	// scaledFor is the number of replicas for which the set was last scaled.
 	scaledFor int32
 }
 
@@ -51,7 +51,7 @@ func (m *model) observe() rollout {
 	return r
 }
 
-// reconcile decides. Its writes are made later, or never.
+// reconcile decides on writes. They are made later, or never.
 func (m *model) reconcile() {
 	seen := m.observe()
 	s, wanted := seen.next(), m.wanted
@@ -100,7 +100,7 @@ func (m *model) deployment() {
 	if limit <= 0 {
 		return
 	}
-	for _, t := range m.old() { // those that seem broken
+	for _, t := range m.old() { // viewers that seem broken
 		broken := min(limit, m.sets[t].pods-m.sets[t].saidAvailable)
 		if broken > 0 {
 			m.resize(t, m.sets[t].pods-broken)
@@ -165,9 +165,8 @@ func (m *model) old() []template {
 	return old
 }
 
-// resize acts as the ReplicaSet controller, which removes unready Pods first and
-// updates its status at once. Deployments that act on a stale status are upstream's
-// problem.
+// resize acts as the ReplicaSet controller, which removes unready Pods first. The model updates
+// the status immediately: Deployments that act on a stale status are a problem of upstream.
 func (m *model) resize(t template, pods int32) {
 	s := m.sets[t]
 	m.note("set %s: %d to %d", t, s.pods, pods)
@@ -187,7 +186,7 @@ func (m *model) kubelet() {
 	}
 }
 
-// status writes the ReplicaSet's status.
+// status updates the status of ReplicaSets.
 func (m *model) status() {
 	for _, t := range slices.Sorted(maps.Keys(m.sets)) {
 		if s := m.sets[t]; m.random.IntN(2) == 0 {
@@ -210,12 +209,12 @@ func (m *model) rescale() {
 	m.note("scale: %d", m.wanted)
 }
 
-// restart replaces the controller. The new one knows only the cluster.
+// restart replaces the controller. The new controller knows only the cluster.
 func (m *model) restart() { m.pending = nil }
 
-// The seeds are fixed. One of the first 10,000 (6146) finds a state that is accepted:
-// an edit back to what was served before, at the moment when its viewers leave,
-// together with a scale-up just before and a scale-down just after.
+// The seeds are fixed. Among the first 10,000 seeds, one (6146) finds a failure that is
+// accepted: an edit restores the previous content at the moment when the viewers of this
+// content leave, with a scale-up just before and a scale-down just after.
 func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 	for seed := range uint64(1000) {
 		m := &model{random: rand.New(rand.NewPCG(seed, 1)), sets: map[template]*set{}, wanted: 2, desired: "a"}
@@ -227,7 +226,7 @@ func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 			if served && !ready {
 				t.Fatalf("seed %d: readers have nothing\n%s", seed, strings.Join(m.log, "\n"))
 			}
-			// Counted once the status shows it: until then it may be replaced.
+			// A viewer counts once the status shows it; before that, it may be replaced.
 			served = served || ready && m.sets[m.selected].saidReady > 0
 		}
 		for range 300 {

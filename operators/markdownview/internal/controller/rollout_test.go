@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every state between two versions and its next step. Two viewers are wanted, and "new"
-// is desired, unless a row says otherwise.
+// The table has every state between two versions and its next step. Unless a row sets other
+// values, two viewers are wanted and "new" is desired.
 func TestEveryStateOfARolloutHasOneNextStep(t *testing.T) {
 	all := func(pods, ready, available int32) viewers { return viewers{pods, ready, available} }
 	full, starting, unreleased := all(2, 2, 2), all(2, 0, 0), all(2, 2, 0)

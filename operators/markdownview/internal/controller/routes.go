@@ -30,14 +30,15 @@ type routes struct {
 	watching bool
 }
 
-// leadsElsewhere reports whether the applied route has another path than the wanted
-// one.
+// leadsElsewhere reports whether the paths of the applied route and the wanted route
+// differ.
 func leadsElsewhere(applied, want runtime.ApplyConfiguration) bool {
 	was := pathOf(applied)
 	return was != "" && was != pathOf(want)
 }
 
-// pathOf returns the path of a route; empty if it has none, or is not a route.
+// pathOf returns the path of a route. It is empty if the object has no path or is not a
+// route.
 func pathOf(route runtime.ApplyConfiguration) string {
 	switch r := route.(type) {
 	case *networkingv1ac.IngressApplyConfiguration:
@@ -55,8 +56,8 @@ func pathOf(route runtime.ApplyConfiguration) string {
 	}
 }
 
-// known reports whether the cluster has the kind HTTPRoute. The first time that it
-// does, known starts the watch.
+// known reports whether the cluster has the kind HTTPRoute. It starts the watch when it
+// first finds the kind.
 func (r *routes) known() (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -43,15 +43,15 @@ type Options struct {
 	// Overrides limits the fields of a spec that change how children are exposed and
 	// scheduled; nil allows all.
 	Overrides *overrides.Policy
-	// ContentLimit is the maximum size of a site's files together, in bytes; 0 means
+	// ContentLimit is the maximum total size of the files of a site, in bytes; 0 means
 	// content.DefaultLimit.
 	ContentLimit int
-	// ProgressDeadline is the time that viewers have to become Ready before the site is
-	// Degraded; 0 means 5 minutes.
+	// ProgressDeadline is the maximum time for new viewers to become Ready before the site
+	// is Degraded; 0 means 5 minutes.
 	ProgressDeadline time.Duration
 	// MaxConcurrent is the number of parallel reconciliations; 0 means 4.
 	MaxConcurrent int
-	// Clock defaults to the machine's clock.
+	// Clock defaults to the system clock.
 	Clock clock.PassiveClock
 }
 
@@ -61,7 +61,7 @@ func (o *Options) imageAllowed(image string) bool {
 
 func (o *Options) complete() error {
 	if o.Children.Image == "" {
-		return fmt.Errorf("no image of viewers: set --viewer-image")
+		return fmt.Errorf("the image of the viewers is not set: set --viewer-image")
 	}
 	if o.ProgressDeadline == 0 {
 		o.ProgressDeadline = 5 * time.Minute
@@ -75,8 +75,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// CacheOptions limits the cache to the operator's own objects, and to the fields that
-// are read. No namespaces means all.
+// CacheOptions returns options that limit the cache to the operator's own objects and to
+// the fields that are read. Without namespaces, all namespaces are cached.
 func CacheOptions(namespaces ...string) cache.Options {
 	o := cache.Options{
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{children.ManagerLabel: children.Owner}),
@@ -94,8 +94,8 @@ func CacheOptions(namespaces ...string) cache.Options {
 	return o
 }
 
-// strip removes unused fields from a child. For a ReplicaSet that is most: its template
-// lists all files of a site.
+// strip removes unused fields from a child. This matters most for a ReplicaSet, because its
+// template lists all files of a site.
 func strip(obj any) (any, error) {
 	if set, ok := obj.(*appsv1.ReplicaSet); ok {
 		set.Spec.Template = corev1.PodTemplateSpec{}
@@ -104,12 +104,12 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// withoutFields removes the managed fields, and kubectl apply's annotation that repeats
-// the whole object.
+// withoutFields removes the managed fields, and the annotation in which kubectl apply
+// repeats the complete object.
 func withoutFields(obj any) (any, error) {
 	o, err := meta.Accessor(obj)
 	if err != nil {
-		return obj, nil //nolint:nilerr // a tombstone has no metadata, and passes as it is
+		return obj, nil //nolint:nilerr // a tombstone has no metadata, and is returned unchanged
 	}
 	o.SetManagedFields(nil)
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
@@ -142,9 +142,9 @@ func Setup(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// watches sets the events that trigger a reconciliation. Status changes do, even the
-// controller's own: a reconciliation with a stale cache may have considered the
-// previous status right.
+// watches sets the events that trigger a reconciliation. They include status changes, even
+// the controller's own, because a reconciliation with a stale cache may have seen the
+// previous status and considered it correct.
 func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("markdownview").
@@ -163,22 +163,22 @@ func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 		})
 }
 
-// statusChanged passes updates with a changed status. Labels and annotations do not
-// matter to a site.
+// statusChanged passes updates that change the status. Labels and annotations do not affect
+// a site.
 var statusChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*viewv1.MarkdownView)
 	after, same := e.ObjectNew.(*viewv1.MarkdownView)
 	return ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status)
 }}
 
-// backoff retries failures quickly at first, then less and less often, down to once a
-// minute.
+// backoff returns a rate limiter that retries failures quickly at first, and then at growing
+// intervals of up to a minute.
 func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute)
 }
 
-// siteOf returns the site of an object with its labels, such as a ReplicaSet, which is
-// owned by the Deployment.
+// siteOf returns the site of an object by its labels. A ReplicaSet needs this, because its
+// owner is the Deployment and not the MarkdownView.
 func siteOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[children.InstanceLabel]
 	if name == "" {

@@ -94,7 +94,7 @@ var _ = Describe("A site", func() {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, "theirs", "kept")
 			d.Spec.Template.Spec.Containers[0].Image = "evil.example/miner"
 			d.Spec.Replicas = new(int32(5))
-			delete(d.Labels, children.ManagerLabel) // and so it leaves the cache
+			delete(d.Labels, children.ManagerLabel) // this removes it from the cache
 		})
 		update(ctx, childOf(ctx, v, &corev1.Service{}), func(s *corev1.Service) { s.Spec.Selector = map[string]string{"a": "b"} })
 		Expect(api.Delete(ctx, childOf(ctx, v, &networkingv1.NetworkPolicy{}))).To(Succeed())
@@ -131,7 +131,7 @@ var _ = Describe("A site", func() {
 		want := children.Service(view, "c", "t").WithName("theirs")
 		r := &Reconciler{client: blind{api, theirs.Name}, reader: blind{api, theirs.Name}}
 		Expect(r.ensure(ctx, &pass{view: view}, service("theirs", want))).To(MatchError(errRace))
-		// This one was the site's, and was replaced since.
+		// This object belonged to the site, and has been replaced since.
 		ours := children.Service(view, "c", "t").WithName("ours")
 		r = &Reconciler{client: api, reader: api}
 		Expect(r.ensure(ctx, &pass{view: view}, service("ours", ours))).To(Succeed())
@@ -166,7 +166,7 @@ var _ = Describe("A site", func() {
 		got = eventually(ctx, v, viewv1.ConditionReady, "False ContentMissing")
 		Expect(told(got, viewv1.ConditionAvailable)).To(Equal("True OK"))
 		Expect(got.Status.ContentHash).To(Equal(second))
-		// It is still scaled.
+		// The site can still be scaled.
 		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Replicas = new(int32(3)) })
 		Eventually(func() int32 { return current(ctx, v).Status.Replicas }).Should(BeEquivalentTo(3))
 	})
@@ -264,8 +264,8 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
 		eventuallyOneContent(ctx, v)
-		// From now on it is watched, costs no write, is repaired, and is deleted when
-		// no longer asked for.
+		// From now on, the route is watched, causes no writes, is repaired, and is deleted
+		// when the spec no longer asks for it.
 		writes := w.journal.writes()
 		metav1.SetMetaDataAnnotation(&route.ObjectMeta, "a", "b")
 		Expect(api.Update(ctx, route)).To(Succeed())
@@ -277,7 +277,7 @@ var _ = Describe("A site", func() {
 	})
 })
 
-// blind hides one object that exists.
+// blind is a client that does not see one existing object.
 type blind struct {
 	client.Client
 	name string

@@ -52,7 +52,7 @@ var _ = Describe("The status of a site", func() {
 		create(ctx, v)
 		w.run()
 		settle(ctx, w, v)
-		// The Deployment is read from the API server before its template is replaced.
+		// The controller reads the Deployment from the API server before it replaces the template.
 		before := childOf(ctx, v, &appsv1.Deployment{}).Spec.Template
 		w.journal.refuse(func(r *http.Request) int {
 			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/deployments/viewer-site") {
@@ -89,7 +89,7 @@ var _ = Describe("The status of a site", func() {
 	})
 })
 
-// withPages returns a site with pages of a ConfigMap.
+// withPages returns a site with pages from a ConfigMap.
 func withPages(w *world) (*viewv1.MarkdownView, *corev1.ConfigMap) {
 	pages := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pages"},
@@ -100,7 +100,7 @@ func withPages(w *world) (*viewv1.MarkdownView, *corev1.ConfigMap) {
 	}), pages
 }
 
-// refuseReading answers reads of a ConfigMap with a status code.
+// refuseReading responds to reads of a ConfigMap with a status code.
 func refuseReading(name string, code int) func(*http.Request) int {
 	return func(r *http.Request) int {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps/"+name) {
@@ -110,8 +110,8 @@ func refuseReading(name string, code int) func(*http.Request) int {
 	}
 }
 
-// kstatus computes the status by the rules of sigs.k8s.io/cli-utils/pkg/kstatus, which
-// Flux, kpt and Crossplane use.
+// kstatus computes the status according to the rules of sigs.k8s.io/cli-utils/pkg/kstatus,
+// which Flux, kpt and Crossplane use.
 func kstatus(v *viewv1.MarkdownView) string {
 	if v.Status.ObservedGeneration != v.Generation {
 		return "InProgress"

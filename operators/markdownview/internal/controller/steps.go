@@ -17,13 +17,13 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// apply brings the children to their next state. Failures are recorded, and the rest
-// goes on.
+// apply brings the children to their next state. It records failures and continues with
+// the other children.
 func (r *Reconciler) apply(ctx context.Context, p *pass) {
 	s := p.rollout.next()
 	if p.rollout.deployed != "" && s.deploy != p.rollout.deployed {
-		// The cache may lack the latest write. Replacing a template on wrong
-		// information could remove the viewers that readers have.
+		// The cache may lack the latest write. If a template were replaced based on stale
+		// data, viewers that serve readers could be removed.
 		if err := r.observe(ctx, p, r.reader); err != nil {
 			p.readFailed(err, true)
 			p.unobserved = true
@@ -32,7 +32,7 @@ func (r *Reconciler) apply(ctx context.Context, p *pass) {
 		s = p.rollout.next()
 	}
 	if p.wanted != nil && s.deploy == p.wanted.template && !r.applyContent(ctx, p) {
-		// Viewers of missing content would never start.
+		// Viewers whose content is missing would never start.
 		p.wanted, p.rollout.desired = nil, ""
 		s = p.rollout.next()
 	}
@@ -68,8 +68,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, p *pass, s step) {
 	if p.wanted != nil && s.deploy == p.wanted.template {
 		want = children.Deployment(p.permitted, p.wanted.pods, s.hold)
 	} else {
-		// The deployed template stays for now. It can only be read from the object,
-		// since the spec has changed.
+		// The deployed template stays for now. Because the spec has changed, the template
+		// can be read only from the object.
 		applied, err := appsv1ac.ExtractDeployment(p.deployment, children.Owner)
 		if err != nil || applied.Spec == nil || applied.Spec.Template == nil {
 			return
@@ -90,8 +90,8 @@ func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
 	}
 }
 
-// behind reports whether readers still have other viewers than the spec asks for. Those
-// may be at another path, and the route must lead to them.
+// behind reports whether readers still get viewers of an older spec. These viewers may
+// serve another path, and the route must lead to it.
 func (p *pass) behind() bool {
 	return p.rollout.selected != "" && p.rollout.selected != p.rollout.desired
 }
@@ -110,12 +110,12 @@ func (r *Reconciler) applyRoute(ctx context.Context, p *pass) {
 		p.failed(ctx, r.ensure(ctx, p, c), false)
 	case c.want != nil:
 		p.trouble(trouble{reason: viewv1.ReasonGatewayAPIMissing,
-			message: "the cluster does not know HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress"})
+			message: "the cluster has no HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress"})
 		p.lookAgain(refusalRetry)
 	}
 }
 
-// prune deletes content that no viewer reads any more.
+// prune deletes content that viewers no longer use.
 func (r *Reconciler) prune(ctx context.Context, p *pass) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
@@ -152,8 +152,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"HTTPRoute":           {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"},
 }
 
-// watchNames watches objects that are not in the cache: the ConfigMaps that the spec
-// names, and foreign objects with a child's name.
+// watchNames watches objects that are not in the cache: the ConfigMaps that the spec names,
+// and foreign objects that have the name of a child.
 func (r *Reconciler) watchNames(p *pass, configMaps []string) {
 	var want []refs.Ref
 	for _, name := range configMaps {

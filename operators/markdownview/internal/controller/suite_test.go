@@ -43,8 +43,8 @@ var (
 	scheme = runtime.NewScheme()
 	cfg    *rest.Config
 	api    client.Client
-	// bare reports whether no Deployment controller runs: then the suite plays its
-	// part.
+	// bare reports whether no Deployment controller is running. The suite then imitates
+	// it.
 	bare bool
 )
 
@@ -53,7 +53,7 @@ func TestController(t *testing.T) {
 	RunSpecs(t, "MarkdownView controller")
 }
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
+// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
 // USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has its own
 // namespace, so the suite may run again on the same cluster.
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -78,7 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	bare = !runsDeployments(ctx)
 })
 
-// runsDeployments creates a Deployment to find out whether a controller runs.
+// runsDeployments creates a Deployment to find out whether a Deployment controller is running.
 func runsDeployments(ctx context.Context) bool {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "mdv-probe-"}}
@@ -111,7 +111,7 @@ type world struct {
 	journal   *journal
 	logs      *logBuffer
 	manager   ctrl.Manager
-	// stop stops the manager and waits for its end.
+	// stop stops the manager and waits until it has ended.
 	stop func()
 }
 
@@ -127,7 +127,7 @@ func newWorld(ctx context.Context) *world {
 	return w
 }
 
-// run starts the controller for the world's namespace.
+// run starts the controller for the namespace of the world.
 func (w *world) run(change ...func(*Options)) {
 	GinkgoHelper()
 	counted := rest.CopyConfig(cfg)
@@ -160,7 +160,7 @@ func (w *world) run(change ...func(*Options)) {
 	DeferCleanup(w.stop)
 }
 
-// newView returns a site of two pages.
+// newView returns a site with two pages.
 func (w *world) newView(name string, change ...func(*viewv1.MarkdownViewSpec)) *viewv1.MarkdownView {
 	v := &viewv1.MarkdownView{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
@@ -178,14 +178,14 @@ func (w *world) newView(name string, change ...func(*viewv1.MarkdownViewSpec)) *
 	return v
 }
 
-// childOf returns the site's object of a type.
+// childOf returns the object of the site that has this type.
 func childOf[T client.Object](ctx context.Context, v *viewv1.MarkdownView, o T) T {
 	GinkgoHelper()
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}, o)).To(Succeed())
 	return o
 }
 
-// contents returns the site's ConfigMaps.
+// contents returns the ConfigMaps of the site.
 func contents(ctx context.Context, v *viewv1.MarkdownView) []corev1.ConfigMap {
 	GinkgoHelper()
 	var list corev1.ConfigMapList
@@ -200,7 +200,7 @@ func create(ctx context.Context, objs ...client.Object) {
 	}
 }
 
-// current reads an object's newest state.
+// current reads the newest state of an object.
 func current[T client.Object](ctx context.Context, o T) T {
 	GinkgoHelper()
 	got, ok := o.DeepCopyObject().(T)
@@ -219,14 +219,14 @@ func update[T client.Object](ctx context.Context, o T, change func(T)) {
 	}).Should(Succeed())
 }
 
-// edit gives a page a new text.
+// edit changes the text of a page.
 func edit(ctx context.Context, v *viewv1.MarkdownView, text string) {
 	GinkgoHelper()
 	update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Markdowns["one.md"] = text })
 }
 
-// told returns "Status Reason" of a condition of the newest generation; empty when
-// there is none.
+// told returns "Status Reason" for a condition of the newest generation. It is empty if there
+// is no such condition.
 func told(v *viewv1.MarkdownView, kind string) string {
 	for _, c := range v.Status.Conditions {
 		if c.Type == kind && c.ObservedGeneration == v.Generation {
@@ -268,7 +268,7 @@ func settle(ctx context.Context, w *world, v *viewv1.MarkdownView) {
 	quiet(w)
 }
 
-// quiet waits until the controller has not written for a while.
+// quiet waits until the controller has made no writes for a while.
 func quiet(w *world) {
 	GinkgoHelper()
 	before := -1
@@ -284,23 +284,23 @@ func quiet(w *world) {
 type journal struct {
 	mu      sync.Mutex
 	entries []string
-	// answered holds the entries that the API server accepted.
+	// answered holds the writes that the API server has accepted.
 	answered []string
-	// limit is the number of writes that pass before every request fails; 0 means no
-	// limit.
+	// limit is the number of writes that are let through before every further write fails;
+	// 0 means no limit.
 	limit int
-	// refuses returns the status code to answer a request with; 0 lets it pass.
+	// refuses returns the status code with which a request is refused; 0 lets it pass.
 	refuses func(*http.Request) int
 }
 
-// refuse sets how requests are answered from now on.
+// refuse sets the function that decides which requests are refused from now on.
 func (j *journal) refuse(f func(*http.Request) int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.refuses = f
 }
 
-// refusal returns the answer of the API server to a request that is refused.
+// refusal returns the response to a request that is refused, as the API server would send it.
 func (j *journal) refusal(r *http.Request) *http.Response {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -329,14 +329,14 @@ func (j *journal) writes() []string {
 	return append([]string(nil), j.entries...)
 }
 
-// accepted returns the writes that the API server accepted.
+// accepted returns the writes that the API server has accepted.
 func (j *journal) accepted() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return append([]string(nil), j.answered...)
 }
 
-// answer records the answer to a write.
+// answer records a write that has succeeded.
 func (j *journal) answer(r *http.Request, resp *http.Response) {
 	if !isWrite(r) || resp.StatusCode >= http.StatusMultipleChoices {
 		return
@@ -352,7 +352,7 @@ func isWrite(r *http.Request) bool {
 
 func entry(r *http.Request) string { return r.Method + " " + r.URL.Path }
 
-// passes records a write, and reports whether it may be made.
+// passes records a write, and reports whether it is let through.
 func (j *journal) passes(r *http.Request) bool {
 	if !isWrite(r) {
 		return true

@@ -1,5 +1,5 @@
-// Package images limits the container images that authors may choose without the right
-// to create Pods.
+// Package images limits the container images that authors may choose, because authors need
+// not have the right to create Pods.
 package images
 
 import (
@@ -14,11 +14,11 @@ type List struct {
 	patterns []pattern
 }
 
-// pattern matches one image, or several by wildcards.
+// pattern matches one image, or several images with wildcards.
 type pattern struct {
 	repository *regexp.Regexp
 	digest     string
-	tags       *regexp.Regexp // nil where the pattern has no tag
+	tags       *regexp.Regexp // nil if the pattern has no tag
 }
 
 // The grammar of image references. In a pattern, * may replace any part.
@@ -30,10 +30,10 @@ var (
 	digest    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$`)
 )
 
-// Parse reads patterns such as ghcr.io/acme/*. Each is an image, in which * matches any
-// part of a name but a slash, and ** also a slash. Without a tag it matches every tag
-// and digest. A pattern with a tag does not match an image with a digest, since the
-// digest then decides what runs. The pattern * alone matches every image.
+// Parse reads patterns such as ghcr.io/acme/*. Each pattern is an image, in which * matches
+// any part of a name without a slash, and ** also matches slashes. A pattern without a tag
+// matches every tag and digest. A pattern with a tag does not match an image with a digest,
+// because the digest then decides what runs. The pattern * alone matches every image.
 func Parse(patterns ...string) (List, error) {
 	var l List
 	for _, text := range patterns {
@@ -58,7 +58,7 @@ func parse(text string) (pattern, error) {
 	repository, tags, fixed := split(text)
 	plain := strings.ReplaceAll(repository, "*", "x")
 	if !reference.MatchString(plain) || tags != "" && !tag.MatchString(strings.ReplaceAll(tags, "*", "x")) || fixed != "" && !digest.MatchString(fixed) {
-		return pattern{}, fmt.Errorf("reading the allowed image %q: it is not an image or a pattern of images; write it like ghcr.io/acme/* or ghcr.io/acme/viewer:v1", text)
+		return pattern{}, fmt.Errorf("reading the allowed image %q: it is neither an image nor a pattern; write it like ghcr.io/acme/* or ghcr.io/acme/viewer:v1", text)
 	}
 	p := pattern{repository: wildcards(complete(repository)), digest: fixed}
 	if tags != "" {
@@ -97,7 +97,7 @@ func (p pattern) version(tags, fixed string) bool {
 	return true
 }
 
-// Valid reports whether this is the name of an image.
+// Valid reports whether the text is a valid image name.
 func Valid(image string) bool {
 	repository, tags, fixed := split(image)
 	return reference.MatchString(repository) &&
@@ -113,7 +113,7 @@ func split(image string) (repository, tag, digest string) {
 	return repository, tag, digest
 }
 
-// complete expands a short name as container runtimes do.
+// complete expands a short image name as container runtimes do.
 func complete(repository string) string {
 	first, rest, several := strings.Cut(repository, "/")
 	switch {

@@ -1,5 +1,5 @@
-// Package metrics holds the operator's own metrics. Those of sites are read from the
-// cache at each scrape, and thus end with the site.
+// Package metrics holds the operator's own metrics. The metrics of sites are read from the
+// cache at each scrape, so they end when a site is deleted.
 package metrics
 
 import (
@@ -19,11 +19,11 @@ func newCounters() counters {
 	c := counters{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "markdownview_child_writes_total",
-			Help: "Writes of objects that make up sites, by kind and verb.",
+			Help: "Number of writes to the objects that make up sites, by kind and verb.",
 		}, []string{"kind", "verb"}),
 		switches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "markdownview_switches_total",
-			Help: "How often readers were given another version of a site.",
+			Help: "Number of times that readers were switched to another version of a site.",
 		}),
 	}
 	metrics.Registry.MustRegister(c.writes, c.switches)
@@ -33,5 +33,5 @@ func newCounters() counters {
 // ChildWritten counts a write. The verb is apply or delete.
 func ChildWritten(kind, verb string) { all.writes.WithLabelValues(kind, verb).Inc() }
 
-// Switched counts a switch of a site's readers to another version.
+// Switched counts a switch of the readers of a site to another version.
 func Switched() { all.switches.Inc() }

@@ -13,7 +13,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// scrapeLimit bounds a scrape's wait for the cache.
+// scrapeLimit limits the time that a scrape waits for the cache.
 const scrapeLimit = 5 * time.Second
 
 // gauge is a metric with a series for each site.
@@ -30,8 +30,8 @@ func gauges() []gauge {
 	return []gauge{
 		newGauge("markdownview_available", "1 while the site is served, else 0.", isTrue(viewv1.ConditionAvailable)),
 		newGauge("markdownview_ready", "1 while all viewers serve the newest content, else 0.", isTrue(viewv1.ConditionReady)),
-		newGauge("markdownview_degraded", "1 while something that was asked for cannot be done, else 0.", isTrue(viewv1.ConditionDegraded)),
-		newGauge("markdownview_stalled", "1 while only a change of the spec or of the cluster helps, else 0.", isTrue(viewv1.ConditionStalled)),
+		newGauge("markdownview_degraded", "1 while something that the spec asks for cannot be done, else 0.", isTrue(viewv1.ConditionDegraded)),
+		newGauge("markdownview_stalled", "1 while a problem remains until the spec or the cluster changes, else 0.", isTrue(viewv1.ConditionStalled)),
 		newGauge("markdownview_suspended", "1 while spec.suspend is set, else 0.", func(v *viewv1.MarkdownView) float64 {
 			return number(v.Spec.Suspend)
 		}),
@@ -60,11 +60,11 @@ func number(b bool) float64 {
 	return 0
 }
 
-// Register exports the metrics of sites. The reader should read from a cache; it
-// replaces the one of an earlier call.
+// Register exports the metrics of sites. The reader should read from a cache. It replaces
+// the reader of an earlier call.
 func Register(reader client.Reader) {
 	c := &sites{reader: reader, gauges: gauges()}
-	metrics.Registry.Unregister(c) // a collector is known by its descriptions
+	metrics.Registry.Unregister(c) // a collector is identified by its descriptions
 	metrics.Registry.MustRegister(c)
 }
 
@@ -82,14 +82,14 @@ func (s *sites) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect counts sites. If they cannot be listed they have no series in this scrape;
-// the other metrics do not suffer.
+// Collect sends the metrics of all sites. If the sites cannot be listed, they have no series
+// in this scrape; other metrics are not affected.
 func (s *sites) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit)
 	defer cancel()
 	var list viewv1.MarkdownViewList
 	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		logf.Log.WithName("metrics").V(1).Info("cannot count sites for a scrape", "error", err.Error())
+		logf.Log.WithName("metrics").V(1).Info("cannot list the sites for a scrape", "error", err.Error())
 		return
 	}
 	for i := range list.Items {

@@ -14,7 +14,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// cached is a cache with these sites, or one that cannot be read.
+// cached is a cache with these sites, or a cache that cannot be read.
 type cached struct {
 	client.Reader
 	sites []viewv1.MarkdownView

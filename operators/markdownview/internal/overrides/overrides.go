@@ -1,6 +1,6 @@
-// Package overrides limits which fields of a MarkdownView may change how its
-// children are exposed and scheduled. The platform team sets the limits: a user who may
-// create a MarkdownView need not have any right to Ingresses, Services or Pods.
+// Package overrides limits the fields of a MarkdownView that change how its children are
+// exposed and scheduled. The platform team sets the limits, because a user who may create a
+// MarkdownView need not have any rights to Ingresses, Services or Pods.
 package overrides
 
 import (
@@ -22,19 +22,19 @@ const Default = "service.type,ingress.annotations=cert-manager.io/*,httpRoute.an
 // all is the entry that allows every field.
 const all = "*"
 
-// Policy lists the allowed fields. The zero value allows none, nil allows all.
+// Policy lists the allowed fields. The zero value allows no fields; nil allows all.
 type Policy struct {
 	all bool
-	// patterns has the allowed keys or values of each field.
+	// patterns holds the allowed keys or values of each field.
 	patterns map[string][]string
 }
 
 // field is one governed field of the spec.
 type field struct {
 	name string
-	// keys returns the keys or the value that the spec sets.
+	// keys returns the keys, or the value, that the spec sets.
 	keys func(*viewv1.MarkdownViewSpec) []string
-	// drop removes what is not allowed. It is only called if keys returned something.
+	// drop removes settings that are not allowed. It is called only if keys returned any.
 	drop func(s *viewv1.MarkdownViewSpec, allowed func(string) bool)
 }
 
@@ -119,9 +119,9 @@ func mapField(name string, of func(*viewv1.MarkdownViewSpec) map[string]string) 
 	}
 }
 
-// Parse reads entries such as pod.labels or ingress.annotations=cert-manager.io/*.
-// An entry without a pattern allows every key or value of the field. * in a pattern
-// matches any characters but a slash; the entry * allows all fields.
+// Parse reads entries such as pod.labels or ingress.annotations=cert-manager.io/*. An entry
+// without a pattern allows every key or value of the field. In a pattern, * matches any
+// characters except a slash. The entry * allows all fields.
 func Parse(entries ...string) (*Policy, error) {
 	p := &Policy{patterns: map[string][]string{}}
 	for _, entry := range entries {
@@ -134,7 +134,7 @@ func Parse(entries ...string) (*Policy, error) {
 			return nil, fmt.Errorf("%q is not a field that can be allowed: use %s or *", name, strings.Join(Fields(), ", "))
 		}
 		if _, err := path.Match(pattern, ""); err != nil || limited && pattern == "" {
-			return nil, fmt.Errorf("%q is not a pattern: write %s=NAME, where * matches any characters but a slash", entry, name)
+			return nil, fmt.Errorf("%q is not a pattern: write %s=NAME, where * matches any characters except a slash", entry, name)
 		}
 		p.patterns[name] = append(p.patterns[name], pattern)
 	}
@@ -162,9 +162,9 @@ func (p *Policy) allows(name, key string) bool {
 
 // Denial is a setting that the policy does not allow.
 type Denial struct {
-	// Field is its path below spec, such as pod.labels.
+	// Field is the path of the field below spec, such as pod.labels.
 	Field string
-	// Key is the key in the field, or its value.
+	// Key is the key in the field, or the value of the field.
 	Key string
 }
 

@@ -18,11 +18,11 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// retry is the backoff of a failing watch: half a second at first, up to half a minute.
+// retry is the backoff of a failing watch. It grows from half a second to half a minute.
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 
-// follow watches one object until the context ends. The reflector lists again when a
-// watch has expired or broken.
+// follow watches one object until the context ends. The reflector lists again after a watch
+// has expired or failed.
 func (w *Watcher) follow(ctx context.Context, one *watched, q queue) {
 	requests := &requester{
 		client: w.client.Resource(one.ref.Resource).Namespace(one.ref.Namespace),
@@ -39,7 +39,7 @@ func (w *Watcher) follow(ctx context.Context, one *watched, q queue) {
 		&metav1.PartialObjectMetadata{},
 		&versionStore{changed: func() { w.tell(ctx, one, q) }},
 		cache.ReflectorOptions{Name: "refs", Backoff: &backoff})
-	// The reflector would log every failure of every retry.
+	// The logger is discarded, because the reflector would log every failed retry.
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
@@ -56,7 +56,7 @@ type requester struct {
 // list saves nothing for one object.
 func (*requester) IsWatchListSemanticsUnSupported() bool { return true }
 
-// list finds the object, if it exists.
+// list returns a list with the object, if it exists.
 func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	list, err := r.client.List(ctx, r.only(o))
 	if err != nil {
@@ -66,9 +66,9 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 	return list, nil
 }
 
-// watch ends after each change, and the reflector starts it again. A stream keeps the
-// buffers of its largest event for as long as it lives, and kubectl apply's annotation
-// repeats all content.
+// watch starts a stream that stops after each change; the reflector then starts a new one.
+// A stream keeps the buffers of its largest event as long as it exists, and these can be
+// large, because kubectl apply's annotation repeats all content.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -89,22 +89,22 @@ func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// failed logs a missing right, once: it does not appear by itself. Other failures do not
-// last, or show elsewhere.
+// failed logs a missing right once, because it remains until a user grants it. Other
+// failures are temporary or visible elsewhere.
 func (r *requester) failed(ctx context.Context, err error) {
 	if !apierrors.IsForbidden(err) || r.refused || ctx.Err() != nil {
 		return
 	}
 	r.refused = true
-	r.logger.Error(err, "cannot watch what is referred to: allow the operator to list and watch it")
+	r.logger.Error(err, "cannot watch an object to which a MarkdownView refers: allow the operator to list and watch it")
 }
 
 // versionStore reports changes of the version, and keeps nothing else of the object.
 type versionStore struct {
 	changed func()
-	// version is the last one; empty if there is no object.
+	// version is the last version; empty if there is no object.
 	version string
-	// listed reports whether the object, or its absence, was observed.
+	// listed reports whether the object, or its absence, has been observed.
 	listed bool
 }
 
@@ -118,10 +118,10 @@ func (s *versionStore) observe(version string) {
 	s.changed()
 }
 
-// Add takes a new object.
+// Add records a new object.
 func (s *versionStore) Add(obj any) error { return s.Update(obj) }
 
-// Update takes a changed object.
+// Update records a changed object.
 func (s *versionStore) Update(obj any) error {
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -131,14 +131,15 @@ func (s *versionStore) Update(obj any) error {
 	return nil
 }
 
-// Delete takes an object that is gone.
+// Delete records that the object is gone.
 func (s *versionStore) Delete(any) error {
 	s.observe("")
 	return nil
 }
 
-// Replace takes the result of a listing: one object or none. The first one is reported
-// even if there is none, since the object may have been deleted after its owner read it.
+// Replace records the result of a list, which has one object or none. The first result is
+// reported even if it is empty, because the object may have been deleted after its owner
+// read it.
 func (s *versionStore) Replace(found []any, _ string) error {
 	if len(found) == 0 {
 		return s.Delete(nil)
@@ -146,5 +147,5 @@ func (s *versionStore) Replace(found []any, _ string) error {
 	return s.Update(found[0])
 }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (*versionStore) Resync() error { return nil }

@@ -1,8 +1,8 @@
-// Package refs watches objects that others refer to by name, without watching or
-// caching other objects of their kind.
+// Package refs watches objects to which others refer by name, without watching or caching
+// other objects of the same kind.
 //
-// Each such object has its own watch, limited to its name and metadata. Of the objects
-// only the version is kept.
+// Each such object has its own watch, limited to its name and metadata. Only the version of
+// an object is kept.
 package refs
 
 import (
@@ -67,8 +67,8 @@ func (w *Watcher) Start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// Want replaces the owner's references; none forgets the owner. The owner is enqueued
-// for each object that exists, and for every later change.
+// Want replaces the references of the owner; without references, it forgets the owner. The
+// owner is enqueued for each object that exists, and for every later change.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.wanted[owner] = slices.Clone(refs)
 }
 
-// add must be called with w.mu held, as must drop.
+// add adds a reference. Callers of add and drop must hold w.mu.
 func (w *Watcher) add(owner types.NamespacedName, ref Ref) {
 	one, ok := w.watches[ref]
 	if !ok {
@@ -116,7 +116,7 @@ func (w *Watcher) drop(owner types.NamespacedName, ref Ref) {
 	}
 }
 
-// tell enqueues the owners.
+// tell enqueues the owners of references to the object.
 func (w *Watcher) tell(ctx context.Context, one *watched, q queue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *Watcher) tell(ctx context.Context, one *watched, q queue) {
 	}
 }
 
-// String formats the reference for messages of tests.
+// String formats the reference for test messages.
 func (r Ref) String() string {
 	return fmt.Sprintf("%s %s/%s", r.Resource.Resource, r.Namespace, r.Name)
 }

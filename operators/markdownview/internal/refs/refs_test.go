@@ -31,17 +31,17 @@ func configMap(namespace, name string) Ref {
 	return Ref{Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespace: namespace, Name: name}
 }
 
-// rig is a Watcher that runs.
+// rig is a running Watcher.
 type rig struct {
 	*Watcher
 	t *testing.T
 	// told receives each owner that is enqueued.
 	told chan types.NamespacedName
-	// stop ends the Watcher's context.
+	// stop ends the context of the Watcher.
 	stop context.CancelFunc
 }
 
-// newRig returns a Watcher, and starts it unless told otherwise.
+// newRig returns a Watcher that has been started.
 func newRig(t *testing.T, config *rest.Config, logger logr.Logger) *rig {
 	t.Helper()
 	r := newIdleRig(t, config)
@@ -85,7 +85,7 @@ func (r *rig) start(logger logr.Logger) {
 	}
 }
 
-// wantTold waits until these owners are enqueued, each once, and in any order.
+// wantTold waits until each of these owners has been enqueued once, in any order.
 func (r *rig) wantTold(owners ...types.NamespacedName) {
 	r.t.Helper()
 	missing := map[types.NamespacedName]bool{}
@@ -106,7 +106,7 @@ func (r *rig) wantTold(owners ...types.NamespacedName) {
 	}
 }
 
-// wantNoMore checks that nobody else was enqueued.
+// wantNoMore checks that no other owners have been enqueued.
 func (r *rig) wantNoMore() {
 	r.t.Helper()
 	if len(r.told) > 0 {
@@ -149,7 +149,7 @@ func create(t *testing.T, namespace, name string) {
 	}
 }
 
-// change gives the ConfigMap another content.
+// change changes the content of the ConfigMap.
 func change(t *testing.T, namespace, name, content string) {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"key": content}}
@@ -169,7 +169,7 @@ func TestOwnerIsToldOfTheFirstListingOfChangesOfDeletionAndOfReturn(t *testing.T
 	ns := newNamespace(t)
 	r := newRig(t, config, logr.Discard())
 	r.Want(owner("a"), configMap(ns, "pages"))
-	r.wantTold(owner("a")) // a deletion before the first listing would otherwise be missed
+	r.wantTold(owner("a")) // otherwise a deletion before the first list would be missed
 
 	create(t, ns, "pages")
 	r.wantTold(owner("a"))
@@ -235,7 +235,7 @@ func TestWantReplacesWhatTheOwnerWantedBefore(t *testing.T) {
 	create(t, ns, "one")
 	create(t, ns, "two")
 	r.wantTold(owner("a"))
-	// The same again changes nothing.
+	// Wanting the same object again changes nothing.
 	r.Want(owner("a"), two)
 	change(t, ns, "two", "1")
 	r.wantTold(owner("a"))
@@ -266,7 +266,7 @@ func TestWatchesEndWithTheContext(t *testing.T) {
 	eventually(t, func() bool { return spy.count() == 2 }, "%d watches", spy.count())
 	r.stop()
 	eventually(t, func() bool { return spy.count() == 0 }, "%d watches stay open", spy.count())
-	r.Want(owner("c"), configMap(ns, "too late")) // starts nothing that stays
+	r.Want(owner("c"), configMap(ns, "too late")) // this starts no watch that remains
 	create(t, ns, "one")
 	eventually(t, func() bool { return spy.count() == 0 }, "%d watches stay open", spy.count())
 	r.wantNoMore()
@@ -378,7 +378,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 		}, "%d are not enqueued", len(missing))
 	}
 	before := heap()
-	for i := range objects { // in a listing
+	for i := range objects { // in a list
 		if _, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(), annotated(i, "a"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 	}
 }
 
-// heap returns the memory in use after a collection, stacks included.
+// heap returns the memory in use after a garbage collection, including stacks.
 func heap() int {
 	runtime.GC()
 	runtime.GC()

@@ -16,16 +16,16 @@ import (
 
 // watchSpy sits between the client and the API server.
 type watchSpy struct {
-	// asked counts requests, begun those for a watch.
+	// asked counts all requests; begun counts requests for a watch.
 	asked atomic.Int32
 	begun atomic.Int32
-	// expire answers the next watch with "too old".
+	// expire makes the next watch fail with "too old".
 	expire atomic.Bool
 	next   http.RoundTripper
 
 	mu   sync.Mutex
 	open map[*spiedBody]struct{}
-	// away is the answer to every request; nil lets them pass.
+	// away is the error of every request; nil lets requests pass.
 	away error
 }
 
@@ -45,7 +45,7 @@ func (s *watchSpy) count() int {
 	return len(s.open)
 }
 
-// cut ends all watches, and fails all requests until it is called with nil.
+// cut ends all watches, and makes all requests fail until it is called with nil.
 func (s *watchSpy) cut(err error) {
 	s.mu.Lock()
 	s.away = err
@@ -106,7 +106,7 @@ func (b *spiedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// logBuffer keeps what is logged at the default level, one line each.
+// logBuffer keeps the messages logged at the default level, one per line.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -17,7 +17,7 @@ var (
 	api    kubernetes.Interface
 )
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
+// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
 // USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of highlighting: longer code is data rather than text to read, and a block
-// that takes longer hits a pattern that its lexer is slow on. Either stays uncoloured.
+// Limits of highlighting. Longer code is usually data that nobody reads, and a block that
+// takes more time contains a pattern for which its lexer is slow. Such blocks get no colours.
 const (
 	mostHighlighted = 64 << 10
 	longestLexing   = 500 * time.Millisecond
@@ -72,7 +72,7 @@ func lex(lexer chroma.Lexer, source string) (spans []*html.Node, ok bool) {
 		span.AppendChild(text)
 		spans = append(spans, span)
 	}
-	// The lexer's output is only used if it has the same text.
+	// The output of the lexer is used only if it has the same length as the source.
 	return spans, length == len(source)
 }
 

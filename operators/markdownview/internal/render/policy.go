@@ -6,15 +6,15 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// The classes that a page may use: the colours of code (at most three letters) and the
-// renderer's marks. The frame's classes are excluded, so that a page cannot imitate the
-// frame.
+// allowedClass matches the classes that a page may use: the colours of code (at most three
+// letters) and the classes that the renderer adds. The classes of the frame are excluded, so
+// that a page cannot imitate the frame.
 var allowedClass = regexp.MustCompile(`^(` + classToken + `)( (` + classToken + `))*$`)
 
 const classToken = `[a-z][a-z0-9]{0,2}|language-[A-Za-z0-9_+#.-]+|admonition|admonition-(note|tip|important|warning|caution|title)|anchor|table|footnotes|footnote-(ref|backref)|external-image|task`
 
-// The ids that a page may use have no colon, except those of footnotes: the frame's ids
-// have one.
+// allowedID matches the ids that a page may use. Only ids of footnotes may have a colon,
+// because the ids of the frame have one.
 var allowedID = regexp.MustCompile(`^([\p{L}\p{M}\p{N}\p{Pc}.-]+|fn:\d+|fnref\d*:\d+)$`)
 
 // policy returns the elements and attributes that a page may have. Everything else is
@@ -30,7 +30,7 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("role").Matching(regexp.MustCompile(`^(note|region|doc-noteref|doc-backlink|doc-endnotes)$`)).
 		OnElements("div", "a")
 	p.AllowAttrs("aria-label").OnElements("a", "div")
-	// The keyboard must be able to reach a box that scrolls.
+	// Scrollable boxes must be reachable with the keyboard.
 	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "div")
 
 	p.RequireParseableURLs(true)

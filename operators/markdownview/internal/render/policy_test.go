@@ -12,8 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/render"
 )
 
-// hostile holds pages that try to run scripts. They are the seeds of the fuzz test,
-// too.
+// hostile holds pages that try to run scripts. They are also the seeds of the fuzz test.
 var hostile = map[string]string{
 	"script":                   "<script>alert(1)</script>",
 	"script in mixed case":     "<ScRiPt src=//evil.example/x.js></sCrIpT>",
@@ -78,7 +77,7 @@ func renderPage(t testing.TB, source string) render.Page {
 	return out
 }
 
-// harm returns what is dangerous in HTML, independently of the policy.
+// harm returns the dangerous part of HTML, or "". It does not depend on the policy.
 func harm(out []byte) string {
 	elements := strings.Fields("script style iframe frame object embed applet form button textarea select svg math base meta link template noscript audio video portal xmp plaintext html head body main nav header")
 	tokens := html.NewTokenizer(strings.NewReader(string(out)))

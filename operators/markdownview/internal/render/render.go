@@ -2,10 +2,10 @@
 //
 //	Markdown → goldmark → tree → links, admonitions, colours … → policy → HTML
 //
-// Pages may contain raw HTML. The last step protects the reader: the policy filters
-// the whole output of the previous steps, including the author's HTML, so that a mistake
-// in one of them is not a hole. The tree closes elements that the author left open: a
-// page cannot end its frame.
+// Pages may contain raw HTML. The last step protects readers: the policy filters the
+// complete output of the previous steps, including the author's HTML, so a mistake in one of
+// these steps is not a vulnerability. The tree closes elements that the author left open, so
+// a page cannot break out of its frame.
 package render
 
 import (
@@ -30,7 +30,7 @@ type Options struct {
 	Base string
 }
 
-// Renderer renders pages; it may be used by several goroutines at once.
+// Renderer renders pages. It is safe for concurrent use.
 type Renderer struct {
 	base     string
 	markdown goldmark.Markdown
@@ -39,15 +39,15 @@ type Renderer struct {
 
 // Page is a rendered page.
 type Page struct {
-	// HTML is the text for the page's frame. It is balanced and harmless.
+	// HTML is the text inside the page's frame. It is balanced and safe.
 	HTML []byte
-	// Sections hold the page's text for the search.
+	// Sections hold the text of the page for the search.
 	Sections []Section
 }
 
 // Section is the text from one heading to the next.
 type Section struct {
-	// ID is the fragment of the heading; empty before the first one.
+	// ID is the fragment of the heading; empty for text before the first heading.
 	ID      string
 	Heading string
 	Text    string
@@ -68,7 +68,7 @@ func New(o Options) *Renderer {
 	}
 }
 
-// Page renders a page of the book. Every failure is an error, even a panic of a
+// Page renders a page of the book. It returns every failure as an error, even a panic in a
 // library.
 func (r *Renderer) Page(b *book.Book, p *book.Page) (out Page, err error) {
 	defer func() {

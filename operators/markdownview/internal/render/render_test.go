@@ -124,7 +124,7 @@ func TestHTMLNestedTooDeepIsAnErrorAndNoCrash(t *testing.T) {
 	b := book.Read([]book.File{{Path: "page.md", Data: []byte(strings.Repeat("<div>", 3000) + "x")}})
 	out, err := render.New(render.Options{}).Page(b, &b.Pages[0])
 	if err == nil {
-		t.Skip("the parser takes this depth now") // then there is nothing to show
+		t.Skip("the parser takes this depth now") // then this test shows nothing
 	}
 	if len(out.HTML) != 0 {
 		t.Error("half a page came with the error")

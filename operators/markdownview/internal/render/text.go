@@ -9,7 +9,7 @@ import (
 // section is an unfinished Section.
 type section struct {
 	id            string
-	open          bool // its heading is being read
+	open          bool // reports whether its heading is still being read
 	heading, text strings.Builder
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// tree converts goldmark's output, including the author's own HTML, into a page of this
-// site. It also collects the page's text.
+// tree converts the output of goldmark, including the author's own HTML, into a page of this
+// site. It also collects the text of the page.
 type tree struct {
 	renderer *Renderer
 	book     *book.Book
@@ -25,7 +25,7 @@ type tree struct {
 
 func (t *tree) children(parent *html.Node) {
 	for n := parent.FirstChild; n != nil; {
-		// Kept, since a visit may move or replace its node.
+		// A visit may move or replace n, so the next node is read before.
 		next := n.NextSibling
 		t.visit(n)
 		n = next
@@ -45,8 +45,8 @@ func (t *tree) visit(n *html.Node) {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Template, atom.Iframe, atom.Object, atom.Embed, atom.Noscript, atom.Textarea,
 		atom.Title, atom.Select, atom.Svg, atom.Math, atom.Audio, atom.Video, atom.Canvas, atom.Base, atom.Link, atom.Meta:
-		// The policy removes these with their text. Removing them here keeps the search
-		// from finding text that no reader sees.
+		// The policy removes these elements with their text. They are also removed here, so
+		// that the search does not find text that readers cannot see.
 		n.Parent.RemoveChild(n)
 		return
 	case atom.A:
@@ -57,7 +57,7 @@ func (t *tree) visit(n *html.Node) {
 		wrap(n, element(atom.Div, "class", "table", "role", "region", "tabindex", "0", "aria-label", "Table"))
 	case atom.Td, atom.Th:
 		if style, ok := get(n, "style"); ok {
-			// goldmark aligns a column by a style, which the policy removes.
+			// goldmark aligns a column with a style, which the policy removes.
 			set(n, "align", strings.TrimPrefix(style, "text-align:"))
 		}
 	case atom.Blockquote:
@@ -79,7 +79,7 @@ func (t *tree) visit(n *html.Node) {
 	}
 }
 
-// heading begins a section, and links the heading to itself.
+// heading starts a section, and adds a link to the heading itself.
 func (t *tree) heading(n *html.Node) {
 	id, _ := get(n, "id")
 	s := &section{id: id, open: true}
@@ -94,7 +94,7 @@ func (t *tree) heading(n *html.Node) {
 	n.AppendChild(a)
 }
 
-// link rewrites a link between files as one between pages.
+// link rewrites a link between files as a link between pages.
 func (t *tree) link(n *html.Node) {
 	href, ok := get(n, "href")
 	if !ok {
@@ -105,8 +105,8 @@ func (t *tree) link(n *html.Node) {
 	}
 }
 
-// image shows images of this site, and replaces any other with a link: a reader's
-// browser should not tell a third party which page is being read.
+// image shows images of this site, and replaces other images with links, so that a reader's
+// browser does not reveal to third parties which page is being read.
 func (t *tree) image(n *html.Node) {
 	src, _ := get(n, "src")
 	alt, _ := get(n, "alt")
@@ -134,7 +134,7 @@ func (t *tree) image(n *html.Node) {
 	n.Parent.RemoveChild(n)
 }
 
-// address returns the site's address for a link between files.
+// address returns the address in the site for a link between files.
 func (t *tree) address(link string) (to string, local bool) {
 	target, fragment, local := book.Resolve(t.path, link)
 	if !local {
@@ -147,7 +147,7 @@ func (t *tree) address(link string) (to string, local bool) {
 	if file, ok := t.book.Find(target); ok {
 		u.Path = t.renderer.base + book.URL(file)
 	} else {
-		// The link leaves the site or is dead: it stays as its author wrote it.
+		// The link leads outside the site or is dead, so its target stays as written.
 		u.Path = path.Join(t.renderer.base, target)
 		if strings.HasSuffix(target, "/") && !strings.HasSuffix(u.Path, "/") {
 			u.Path += "/"
@@ -158,7 +158,7 @@ func (t *tree) address(link string) (to string, local bool) {
 
 var admonitionMark = regexp.MustCompile(`^\s*\[!(?i:(NOTE|TIP|IMPORTANT|WARNING|CAUTION))\][ \t]*(\n|$)`)
 
-// admonition makes a box from a quotation that begins with [!NOTE] or the like.
+// admonition makes a box from a quotation that begins with a mark such as [!NOTE].
 func admonition(n *html.Node) {
 	p := n.FirstChild
 	for p != nil && p.Type == html.TextNode && strings.TrimSpace(p.Data) == "" {
@@ -174,7 +174,7 @@ func admonition(n *html.Node) {
 	}
 	text.Data = text.Data[len(match[0]):]
 	if br := text.NextSibling; text.Data == "" && br != nil && br.DataAtom == atom.Br {
-		p.RemoveChild(br) // the marker's line ended in a hard break
+		p.RemoveChild(br) // the line with the mark ended in a hard break
 	}
 	if text.Data == "" && text.NextSibling == nil {
 		n.RemoveChild(p)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// assetTypes holds the types of authors' files. It excludes what a browser would run or
-// apply (HTML, scripts, style sheets): the site's policy trusts its origin, so no
-// author's file may be a script of that origin.
+// assetTypes holds the media types of authors' files. It excludes files that a browser would
+// run or apply (HTML, scripts, style sheets). The site's policy trusts its own origin, so no
+// file of an author may be a script of that origin.
 var assetTypes = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
 	".avif": "image/avif", ".ico": "image/x-icon", ".bmp": "image/bmp", ".svg": "image/svg+xml",
@@ -27,10 +27,10 @@ var textAssets = map[string]bool{
 	".rst": true, ".mod": true, ".sum": true, ".jsonl": true, ".tpl": true, ".tmpl": true, ".xml": true, ".mdx": true,
 }
 
-// documents would be opened by a browser as pages of the site.
+// documents holds the extensions of files that a browser would open as pages of the site.
 var documents = map[string]bool{".html": true, ".htm": true, ".xhtml": true, ".xht": true, ".mht": true, ".mhtml": true, ".shtml": true}
 
-// assetKind returns how an author's file is served.
+// assetKind returns the kind of an author's file.
 func assetKind(name string) kind {
 	k := kind{status: http.StatusOK, policy: assetPolicy, cache: revalidate}
 	ext := strings.ToLower(path.Ext(name))

@@ -9,10 +9,10 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Base returns the path below which the site is; it ends in a slash.
+// Base returns the path below which the site is served. It ends with a slash.
 func (s *Site) Base() string { return s.base }
 
-// NotFound returns the answer for unknown addresses.
+// NotFound returns the response for unknown addresses.
 func (s *Site) NotFound() *Resource { return s.notFound }
 
 // Find returns the resource at the path of a decoded URL, or nil.
@@ -29,7 +29,7 @@ func (s *Site) Find(urlPath string) *Resource {
 	return s.outdated[stem+"."+ext]
 }
 
-// Redirect returns the escaped target for a path without a resource.
+// Redirect returns the escaped target of the redirect for a path without a resource.
 func (s *Site) Redirect(urlPath string) (to string, ok bool) {
 	if to, ok = s.redirects[urlPath]; ok {
 		return to, true
@@ -40,7 +40,7 @@ func (s *Site) Redirect(urlPath string) (to string, ok bool) {
 	return "", false
 }
 
-// addRedirects redirects alternative spellings of an address: a page's file, a page
+// addRedirects redirects alternative spellings of an address: the file of a page, a page
 // without its extension, a directory without its slash.
 func (s *Site) addRedirects() {
 	lead := func(from, to string) {
@@ -66,7 +66,7 @@ func (s *Site) addRedirects() {
 // SearchPath returns the path of the search page.
 func (s *Site) SearchPath() string { return s.base + "search" }
 
-// longestQuery is the number of bytes of a query that are used.
+// longestQuery is the maximum length of a query, in bytes. The rest is ignored.
 const longestQuery = 500
 
 // Search returns the page with the results of a query.

@@ -28,7 +28,7 @@ type frame struct {
 	Theme     Theme
 	Language  string
 	Words     words
-	// own holds the addresses of the theme's files and of the index, by name.
+	// own maps the names of the theme files and of the search index to their addresses.
 	own  map[string]string
 	Icon string
 }
@@ -53,12 +53,12 @@ type leaf struct {
 
 type link struct{ Title, URL string }
 
-// address returns the escaped address of a path of the site.
+// address returns the escaped address of a path in the site.
 func address(base, path string) string {
 	return (&url.URL{Path: base + path}).EscapedPath()
 }
 
-// Own returns the address of a file of the theme.
+// Own returns the address of a theme file.
 func (f *frame) Own(name string) string { return f.own[name] }
 
 // Address returns the address of a search result.
@@ -82,7 +82,7 @@ func newFrame(o Options, title string) (*frame, error) {
 	return f, nil
 }
 
-// themeKinds are the files of the theme that browsers ask for.
+// themeKinds holds the kinds of the theme files that browsers request.
 var themeKinds = map[string]kind{
 	"style.css": {status: http.StatusOK, contentType: "text/css; charset=utf-8", policy: pagePolicy, cache: forever, compressible: true},
 	"site.js":   {status: http.StatusOK, contentType: "text/javascript; charset=utf-8", policy: pagePolicy, cache: forever, compressible: true},
@@ -92,8 +92,8 @@ var themeKinds = map[string]kind{
 
 var indexKind = kind{status: http.StatusOK, contentType: "application/json", policy: pagePolicy, cache: forever, compressible: true}
 
-// addOwn adds one of the site's own files. Its address contains its hash. Requests with
-// the hash of another version, from a page loaded before the site changed, get the
+// addOwn adds one of the site's own files. Its address contains its hash. A page that was
+// loaded before the site changed requests it with the hash of an older version, and gets the
 // current file.
 func (s *Site) addOwn(f *frame, c *composer, k kind, name string, data []byte) {
 	sum := sha256.Sum256(data)

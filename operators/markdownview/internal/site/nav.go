@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// A navigation with at most this many lines is shown unfolded.
+	// mostUnfolded is the number of lines up to which a navigation is shown unfolded.
 	mostUnfolded = 60
-	// The size of a navigation's pieces, and the size from which it is shared.
+	// pieceSize is the minimum size of the pieces of a navigation. worthPieces is the
+	// minimum size of a navigation that is cut into shared pieces.
 	pieceSize   = 3 << 10
 	worthPieces = 16 << 10
 )
 
-// navigation is the list at the side of all pages. It is written once; pages add their
-// marks.
+// navigation is the list at the side of all pages. It is generated once; each page inserts
+// its own marks.
 type navigation struct {
 	base string
 	text []byte
-	// marks holds the positions of a page's marks, by the page's path.
+	// marks holds the marks of each page, by the path of the page.
 	marks map[string][]mark
 	// trail holds the ancestors of each page.
 	trail map[string][]book.Entry
-	// titles holds the pages' titles in the navigation.
+	// titles holds the titles of the pages in the navigation.
 	titles map[string]string
-	// pieces holds the text, cut between lines; nil if it is short.
+	// pieces holds the text, cut between entries; nil if the text is short.
 	pieces []*piece
 
 	unfolded bool
@@ -69,8 +70,8 @@ func lines(entries []book.Entry) int {
 	return sum
 }
 
-// entries writes a list. open holds the offsets at which an ancestor's "open" is
-// inserted.
+// entries writes a list. open holds the offsets at which "open" is inserted for the
+// ancestors of the list.
 func (n *navigation) entries(out *strings.Builder, cuts *[]int, entries, above []book.Entry, open []mark) {
 	out.WriteString("<ul>")
 	for _, e := range entries {
@@ -122,7 +123,7 @@ func (n *navigation) entry(out *strings.Builder, cuts *[]int, e book.Entry, abov
 	out.WriteString("</li>")
 }
 
-// parts returns the navigation as shown on the page at this path.
+// parts returns the navigation as it appears on the page at this path.
 func (n *navigation) parts(path string) []part {
 	marks := n.marks[path]
 	if n.pieces == nil {
@@ -146,7 +147,7 @@ func (n *navigation) parts(path string) []part {
 	return parts
 }
 
-// marked inserts marks into a text that begins at an offset.
+// marked inserts marks into a part of the text that starts at an offset.
 func marked(text []byte, offset int, marks []mark) []byte {
 	var out []byte
 	from := 0

@@ -11,21 +11,21 @@ import (
 	"slices"
 )
 
-// Every page shows the navigation of the whole book. With a thousand pages that is a
-// hundred kilobytes in each, the same except for the mark of the current page. So a
-// body is a list of pieces, and all pages share the pieces of the navigation without
-// marks, plain and compressed.
+// Every page shows the navigation of the complete book. With a thousand pages, this is a
+// hundred kilobytes in each page, which differ only in the mark of the current page. So a
+// body is a list of pieces, and all pages share the pieces of the navigation that have no
+// marks, both uncompressed and compressed.
 
 // piece is a part that several bodies share.
 type piece struct {
 	plain []byte
-	// deflated holds the plain bytes as complete, non-final deflate blocks without
-	// references to earlier data, so that they fit into any stream.
+	// deflated holds the same bytes as complete, non-final deflate blocks. They have no
+	// references to earlier data, so they fit into any stream.
 	deflated []byte
 	sum      [sha256.Size]byte
 }
 
-// part is a part of a body: its own bytes or a shared piece.
+// part is a part of a body: either its own bytes or a shared piece.
 type part struct {
 	own    []byte
 	shared *piece
@@ -38,7 +38,7 @@ func (p part) bytes() []byte {
 	return p.own
 }
 
-// Body holds the bytes of an answer, in pieces that must not be changed.
+// Body holds the bytes of a response, in pieces that must not be changed.
 type Body struct {
 	pieces [][]byte
 	size   int
@@ -47,7 +47,7 @@ type Body struct {
 // Size returns the number of bytes.
 func (b Body) Size() int { return b.size }
 
-// WriteTo writes the whole of the body.
+// WriteTo writes the complete body.
 func (b Body) WriteTo(w io.Writer) (int64, error) {
 	var written int64
 	for _, p := range b.pieces {
@@ -66,7 +66,7 @@ func (b *Body) add(p []byte) {
 	}
 	b.size += len(p)
 	if n := len(b.pieces); n > 0 {
-		// Shared pieces that are neighbours in memory are written at once.
+		// Shared pieces that are adjacent in memory are written together.
 		last := b.pieces[n-1]
 		if cap(last) >= len(last)+len(p) && &last[:len(last)+1][len(last)] == &p[0] {
 			b.pieces[n-1] = last[:len(last)+len(p)]
@@ -76,7 +76,7 @@ func (b *Body) add(p []byte) {
 	b.pieces = append(b.pieces, p)
 }
 
-// composer makes bodies. It must not be used concurrently.
+// composer makes bodies. It is not safe for concurrent use.
 type composer struct {
 	flate *flate.Writer
 	buf   bytes.Buffer
@@ -84,7 +84,7 @@ type composer struct {
 
 func newComposer() *composer {
 	c := &composer{}
-	// The only possible error is a level that does not exist.
+	// The only possible error is an invalid level.
 	c.flate, _ = flate.NewWriter(&c.buf, flate.DefaultCompression)
 	return c
 }
@@ -92,8 +92,8 @@ func newComposer() *composer {
 // newPlainComposer returns a composer that does not compress.
 func newPlainComposer() *composer { return &composer{} }
 
-// share cuts a text at these offsets into shared pieces, which stay neighbours in
-// memory, plain and compressed.
+// share cuts a text at these offsets into shared pieces. The pieces stay adjacent in memory,
+// both uncompressed and compressed.
 func (c *composer) share(text []byte, cuts []int) []*piece {
 	var pieces []*piece
 	var deflated []byte
@@ -136,7 +136,7 @@ func (c *composer) plain(parts []part) (body Body, tag string) {
 	var own []byte
 	for _, p := range parts {
 		if p.shared == nil && own == nil {
-			own = slices.Clip(p.own) // not copied, if it stays alone
+			own = slices.Clip(p.own) // not copied unless another part is appended
 			continue
 		}
 		if p.shared == nil {
@@ -184,7 +184,7 @@ func (c *composer) gzip(parts []part) Body {
 	return body.joined()
 }
 
-// joined merges small neighbours: a write costs more than a copy.
+// joined merges small adjacent pieces, because a write costs more than a copy.
 func (b Body) joined() Body {
 	const small = 1 << 10
 	out := Body{size: b.size}

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// Resource is a prepared answer, plain and, if it helps, compressed.
+// Resource is a prepared response, held uncompressed and, if this saves space, also
+// compressed.
 type Resource struct {
 	Status int
 	Plain  Encoded
@@ -15,42 +16,42 @@ type Resource struct {
 
 // Encoded is a resource in one encoding.
 type Encoded struct {
-	// Headers holds all headers except the date. The slices are shared by all answers.
+	// Headers holds all headers except the date. All responses share the slices.
 	Headers []Header
-	// Tag is the value of ETag; empty if not cached.
+	// Tag is the value of ETag; empty if the resource is not cached.
 	Tag  string
 	Body Body
 }
 
-// Header is a header in net/http's form, so that answering allocates nothing.
+// Header is a header in the form that net/http uses, so that a response allocates nothing.
 type Header struct {
 	Key    string
 	Values []string
 }
 
-// The policy of a page allows the site's own script and style and nothing else: no
-// script or style in the text, no foreign frame around it. Images must be from the
-// site: a foreign one would tell its host who reads which page, so the renderer shows
-// it as a link. Scripts cannot create HTML from strings.
+// pagePolicy allows only the site's own scripts and styles: no scripts or styles in the text
+// of a page, and no frames of other sites around it. Images must come from the site, because
+// the host of another image would learn who reads which page; the renderer shows such images
+// as links. Scripts cannot create HTML from strings.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// assetPolicy isolates a file that a browser opens as a document, such as an SVG: no
-// script, no form, an origin of its own.
+// assetPolicy isolates a file that a browser opens as a document, such as an SVG: it has no
+// scripts, no forms and a separate origin.
 const assetPolicy = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox"
 
-// pdfPolicy omits the sandbox, which would keep the browser's own reader from starting.
+// pdfPolicy omits the sandbox, which would prevent the browser's PDF viewer from starting.
 const pdfPolicy = "frame-ancestors 'self'"
 
 const (
-	// The browser asks each time whether its copy is current.
+	// revalidate makes the browser ask each time whether its copy is current.
 	revalidate = "no-cache"
-	// The address contains the hash of the content, so it never changes.
+	// forever is for addresses that contain the hash of their content.
 	forever = "public, max-age=31536000, immutable"
 )
 
-// security holds the headers of every answer.
+// security holds the headers of every response.
 var security = []Header{
 	{"X-Content-Type-Options", []string{"nosniff"}},
 	{"Referrer-Policy", []string{"same-origin"}},
@@ -59,7 +60,7 @@ var security = []Header{
 	{"X-Frame-Options", []string{"SAMEORIGIN"}},
 }
 
-// Secure sets the headers of a page on an answer that is not from a Site.
+// Secure sets the security headers of a page on a response that does not come from a Site.
 func Secure(h http.Header) {
 	for _, s := range security {
 		h[s.Key] = s.Values
@@ -67,7 +68,7 @@ func Secure(h http.Header) {
 	h["Content-Security-Policy"] = []string{pagePolicy}
 }
 
-// kind holds what a browser needs to know of a resource.
+// kind holds the properties that determine the status and the headers of a resource.
 type kind struct {
 	status       int
 	contentType  string
@@ -79,7 +80,7 @@ type kind struct {
 
 var pageKind = kind{status: http.StatusOK, contentType: "text/html; charset=utf-8", policy: pagePolicy, cache: revalidate, compressible: true}
 
-// resource makes an answer from parts.
+// resource makes a resource from parts.
 func (c *composer) resource(k kind, parts ...part) *Resource {
 	body, tag := c.plain(parts)
 	r := &Resource{Status: k.status}

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// The search is the same in the browser (theme/site.js) and here, for readers without
-// JavaScript. It scans the text of all sections: for a thousand pages that is a few
-// megabytes and takes milliseconds. Unlike an index of words, it finds parts of words
-// and works for languages without spaces.
+// The search here is the same as in the browser (theme/site.js). It is for readers without
+// JavaScript. It scans the text of all sections, which for a thousand pages is a few
+// megabytes and takes milliseconds. Unlike an index of words, it finds parts of words and
+// works for languages without spaces.
 
 const (
 	mostTerms   = 8
@@ -28,12 +28,12 @@ const (
 type indexed struct {
 	URL   string `json:"u"`
 	Title string `json:"t"`
-	// Sections hold id, heading and text.
+	// Sections hold the id, the heading and the text of each section.
 	Sections [][3]string `json:"s"`
 }
 
-// index is the text of the site, kept as the JSON for browsers. The server only reads
-// it for readers without JavaScript.
+// index holds the text of the site as JSON for browsers. The server decodes it only for
+// readers without JavaScript.
 type index struct {
 	json []byte
 	read func() (pages, lower []indexed)
@@ -43,10 +43,10 @@ func newIndex(pages []indexed) *index {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(pages) // strings in a buffer: it cannot fail
+	_ = encoder.Encode(pages) // encoding strings to a buffer cannot fail
 	x := &index{json: out.Bytes()}
 	x.read = sync.OnceValues(func() (pages, lower []indexed) {
-		_ = json.Unmarshal(x.json, &pages) // what was just written
+		_ = json.Unmarshal(x.json, &pages) // decoding the JSON from above cannot fail
 		return pages, lowered(pages)
 	})
 	return x
@@ -63,7 +63,7 @@ func lowered(pages []indexed) []indexed {
 	return lower
 }
 
-// result is a section that was found.
+// result is a section that matches a query.
 type result struct {
 	URL, Title, Heading string
 	// Snippet is the text around the first term. Every second piece is a match.
@@ -87,7 +87,7 @@ func terms(query string) []string {
 	return words
 }
 
-// search returns the sections with all terms, or else those with the most.
+// search returns the sections that contain the most of the words.
 func (x *index) search(words []string) []result {
 	var found []result
 	if len(words) == 0 {
@@ -137,8 +137,8 @@ func best(found []result, words []string, pages, lower []indexed) []result {
 	return results
 }
 
-// weigh rates how well a lower-case text matches a word: twice as high where a word of
-// the text begins with it, for a limited number of places.
+// weigh rates how well a lower-case text matches a word. Matches at the beginning of a word
+// count twice, and only a limited number of matches count.
 func weigh(text, word string, weight, most int) int {
 	sum := 0
 	for from, seen := 0, 0; seen < most; seen++ {
@@ -156,10 +156,10 @@ func weigh(text, word string, weight, most int) int {
 	return sum
 }
 
-// snippet cuts a text around the first word of the query, and marks all of them.
+// snippet cuts a part out of a text around the first match, and marks all matches.
 func snippet(text, lower string, words []string) []string {
 	if len(text) != len(lower) {
-		text = lower // their offsets differ; no reader minds the case
+		text = lower // the offsets differ, so the snippet is in lower case
 	}
 	first := len(text)
 	for _, w := range words {
@@ -199,7 +199,8 @@ func snippet(text, lower string, words []string) []string {
 	return pieces
 }
 
-// boundary returns an offset near at where a word, or at least a letter, begins.
+// boundary returns the offset of the beginning of a word, or at least of a character, close
+// to the offset at.
 func boundary(text string, at int) int {
 	const near = 20
 	if at <= 0 || at >= len(text) {

@@ -26,8 +26,8 @@ func TestASearchFindsSectionsWithoutJavaScript(t *testing.T) {
 		"kernel with":     `A <mark>kernel</mark> <mark>with</mark> namespaces.`,
 		"linux":           `<a href="/docs/guide/linux.html">Linux</a>`,
 		"zebra unicorn":   `<mark>zebra</mark>`,
-		"nothinglikethis": "Nothing on this site has “nothinglikethis” in it",
-		"":                "What are you looking for?",
+		"nothinglikethis": "This site does not contain “nothinglikethis”",
+		"":                "Enter a search term",
 		"<script>":        "“&lt;script&gt;”",
 	} {
 		if got := searched(t, s, query); !strings.Contains(got, want) {

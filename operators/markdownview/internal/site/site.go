@@ -1,6 +1,6 @@
-// Package site builds a documentation site from files: everything is rendered,
-// compressed and given its headers before the first request. A Site never changes;
-// changed files make another Site.
+// Package site builds a documentation site from files. It renders and compresses everything,
+// and computes all headers, before the first request. A Site never changes; if files change,
+// a new Site is built.
 package site
 
 import (
@@ -21,41 +21,42 @@ import (
 // Theme is the colour scheme for readers who have not chosen one.
 type Theme string
 
-// Themes.
+// Values of Theme.
 const (
 	ThemeAuto  Theme = "auto"
 	ThemeLight Theme = "light"
 	ThemeDark  Theme = "dark"
 )
 
-// Options hold what the files do not determine.
+// Options hold the settings of a site that do not come from its files.
 type Options struct {
-	// Title is the title of the site. Empty means that of the book.
+	// Title is the title of the site. Empty means the title of the book.
 	Title string
 	// Language is a BCP 47 tag; empty means en. It marks the pages, and selects the
 	// language of the site's own texts.
 	Language string
-	// Theme; empty means auto.
+	// Theme is the default colour scheme; empty means auto.
 	Theme Theme
 	// BasePath is the path below which the site is served, such as /handbook/.
 	// Empty means "/".
 	BasePath string
 }
 
-// ErrNoPages is returned when there is nothing to serve.
+// ErrNoPages reports that there is nothing to serve.
 var ErrNoPages = errors.New("there is no page (no file that ends in .md)")
 
-// Site is a site in one state.
+// Site is one version of a documentation site.
 type Site struct {
 	// Book is the source of the site. Its pages have no Source.
 	Book *book.Book
-	// Failed holds the errors of pages that could not be rendered. They show their
+	// Failed holds the errors of pages that could not be rendered. These pages show their
 	// source.
 	Failed []error
 
 	base      string
 	resources map[string]*Resource
-	// outdated holds the site's own files by name, for addresses with another hash.
+	// outdated maps the names of the site's own files to their current versions, for
+	// addresses with an outdated hash.
 	outdated  map[string]*Resource
 	redirects map[string]string
 	notFound  *Resource
@@ -72,7 +73,7 @@ var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 func (o Options) Complete() (Options, error) {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/") + "/"
 	if !basePath.MatchString(o.BasePath) || strings.Contains(o.BasePath, "/./") || strings.Contains(o.BasePath, "/../") {
-		return o, fmt.Errorf("base path %q: it must be like /handbook/, of letters, digits and . _ ~ -", o.BasePath)
+		return o, fmt.Errorf("base path %q: it must look like /handbook/, and have only letters, digits and . _ ~ -", o.BasePath)
 	}
 	if o.Language = cmp.Or(o.Language, "en"); len(o.Language) > 35 || !languageTag.MatchString(o.Language) {
 		return o, fmt.Errorf("language %q: it must be a BCP 47 tag such as en, ja or pt-BR", o.Language)
@@ -147,8 +148,8 @@ func (s *Site) addAssets(c *composer) {
 	}
 }
 
-// addPages renders all pages, then frames them: the frame contains the address of the
-// search index, which contains the hash of all text.
+// addPages renders all pages before it frames them, because the frame contains the address
+// of the search index, and this address contains the hash of all text.
 func (s *Site) addPages(c *composer) error {
 	pages := s.Book.Pages
 	rendered, failed := s.render()
@@ -190,7 +191,7 @@ func (s *Site) render() ([]render.Page, []error) {
 	pages := s.Book.Pages
 	renderer := render.New(render.Options{Base: s.base})
 	rendered, failed := make([]render.Page, len(pages)), make([]error, len(pages))
-	// A page's error does not affect other pages: the page is shown as its source.
+	// An error of a page does not affect other pages: only this page is shown as its source.
 	_ = eachPart(len(pages), func(i int, _ *composer) error {
 		if rendered[i], failed[i] = renderer.Page(s.Book, &pages[i]); failed[i] != nil {
 			rendered[i] = render.Source(&pages[i])
@@ -200,7 +201,7 @@ func (s *Site) render() ([]render.Page, []error) {
 	return rendered, failed
 }
 
-// eachPart calls f for 0 to n-1 in parallel; each goroutine has its own composer.
+// eachPart calls f for 0 to n-1 in parallel. Each goroutine has its own composer.
 func eachPart(n int, f func(i int, c *composer) error) error {
 	var group errgroup.Group
 	workers := min(n, runtime.GOMAXPROCS(0))
@@ -218,7 +219,7 @@ func eachPart(n int, f func(i int, c *composer) error) error {
 	return group.Wait()
 }
 
-// page frames a page.
+// page frames a page of the book.
 func (s *Site) page(c *composer, i int, html []byte, failed error) (*Resource, error) {
 	p := &s.Book.Pages[i]
 	l := &leaf{Title: p.Title, AddTitle: len(p.Headings) == 0}
@@ -262,7 +263,7 @@ func (s *Site) neighbour(i int) *link {
 	return &link{Title: cmp.Or(s.nav.titles[p.Path], p.Title), URL: address(s.base, book.URL(p.Path))}
 }
 
-// leaf frames a page that is not from the book.
+// leaf frames a page that does not come from the book.
 func (s *Site) leaf(c *composer, k kind, l *leaf) (*Resource, error) {
 	before, err := s.frame.before(l)
 	if err != nil {

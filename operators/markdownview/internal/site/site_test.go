@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
 )
 
-// small is a book with one of everything.
+// small is a book with one example of everything.
 var small = map[string]string{
 	"SUMMARY.md":        "# The Book\n\n[Start](README.md)\n\n# Part One\n\n- [Install](guide/README.md)\n  - [Linux & co](guide/linux.md)\n- [Draft]()\n\n---\n\n[End](end.md)\n",
 	"README.md":         "# Welcome\n\nHello. [Linux](guide/linux.md#needs)\n",

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// words holds the site's own texts in one language. noResult is formatted with the
-// query, foundOne and foundMany with the number of results and the query.
+// words holds the site's own texts in one language. noResult is formatted with the query;
+// foundOne and foundMany are formatted with the number of results and the query.
 type words struct {
 	Skip, Navigation, Search, Dark, LightOrDark, Contents, Close string
 	Trail, Turn, Previous, Next, OnThisPage                      string
 	NotRendered, SourceBelow, NotFound, NotFoundText, FirstPage  string
 	AskQuery, noResult, foundOne, foundMany                      string
-	// script has the texts that site.js shows.
+	// script holds the texts that site.js shows.
 	script scriptWords
 }
 
@@ -37,8 +37,8 @@ var english = words{
 	NotFound:     "Page not found",
 	NotFoundText: "There is nothing at this address. The page may have been moved or renamed: try the navigation or the search.",
 	FirstPage:    "Go to the first page.",
-	AskQuery:     "What are you looking for? Write it in the field at the top.",
-	noResult:     "Nothing on this site has “%s” in it. Try fewer or shorter words.",
+	AskQuery:     "Enter a search term in the field at the top.",
+	noResult:     "This site does not contain “%s”. Try fewer or shorter words.",
 	foundOne:     "%d place with “%s”.", foundMany: "%d places with “%s”.",
 	script: scriptWords{
 		Copy: "Copy", Copied: "Copied", NotAllowed: "Not allowed",
@@ -64,7 +64,8 @@ var japanese = words{
 	},
 }
 
-// wordsOf returns the texts for a BCP 47 tag, in English if there are none for it.
+// wordsOf returns the texts for a BCP 47 tag. If the language has no texts, it returns the
+// English ones.
 func wordsOf(language string) words {
 	if primary, _, _ := strings.Cut(language, "-"); strings.EqualFold(primary, "ja") {
 		return japanese
@@ -87,7 +88,7 @@ func (w words) Found(n int, query string) string {
 func (f *frame) ScriptWords() string {
 	text, err := json.Marshal(f.Words.script)
 	if err != nil {
-		panic(err) // strings can always be written
+		panic(err) // strings can always be encoded
 	}
 	return string(text)
 }

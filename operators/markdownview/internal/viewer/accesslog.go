@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// logged logs requests without search queries and client addresses.
+// logged logs each request, but not its search query or its client's address.
 func logged(next http.Handler, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()

@@ -23,7 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// browser is a Chromium with one site open, and the errors it reported.
+// browser is a Chromium with one open site, and the errors that it has reported.
 type browser struct {
 	*testing.T
 	ctx    context.Context
@@ -32,7 +32,7 @@ type browser struct {
 	faults []string
 }
 
-// open starts a headless Chromium. Without one on this machine the test is skipped; CI
+// open starts a headless Chromium. If Chromium is not installed, the test is skipped; CI
 // installs it.
 func open(t *testing.T, site string) *browser {
 	t.Helper()
@@ -125,7 +125,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 
 func (b *browser) value(expression string) string {
 	b.Helper()
-	// Nothing can be evaluated while the browser changes pages.
+	// Evaluation fails while the browser changes pages.
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
 	if err != nil {
 		return err.Error()
@@ -216,8 +216,8 @@ func TestTheSiteInARealBrowser(t *testing.T) {
 	})
 }
 
-// press presses a key as a keyboard does: chromedp's own key events write the letter,
-// or send the form, even if a page has handled the key.
+// press presses a key as a keyboard does. Unlike this, chromedp's own key events insert the
+// character, or submit the form, even if a page has handled the key.
 func (b *browser) press(key, text string) {
 	b.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// net/http sends an answer through a buffer of a few kilobytes: first the buffer, full
-// with the headers and the beginning of the body, then the rest. For a large page that
-// costs an extra system call and wake-up of the client. So while a body is written, its
-// connection delays the first small write and sends it together with the next.
+// net/http sends a response through a buffer of a few kilobytes. It first writes the buffer,
+// with the headers and the beginning of the body, and then the rest. For a large page, this
+// costs an extra system call and wakes the client twice. So while a body is written, its
+// connection delays the first small write and sends it together with the next one.
 
 const mostHeld = 4 << 10
 
-// connection can delay a write. Only the goroutine that answers the request writes.
+// connection can delay a write. Only the goroutine that handles the request writes to it.
 type connection struct {
 	*net.TCPConn
 	done func()
@@ -54,7 +54,7 @@ func (c *connection) release() error {
 	return err
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and frees its place in the limit.
 func (c *connection) Close() error {
 	err := c.TCPConn.Close()
 	c.done()
@@ -67,13 +67,13 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// connectionOf returns the connection of a request; nil if it is of another type.
+// connectionOf returns the connection of a request, or nil if it has another type.
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c
 }
 
-// limited limits the number of open connections; the rest wait in the kernel.
+// limited limits the number of open connections. Further connections wait in the kernel.
 type limited struct {
 	net.Listener
 	places chan struct{}
@@ -85,7 +85,7 @@ func limit(l net.Listener, most int) *limited {
 	return &limited{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
-// Accept waits for a free place, then for a connection.
+// Accept waits for a free place, and then for a connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:

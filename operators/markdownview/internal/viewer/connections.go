@@ -11,7 +11,7 @@ import (
 type connections struct {
 	mu      sync.Mutex
 	open    int
-	changed chan struct{} // closed at the next change, if somebody waits
+	changed chan struct{} // closed at the next change; nil if nothing waits for it
 }
 
 func (c *connections) observe(_ net.Conn, s http.ConnState) {
@@ -37,7 +37,7 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// drained waits until no connection has been open for a moment, at most for this time.
+// drained waits until no connection has been open for a moment. It waits at most this long.
 func (c *connections) drained(most time.Duration) {
 	const moment = 200 * time.Millisecond
 	deadline := time.NewTimer(most)

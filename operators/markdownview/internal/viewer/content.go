@@ -15,18 +15,18 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Limits of a content directory. Kubernetes mounts far less; the limits keep a
-// directory chosen by mistake from filling the memory.
+// Limits of a content directory. Kubernetes mounts far less. The limits prevent a directory
+// that was chosen by mistake from filling the memory.
 const (
 	mostFiles = 20_000
 	mostBytes = 512 << 20
 )
 
-// snapshot holds a directory's files at one time.
+// snapshot holds the files of a directory at one time.
 type snapshot struct {
 	files []book.File
 	hash  [sha256.Size]byte
-	// print cheaply identifies the state of the directory.
+	// print is a fingerprint of the directory, which is cheaper than hash.
 	print [sha256.Size]byte
 }
 
@@ -35,16 +35,17 @@ var errMoved = errors.New("the directory changed while it was read")
 
 // directory reads a content directory.
 //
-// Kubernetes writes a volume beside the old one and then swaps the link ..data, so all
-// files are read from the target that the link had at the start, and the link is checked
-// again at the end. A directory without the link is edited by a person: hidden files in
-// it (.git, a text editor's files) are not content, and links must not leave it.
+// Kubernetes writes the new files of a volume next to the old ones, and then swaps the link
+// ..data. So all files are read from the target that the link has at the start, and the link
+// is checked again at the end. A directory without this link is edited by a person: hidden
+// files in it (.git, files of text editors) are not content, and links must not lead outside
+// it.
 type directory struct {
 	path   string
 	logger *slog.Logger
 }
 
-// root returns the current directory of the files.
+// root returns the directory that currently holds the files.
 func (d directory) root() (at string, volume bool, err error) {
 	if target, err := os.Readlink(filepath.Join(d.path, "..data")); err == nil {
 		if !filepath.IsAbs(target) {
@@ -56,7 +57,7 @@ func (d directory) root() (at string, volume bool, err error) {
 	return at, false, err
 }
 
-// read reads all files in one state of the directory.
+// read reads all files in one consistent state of the directory.
 func (d directory) read() (*snapshot, error) {
 	const attempts = 5
 	var err error
@@ -113,8 +114,8 @@ func (d directory) attempt() (*snapshot, error) {
 	return s, nil
 }
 
-// fingerprint returns a hash of the directory's names, sizes and times. A volume never
-// changes, so its location suffices.
+// fingerprint returns a hash of the names, sizes and times of the files. The target of a
+// volume's link never changes, so for a volume it hashes only the location.
 func (d directory) fingerprint() (print [sha256.Size]byte, err error) {
 	at, volume, err := d.root()
 	if err != nil {
@@ -159,7 +160,7 @@ func (d directory) walk(at string, volume bool, visit func(root *os.Root, name s
 		info, err := root.Stat(filepath.FromSlash(name))
 		if err != nil {
 			if entry.Type()&fs.ModeSymlink != 0 {
-				d.logger.Warn("left out a link that leads out of the content or to nothing", "path", name)
+				d.logger.Warn("ignored a link that leads outside the content or to a missing file", "path", name)
 				return nil
 			}
 			return err

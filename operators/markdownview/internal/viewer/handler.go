@@ -9,7 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/site"
 )
 
-// handler serves the current site. Each answer uses one site, read once at the start.
+// handler serves the current site. Each response uses one Site, which is loaded once at the
+// start.
 type handler struct {
 	site     *atomic.Pointer[site.Site]
 	state    *state
@@ -27,7 +28,7 @@ var (
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		// The client's next connection goes to a viewer that stays.
+		// The next connection of the client then goes to a viewer that stays.
 		w.Header()["Connection"] = closeConnection
 	}
 	switch h.probe(r.URL.Path) {
@@ -45,7 +46,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header()["Allow"] = allowed
-		h.text(w, r, http.StatusMethodNotAllowed, "this site is only read: GET or HEAD\n")
+		h.text(w, r, http.StatusMethodNotAllowed, "this site is read-only: use GET or HEAD\n")
 		return
 	}
 	s := h.site.Load()
@@ -57,7 +58,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.page(w, r, s)
 }
 
-// probe returns the name of the probe at a path, at the root or below the base path.
+// probe returns the name of the probe at a path. Probes are at the root and below the base
+// path.
 func (h *handler) probe(path string) string {
 	switch {
 	case path == "/healthz" || path == "/readyz":
@@ -96,7 +98,7 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request, s *site.Site) {
 	send(w, r, s.NotFound())
 }
 
-// send writes a resource in the form that the request accepts.
+// send writes a resource in an encoding that the request accepts.
 func send(w http.ResponseWriter, r *http.Request, res *site.Resource) {
 	e := &res.Plain
 	if res.Gzip.Body.Size() > 0 && acceptsGzip(r.Header["Accept-Encoding"]) {
@@ -127,7 +129,7 @@ func send(w http.ResponseWriter, r *http.Request, res *site.Resource) {
 	_ = c.release()
 }
 
-// text answers with a plain line of text.
+// text responds with a line of plain text.
 func (h *handler) text(w http.ResponseWriter, r *http.Request, status int, line string) {
 	header := w.Header()
 	site.Secure(header)

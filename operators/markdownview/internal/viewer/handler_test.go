@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// running is a viewer on a port of its own.
+// running is a running viewer, on its own port.
 type running struct {
 	url  string
 	log  *journal
@@ -27,7 +27,7 @@ type running struct {
 	done chan error
 }
 
-// journal holds the viewer's log.
+// journal holds the log of the viewer.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -120,7 +120,7 @@ func do(t testing.TB, method, url string, headers ...string) (*http.Response, st
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	// The transport's own gzip would hide the encoding under test.
+	// The transport's automatic decompression would hide the encoding under test.
 	client := &http.Client{
 		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

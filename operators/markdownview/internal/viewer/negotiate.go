@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// acceptsGzip reports whether Accept-Encoding allows gzip: by its name or, failing
-// that, by *, with a weight other than 0.
+// acceptsGzip reports whether Accept-Encoding allows gzip. An item gzip takes precedence
+// over *; the weight of the item must be more than 0.
 func acceptsGzip(values []string) bool {
 	star := false
 	for _, value := range values {
@@ -25,7 +25,7 @@ func acceptsGzip(values []string) bool {
 	return star
 }
 
-// weight returns the q of an item; the default is 1.
+// weight returns the weight (q) of an item; the default is 1.
 func weight(params string) float64 {
 	for params != "" {
 		var param string
@@ -42,8 +42,8 @@ func weight(params string) float64 {
 	return 1
 }
 
-// matches reports whether If-None-Match contains a tag. It compares weakly: a proxy
-// that made a tag weak did not change the text.
+// matches reports whether If-None-Match contains a tag. The comparison is weak, because a
+// proxy that makes a tag weak does not change the text.
 func matches(values []string, tag string) bool {
 	if tag == "" {
 		return false

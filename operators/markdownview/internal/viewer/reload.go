@@ -27,7 +27,7 @@ type state struct {
 	reloads int
 }
 
-// ready reports whether there is a site to serve, with a detail for the probe.
+// ready reports whether there is a site to serve. It also returns details for the probe.
 func (s *state) ready(stopping bool) (ok bool, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *state) ready(stopping bool) (ok bool, detail string) {
 	return word == "ready", out.String()
 }
 
-// loader keeps the site in step with the directory.
+// loader updates the site when the directory changes.
 type loader struct {
 	directory directory
 	options   site.Options
@@ -59,13 +59,13 @@ type loader struct {
 	logger    *slog.Logger
 	loaded    func()
 
-	last *[32]byte // the fingerprint that was read last
-	hash [32]byte  // of the content that is served or was refused
+	last *[32]byte // the fingerprint of the last files read
+	hash [32]byte  // of the last content, which was accepted or refused
 	seen bool
 }
 
-// load reads the directory and swaps the site if the new content is good. Content that
-// is worse than the served one is ignored.
+// load reads the directory and replaces the site if the new content is good. It ignores
+// content that is worse than the content being served.
 func (l *loader) load() {
 	started := time.Now()
 	print, err := l.directory.fingerprint()
@@ -96,8 +96,8 @@ func (l *loader) load() {
 	l.swap(s, hex.EncodeToString(snapshot.hash[:8]), time.Since(started))
 }
 
-// worse explains why a site must not replace the current one: it has fatal problems and
-// the current one has none. Without a current site, anything is better.
+// worse returns an error if a site must not replace the current one, because only the new
+// site has fatal problems. If there is no current site, any site is better.
 func (l *loader) worse(s *site.Site) error {
 	fatal := s.Book.Fatal()
 	old := l.site.Load()
@@ -122,7 +122,7 @@ func (l *loader) swap(s *site.Site, hash string, took time.Duration) {
 	}
 	l.logger.Info("serving", "content", hash, "pages", len(s.Book.Pages), "assets", len(s.Book.Assets), "took", took, "first", first)
 	for _, err := range s.Failed {
-		l.logger.Error("a page shows its source instead", "error", err)
+		l.logger.Error("a page could not be rendered and shows its source", "error", err)
 	}
 	const mostTold = 50
 	for i, p := range s.Book.Problems {
@@ -143,29 +143,30 @@ func (l *loader) refuse(err error) {
 	if known {
 		return
 	}
-	kept := "nothing is served until the content is there"
+	kept := "nothing is served until the content can be read"
 	if l.site.Load() != nil {
-		kept = "the site before it stays"
+		kept = "the previous site"
 	}
 	l.logger.Error("the content is not served", "error", err, "kept", kept)
 }
 
-// accepted records that the directory's content is served.
+// accepted records that the content of the directory is unchanged. It clears the problem if
+// this content is being served.
 func (l *loader) accepted() {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	// Content that was refused before stays refused.
+	// Content that has been refused stays refused.
 	if s := l.site.Load(); s != nil && hex.EncodeToString(l.hash[:8]) == l.state.hash {
 		l.state.problem = ""
 	}
 }
 
-// keep loads the directory whenever it changes, until the context ends. It watches
-// before the first read, so no change is missed.
+// keep loads the directory whenever it changes, until the context ends. It starts the watch
+// before the first read, so that no change is missed.
 func (l *loader) keep(ctx context.Context, rescan time.Duration) error {
 	changes, err := watch(ctx, l.directory.path, l.logger)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		l.logger.Warn("changes will be seen late, by looking for them", "error", err, "every", rescan)
+		l.logger.Warn("cannot watch for changes; periodic scans will find them later", "error", err, "every", rescan)
 	}
 	l.load()
 	ticker := time.NewTicker(cmp.Or(rescan, 30*time.Second))

@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// volume is a directory as Kubernetes writes it: the files in a directory of their own,
-// a link ..data to it that is swapped, and links to files through ..data.
+// volume is a directory as Kubernetes writes it: the files are in a separate directory, the
+// link ..data to this directory is swapped, and links lead to the files through ..data.
 type volume struct {
 	t    testing.TB
 	path string
@@ -37,7 +37,7 @@ func (v *volume) swap(files map[string]string) {
 	for name, text := range files {
 		write(v.t, filepath.Join(v.path, dir, name), text)
 		top, _, _ := strings.Cut(name, "/")
-		_ = os.Symlink(filepath.Join("..data", top), filepath.Join(v.path, top)) // is there from before
+		_ = os.Symlink(filepath.Join("..data", top), filepath.Join(v.path, top)) // fails if the link already exists
 	}
 	next := filepath.Join(v.path, "..data_tmp")
 	if err := os.Symlink(dir, next); err != nil {
@@ -77,7 +77,7 @@ func TestNoAnswerMixesTwoVersionsWhileTheContentChanges(t *testing.T) {
 	var readers sync.WaitGroup
 	for _, path := range []string{"/", "/sub/a.html", "/sub/b.html"} {
 		readers.Go(func() {
-			client := &http.Client{Transport: &http.Transport{}} // unzips by itself
+			client := &http.Client{Transport: &http.Transport{}} // decompresses automatically
 			for ctx.Err() == nil {
 				tag, text := fetch(t, client, r.url+path)
 				_, rest, _ := strings.Cut(text, "version-")
@@ -138,7 +138,7 @@ func TestTheDirectoryIsReadInOneState(t *testing.T) {
 	for range 300 {
 		files, err := viewing.Read()
 		if err != nil {
-			continue // it changed all the time; that is said, and tried again later
+			continue // the directory kept changing; the viewer reports this and tries again later
 		}
 		seen := map[string]bool{}
 		for _, f := range files {
@@ -189,7 +189,7 @@ func TestAChangeThatIsNotAnnouncedIsFoundByLooking(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "README.md"), version(1)["README.md"])
 	ready(t, r)
-	// The file may have been found while it was still empty.
+	// The viewer may have read the file while it was still empty.
 	until(t, "its text", func() bool { return served(t, r.url+"/") == "1" })
 }
 
@@ -214,7 +214,7 @@ func TestAWorseStateKeepsTheOldSiteAndSaysSo(t *testing.T) {
 			if got := served(t, r.url+"/"); got != "1" {
 				t.Errorf("version %q is served", got)
 			}
-			if !strings.Contains(r.log.String(), "the site before it stays") {
+			if !strings.Contains(r.log.String(), "the previous site") {
 				t.Errorf("the log does not say so: %s", r.log)
 			}
 			v.swap(version(3))

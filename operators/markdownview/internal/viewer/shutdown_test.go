@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// raw is a client that never retries, so that no lost request goes unnoticed.
+// raw is a client that never retries, so the test notices every lost request.
 type raw struct {
 	connection net.Conn
 	reader     *bufio.Reader
@@ -29,8 +29,8 @@ func dial(address string) (*raw, error) {
 	return &raw{connection, bufio.NewReader(connection)}, nil
 }
 
-// ask sends a request and reads the answer. closed reports whether the server will
-// close the connection.
+// ask sends a request and reads the response. closed reports whether the server will close the
+// connection.
 func (c *raw) ask(path string) (status int, closed bool, err error) {
 	if _, err := fmt.Fprintf(c.connection, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
 		return 0, true, err
@@ -44,8 +44,8 @@ func (c *raw) ask(path string) (status int, closed bool, err error) {
 	return answer.StatusCode, answer.Close, err
 }
 
-// A load balancer stops sending soon after a viewer is not ready. Until then it uses
-// its open connections.
+// A load balancer stops sending requests soon after a viewer becomes unready. Until then, it
+// uses its open connections.
 func TestNoRequestFailsWhileTheViewerStops(t *testing.T) {
 	r := start(t, viewer.Options{Content: content(t, version(1))})
 	ready(t, r)
@@ -135,7 +135,7 @@ func TestTheGraceBoundsTheStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.connection.Close() }()
-	// This client never reads the answer.
+	// This client never reads the complete response.
 	if _, err := fmt.Fprint(c.connection, "GET /big.bin HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +169,8 @@ func TestAnIdleViewerStopsAtOnce(t *testing.T) {
 	}
 }
 
-// A proxy that has not noticed yet opens connections, and a reader who keeps one must
-// not keep getting old pages.
+// A proxy that has not noticed the shutdown still opens connections, and a reader that keeps a
+// connection must not keep getting old pages.
 func TestADrainingViewerTakesConnectionsAndKeepsNone(t *testing.T) {
 	const drain = 500 * time.Millisecond
 	r := start(t, viewer.Options{Content: content(t, version(1)), Drain: drain})

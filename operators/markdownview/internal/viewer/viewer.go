@@ -2,16 +2,17 @@
 //
 //	directory ──► snapshot ──► site.Build ──► current Site ──► requests
 //	    ▲                          │
-//	    └── changed? ◄─────────────┘ a worse state is refused, the old one stays
+//	    └── changed? ◄─────────────┘ a worse state is refused; the old one stays
 //
-// Its life:
+// Its life cycle:
 //
 //	start ──► loading ──► ready ──► draining ──► stopped
 //	             │                     ▲
 //	             └─────────────────────┘ SIGTERM
 //
-// While it drains it is not ready, still answers, and closes each connection with its
-// answer. Then it accepts no more connections, finishes running requests, and ends.
+// While the viewer drains, it is not ready but still responds, and it closes each connection
+// after its response. Then it accepts no more connections, finishes running requests, and
+// exits.
 package viewer
 
 import (
@@ -32,25 +33,25 @@ type Options struct {
 	// Content is the directory to serve.
 	Content string
 	Site    site.Options
-	// Rescan is the interval of scans for changes that were not noticed; 0 means 30 s.
+	// Rescan is the interval of scans for changes that the watch missed; 0 means 30 s.
 	Rescan time.Duration
-	// Drain is the time for which the viewer accepts connections after the context
-	// ends: every proxy needs to learn of its end. Clients with open connections are
-	// told to reconnect with their next response.
+	// Drain is the time for which the viewer accepts connections after the context ends,
+	// so that every proxy can notice the shutdown. The next response on each open
+	// connection tells the client to reconnect.
 	Drain time.Duration
-	// ShutdownGrace is the maximum time between the end of the context and the end of
-	// the viewer; 0 means 20 s.
+	// ShutdownGrace is the maximum time between the end of the context and the exit of the
+	// viewer; 0 means 20 s.
 	ShutdownGrace time.Duration
-	// Loaded is called after each load of a new state, if not nil.
+	// Loaded, if not nil, is called each time a new state has been loaded.
 	Loaded func()
 	// AccessLog enables a log of requests.
 	AccessLog bool
-	// Logger; nil means none.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
 
-// Limits of one client. At 150 kbit/s a page of a megabyte still arrives; slower
-// clients are cut off.
+// Limits of clients. At 150 kbit/s, a client still receives a page of one megabyte; slower
+// clients are disconnected.
 const (
 	headerTimeout   = 10 * time.Second
 	writeTimeout    = time.Minute
@@ -78,7 +79,7 @@ func New(o Options) (*Viewer, error) {
 		return nil, err
 	}
 	if o.Content == "" {
-		return nil, errors.New("no content directory; name it with --content")
+		return nil, errors.New("the content directory is missing; set it with --content")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -98,10 +99,10 @@ func New(o Options) (*Viewer, error) {
 	return v, nil
 }
 
-// Handler returns the handler for the site's requests.
+// Handler returns the handler for requests to the site.
 func (v *Viewer) Handler() http.Handler { return v.handler }
 
-// Run serves on the listener until the context ends, and closes it.
+// Run serves on the listener until the context ends, and closes the listener.
 func (v *Viewer) Run(ctx context.Context, listener net.Listener) error {
 	var open connections
 	server := &http.Server{
@@ -132,9 +133,9 @@ func (v *Viewer) Run(ctx context.Context, listener net.Listener) error {
 	return errors.Join(err, <-kept)
 }
 
-// shutdown stops without losing a request. A client that sends on a connection just as
-// it is closed cannot know whether its request was read. So connections are closed with
-// an answer, and only idle ones without.
+// shutdown stops the server without losing a request. If a connection is closed while a
+// client sends a request, the client cannot know whether the request was read. So a
+// connection is closed after a response; only idle connections are closed without one.
 func (v *Viewer) shutdown(server *http.Server, open *connections) error {
 	started := time.Now()
 	v.draining.Store(true)

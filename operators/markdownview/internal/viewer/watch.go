@@ -12,22 +12,22 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A change is loaded once the directory has been quiet for the first time, or at the
-// latest after the second: an editor or git writes many files at once.
+// A change is loaded once the directory has been unchanged for the time quiet, or at the
+// latest after the time patience, because an editor or git writes many files in a row.
 const (
 	quiet    = 100 * time.Millisecond
 	patience = time.Second
 )
 
-// watch sends when something in the directory has changed. It notices the swap of a
-// volume's ..data, which happens in the directory itself.
+// watch returns a channel that receives a value after the directory has changed. It notices
+// when the link ..data of a volume is swapped, because the link is in the directory itself.
 func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", dir, err)
 	}
-	// A link's target is watched with everything below it. A later change of the link
-	// itself is found by a scan.
+	// If dir is a link, its target is watched, with everything below it. Only a scan finds
+	// a later change of the link itself.
 	at, err := filepath.EvalSymlinks(dir)
 	if err == nil {
 		err = add(watcher, at)
@@ -47,7 +47,7 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 				return
 			case event := <-watcher.Events:
 				if event.Has(fsnotify.Create) && !strings.HasPrefix(filepath.Base(event.Name), ".") {
-					// A new directory. Its files are read anyway.
+					// This matters only for a new directory; all files are read anyway.
 					if err := add(watcher, event.Name); err != nil {
 						logger.Debug("not watched", "path", event.Name, "error", err)
 					}
@@ -63,7 +63,7 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 				settle = nil
 				select {
 				case changes <- struct{}{}:
-				default: // one is waiting already
+				default: // a value is already waiting
 				}
 			}
 		}
@@ -71,14 +71,14 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 	return changes, nil
 }
 
-// add watches a directory and its subdirectories. Hidden ones hold no content.
+// add watches a directory and its subdirectories, except hidden ones, which hold no content.
 func add(watcher *fsnotify.Watcher, dir string) error {
 	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && name == dir:
 			return err
 		case err != nil:
-			return nil // it went away; its going away is an event
+			return nil // it was deleted, which is an event
 		case !entry.IsDir():
 			return nil
 		case name != dir && strings.HasPrefix(entry.Name(), "."):

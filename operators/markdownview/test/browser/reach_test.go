@@ -72,7 +72,7 @@ func TestKeyboardAloneReachesEverythingAndShowsWhere(t *testing.T) {
 	stops := map[string]bool{}
 	for range 60 {
 		ok(t, tab.Press(kb.Tab))
-		// An element visibly has the focus if it has an outline, or is the page.
+		// An element with the focus must have an outline, unless it is the page itself.
 		const stop = `(() => {
 			const e = document.activeElement;
 			if (!e || e === document.body) return '';

@@ -62,10 +62,10 @@ func TestTypingWhatIsNowhereSaysSo(t *testing.T) {
 	expectQuiet(t, tab, book)
 }
 
-// missingPicture is an image that a page refers to and the book lacks.
+// missingPicture is an image to which a page refers, but which the book does not have.
 const missingPicture = "images/missing.png"
 
-// isDark evaluates to whether the page is painted dark.
+// isDark is an expression that reports whether the page is dark.
 const isDark = `(() => {
 	const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).map(Number);
 	return r + g + b < 3 * 128;
@@ -128,7 +128,7 @@ func TestWhatAnAuthorWritesNeverRuns(t *testing.T) {
 		for (const element of document.querySelectorAll('main *')) element.dispatchEvent(new Event('focus'));
 		return true;
 	})()`)
-	// Everything has run by the second frame.
+	// All handlers have run by the second frame.
 	value[bool](t, tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true), 200))))`)
 	if by := value[string](t, tab, `document.documentElement.dataset.owned || ''`); by != "" {
 		t.Errorf("the author's %s ran", by)
@@ -141,7 +141,7 @@ func TestWhatAnAuthorWritesNeverRuns(t *testing.T) {
 		t.Errorf("the page has %q", found)
 	}
 	for _, problem := range tab.Problems() {
-		// Nothing should even have been blocked by the policy.
+		// The policy should have had nothing to block.
 		if !strings.Contains(problem, missingPicture) {
 			t.Error(problem)
 		}

@@ -1,6 +1,5 @@
-// Package browser tests sites in a real Chromium, served by viewers that are Pods: with
-// mouse and keyboard, with the keyboard only, on a narrow screen, and without
-// JavaScript.
+// Package browser tests sites in a real Chromium. Viewers in Pods serve the sites. The tests
+// use mouse and keyboard, only the keyboard, a narrow screen, and no JavaScript.
 package browser
 
 import (
@@ -24,7 +23,7 @@ const (
 
 var (
 	browser *chrome.Browser
-	// book is a site with one of everything; guide is this repository's handbook.
+	// book is a site with one example of everything; guide is the handbook of this repository.
 	book, guide string
 )
 
@@ -127,7 +126,7 @@ func expectNoStrays(t *testing.T, tab *chrome.Tab, site string) {
 	}
 }
 
-// walk visits every page of a site by its next links, and calls look on each.
+// walk visits every page of a site through the next links, and calls look for each page.
 func walk(t *testing.T, tab *chrome.Tab, site string, look func(address string)) {
 	t.Helper()
 	ok(t, tab.Visit(site))

@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// patience bounds every action in the browser.
+	// patience limits the time of each action in the browser.
 	patience = time.Minute
-	// startPatience bounds the start of the browser.
+	// startPatience limits the time that the browser takes to start.
 	startPatience = 2 * time.Minute
 )
 
 // ErrNotInstalled reports that this machine has no Chromium.
-var ErrNotInstalled = errors.New("there is no chromium: install Debian's package of that name")
+var ErrNotInstalled = errors.New("chromium is not installed: install the Debian package chromium")
 
 // Browser is a running Chromium.
 type Browser struct {
@@ -47,7 +47,7 @@ func Start(ctx context.Context, width, height int) (*Browser, error) {
 	if err != nil {
 		return nil, ErrNotInstalled
 	}
-	// Scrollbars stay: they reveal a page that is too wide.
+	// Scrollbars are not hidden, because they reveal a page that is too wide.
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.WindowSize(width, height),
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("force-device-scale-factor", "1"))
@@ -61,7 +61,7 @@ func Start(ctx context.Context, width, height int) (*Browser, error) {
 	select {
 	case err = <-started:
 	case <-time.After(startPatience):
-		err = fmt.Errorf("it is not there after %v", startPatience)
+		err = fmt.Errorf("it has not started after %v", startPatience)
 	}
 	if err != nil {
 		b.Stop()
@@ -111,7 +111,7 @@ func (b *Browser) Open(width, height int64) (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.close() }
 
-// note records problems and requests of an event.
+// note records the problem or the request of an event.
 func (t *Tab) note(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,15 +141,16 @@ func (t *Tab) note(event any) {
 	}
 }
 
-// Problems returns the errors and warnings of all pages so far: from scripts, requests
-// and content policies.
+// Problems returns the errors and warnings of all pages so far. They come from scripts,
+// requests and content policies.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.problems)
 }
 
-// Strays returns requests that did not go to the origin of a site.
+// Strays returns the requests that did not go to the origin of a site. It also returns the
+// number of all requests.
 func (t *Tab) Strays(site string) (strays []string, all int, err error) {
 	home, err := url.Parse(site)
 	if err != nil {
@@ -188,9 +189,9 @@ func (t *Tab) Click(selector string) error {
 	return nil
 }
 
-// Press presses keys, one after the other, wherever the focus is. Names of keys are
-// those of chromedp's package kb. Like on a keyboard, a key that the page handles
-// writes nothing; chromedp's own action would still write it.
+// Press presses keys, one after the other, wherever the focus is. The names of keys come from
+// chromedp's package kb. As on a keyboard, a key that the page handles does not insert a
+// character; chromedp's own action would still insert it.
 func (t *Tab) Press(keys string) error {
 	for _, key := range keys {
 		for _, event := range strokes(key) {
@@ -202,8 +203,8 @@ func (t *Tab) Press(keys string) error {
 	return nil
 }
 
-// strokes returns the events of a key. The first one includes the text that the key
-// writes.
+// strokes returns the events of a key. The first event includes the text that the key
+// inserts.
 func strokes(key rune) []*input.DispatchKeyEventParams {
 	events := kb.Encode(key)
 	if len(events) == 3 {

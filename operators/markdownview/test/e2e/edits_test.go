@@ -29,7 +29,7 @@ func publishBook(t *testing.T) (*viewv1.MarkdownView, string, *readers.Crowd) {
 	t.Helper()
 	view := newView(t, book(1))
 	site := publish(t, view)
-	// The context of a test, and thus the readers, end before its cleanup.
+	// The context of the test ends before its cleanup, and so do the readers.
 	return view, site, must[*readers.Crowd](t)(readers.Gather(t.Context(), site))
 }
 
@@ -37,7 +37,7 @@ func setEdition(edition int) func(*viewv1.MarkdownViewSpec) {
 	return func(s *viewv1.MarkdownViewSpec) { s.Markdowns = readers.Book(edition, bookPages) }
 }
 
-// expectContent checks that the readers see an edition, and no failure.
+// expectContent checks that all readers see an edition and no failures.
 func expectContent(t *testing.T, crowd *readers.Crowd, edition int) {
 	t.Helper()
 	await(t, fmt.Sprintf("all readers to see edition %d", edition), func(context.Context) error {
@@ -194,7 +194,7 @@ func TestSiteIsServedWhileNoManagerRuns(t *testing.T) {
 		awaitServing(t, view)
 		expectContent(t, crowd, 2)
 	}()
-	// How long old viewers would take to leave if they were not held.
+	// leaving is the time in which old viewers would leave if they were not held.
 	const leaving = 15 * time.Second
 	await(t, "nothing to happen", func(context.Context) error {
 		if passed := time.Since(killed); passed < leaving {
@@ -233,7 +233,7 @@ func TestManagerThatIsKilledAtRandomMomentsLosesNoReader(t *testing.T) {
 	expectContent(t, crowd, last)
 }
 
-// contentOf returns the content label of a site's Deployment.
+// contentOf returns the content label of the Deployment of a site.
 func contentOf(t *testing.T, view *viewv1.MarkdownView) string {
 	t.Helper()
 	return must[string](t)(deployed(t.Context(), view))

@@ -51,7 +51,8 @@ func TestMdBookIsRunAsTheTutorialDoes(t *testing.T) {
 	}
 }
 
-// scale scales a site as kubectl scale does, with kubectl if it is installed.
+// scale scales a site with kubectl scale. If kubectl is not installed, it does the same
+// through the API.
 func scale(t *testing.T, view *viewv1.MarkdownView, replicas int32) {
 	t.Helper()
 	if kubectl, err := exec.LookPath("kubectl"); err == nil {

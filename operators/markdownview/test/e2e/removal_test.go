@@ -46,7 +46,7 @@ func children(ctx context.Context, view *viewv1.MarkdownView) ([]string, error) 
 	return names, nil
 }
 
-// remove deletes a site and waits until nothing of it is left.
+// remove deletes a site and waits until none of its objects are left.
 func remove(ctx context.Context, view *viewv1.MarkdownView) error {
 	if err := world.Delete(ctx, view); client.IgnoreNotFound(err) != nil {
 		return err

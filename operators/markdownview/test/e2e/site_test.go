@@ -73,7 +73,7 @@ func linkTo(t *testing.T, at string, p page, words string) (string, page) {
 	return "", page{}
 }
 
-// The tutorial has no such test; defect 24.
+// The tutorial has no such test, which is its defect 24.
 func TestPagesAreRenderedFromOneResource(t *testing.T) {
 	view := newView(t, viewv1.MarkdownViewSpec{
 		Replicas: new(int32(2)), Markdowns: guide, BinaryAssets: map[string][]byte{"images/pixel.png": pixel},

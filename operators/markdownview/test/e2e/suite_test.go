@@ -1,8 +1,8 @@
-// Package e2e runs the operator as it is shipped, in a Kubernetes whose Pods are
-// processes, and reads its sites as users do.
+// Package e2e runs the operator as it is shipped, on a control plane whose Pods are processes,
+// and reads its sites as users do.
 //
-// The programs are those of make build, here and in the root of the repository,
-// or those that KOBOSHI, MANAGER and VIEWER name.
+// It uses the programs that make build creates, here and in the root of the repository, or
+// the programs that KOBOSHI, MANAGER and VIEWER name.
 package e2e
 
 import (
@@ -26,17 +26,17 @@ import (
 )
 
 const (
-	// patience bounds every step, for a busy machine.
+	// patience limits the time of each step. It is long enough for a busy machine.
 	patience = 2 * time.Minute
-	// brokenImage exits at once.
+	// brokenImage is an image whose program exits immediately.
 	brokenImage = "rig.example/broken:1"
 	mdBookImage = "rig.example/mdbook:1"
 )
 
-// world is shared by all tests, which run one after the other.
+// world is the rig that all tests share. They run one after the other.
 var world *rig.Rig
 
-// realMdBook reports whether mdBook itself is used, rather than its stand-in.
+// realMdBook reports whether the tests use the real mdBook.
 var realMdBook bool
 
 func TestMain(m *testing.M) {
@@ -73,8 +73,8 @@ func suite(m *testing.M) error {
 	})
 }
 
-// findMdBook returns mdBook if it is installed, else a stand-in that reports how it was
-// started.
+// findMdBook returns the path of mdBook. If mdBook is not installed, it builds and returns a
+// replacement that reports how it was started.
 func findMdBook(dir string) (string, error) {
 	if path, err := exec.LookPath("mdbook"); err == nil {
 		realMdBook = true
@@ -100,8 +100,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// newView returns a site in a namespace of its own, not yet created. What is left at
-// the end of the test is deleted.
+// newView returns a site in a new namespace. It does not create the site. If the site exists at
+// the end of the test, it is deleted.
 func newView(t *testing.T, spec viewv1.MarkdownViewSpec) *viewv1.MarkdownView {
 	t.Helper()
 	ns := must[string](t)(world.Namespace(t.Context()))
@@ -150,7 +150,7 @@ func edit(t *testing.T, view *viewv1.MarkdownView, change func(*viewv1.MarkdownV
 	}
 }
 
-// page is the answer at an address.
+// page is the response at an address.
 type page struct {
 	status int
 	header http.Header
@@ -180,7 +180,7 @@ func get(t *testing.T, url string) page {
 	return must[page](t)(read(t.Context(), url))
 }
 
-// expectEdition fails unless a site's home page belongs to an edition.
+// expectEdition fails unless the home page of a site has this edition.
 func expectEdition(t *testing.T, site string, want int) {
 	t.Helper()
 	got, err := readers.EditionOf(get(t, site).text)

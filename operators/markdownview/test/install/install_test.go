@@ -1,4 +1,4 @@
-// Package install tests that the parts of config/ fit together and fit the program.
+// Package install tests that the parts of config/ match each other and the program.
 package install
 
 import (
@@ -24,10 +24,10 @@ const (
 	namespace = "markdownview-system"
 )
 
-// objects holds the YAML of a kustomization by kind and name.
+// objects holds the YAML documents of a kustomization, by kind and name.
 type objects map[string][]byte
 
-// built builds a kustomization of config/ with components on top.
+// built builds a kustomization of config/ with additional components.
 func built(t *testing.T, resource string, components ...string) objects {
 	t.Helper()
 	koboshi := os.Getenv("KOBOSHI")
@@ -35,7 +35,7 @@ func built(t *testing.T, resource string, components ...string) objects {
 		koboshi = "../../bin/koboshi"
 	}
 	if !filepath.IsAbs(koboshi) {
-		koboshi = filepath.Join(root, koboshi) // as seen from the module, as in the Makefile
+		koboshi = filepath.Join(root, koboshi) // relative to the module, as in the Makefile
 	}
 	if _, err := os.Stat(koboshi); err != nil {
 		t.Skipf("there is no koboshi to build a kustomization with (%v): run make in the root of the repository, or set KOBOSHI to its path", err)
@@ -87,7 +87,7 @@ func onTop(t *testing.T, resource string, components []string) string {
 	return dir
 }
 
-// get reads an object, and accepts no field that its kind does not have.
+// get reads an object. It refuses fields that the kind does not have.
 func get[T any](t *testing.T, in objects, key string) T {
 	t.Helper()
 	var o T
@@ -145,7 +145,7 @@ func TestEveryBindingIsOfARoleThatExists(t *testing.T) {
 				t.Errorf("%s: %s is of %s %s, which is not there", name, key, b.RoleRef.Kind, b.RoleRef.Name)
 			}
 			for _, s := range b.Subjects {
-				// The account of Prometheus is not ours.
+				// The account of Prometheus is not part of the installation.
 				if s.Namespace == namespace && in[s.Kind+"/"+s.Name] == nil || s.Namespace != namespace && s.Namespace != "monitoring" {
 					t.Errorf("%s: %s is for %s/%s, which is not there", name, key, s.Namespace, s.Name)
 				}
@@ -223,7 +223,7 @@ func TestTheWebhooksAreAskedWhereTheManagerAnswers(t *testing.T) {
 	mounted(t, get[appsv1.Deployment](t, in, "Deployment/markdownview-controller-manager"), certificate.Spec.SecretName)
 }
 
-// mounted checks that the manager looks for its certificate where the Secret is
+// mounted checks that the manager reads its certificate from the directory where the Secret is
 // mounted.
 func mounted(t *testing.T, d appsv1.Deployment, secret string) {
 	t.Helper()

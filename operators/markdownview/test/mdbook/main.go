@@ -1,5 +1,5 @@
-// Command mdbook stands in for mdBook in tests. It reports how it was started and which
-// files it finds. It does not show how mdBook would behave.
+// Command mdbook replaces mdBook in tests. It reports how it was started and which files it
+// finds. It does not imitate the behaviour of mdBook.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Seen is the answer to every request.
+// Seen is the response to every request.
 type Seen struct {
 	Args     []string          `json:"args"`
 	Dir      string            `json:"dir"`
@@ -28,7 +28,7 @@ func main() {
 	host := flags.String("hostname", "localhost", "address to listen on")
 	port := flags.String("port", "3000", "port to listen on")
 	if len(os.Args) < 2 || os.Args[1] != "serve" || flags.Parse(os.Args[2:]) != nil {
-		slog.Error("this mdbook only serves", "args", os.Args)
+		slog.Error("this mdbook supports only serve", "args", os.Args)
 		os.Exit(2)
 	}
 	server := &http.Server{Addr: *host + ":" + *port, Handler: http.HandlerFunc(answer)}
@@ -42,7 +42,7 @@ func answer(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(seen) // the client may have gone
+	_ = json.NewEncoder(w).Encode(seen) // the client may be gone
 }
 
 func look() (Seen, error) {
@@ -53,7 +53,7 @@ func look() (Seen, error) {
 	}
 	seen.ReadOnly = errors.Is(os.WriteFile("src/new.md", nil, 0o600), syscall.EROFS)
 	seen.Writable = os.WriteFile("book.html", nil, 0o600) == nil
-	// The files of a volume are in the directory that this link leads to.
+	// The files of a volume are in the directory to which this link leads.
 	src := os.DirFS(filepath.Join("src", "..data"))
 	err = fs.WalkDir(src, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -1,5 +1,5 @@
-// Package readers makes books in which every piece names its edition, and reads a site
-// like several people at once, to find failures and mixtures of editions.
+// Package readers makes books in which every piece names its edition. It also reads a site
+// like several concurrent readers, to find failures and mixtures of editions.
 package readers
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Asset is the path of a file in each book that is not a page.
+// Asset is the path of the file in each book that is not a page.
 const Asset = "files/notes.txt"
 
 var markAt = regexp.MustCompile(`edition-(\d+)-x`)
@@ -16,8 +16,8 @@ var markAt = regexp.MustCompile(`edition-(\d+)-x`)
 // Mark returns the text that all pieces of an edition contain.
 func Mark(edition int) string { return fmt.Sprintf("edition-%d-x", edition) }
 
-// Book returns an edition of a book with this number of pages. Each page and the
-// navigation contain the mark, and thus also the title and the search index.
+// Book returns an edition of a book with this number of pages. Each page and the navigation
+// contain the mark, so the title and the search index contain it, too.
 func Book(edition, pages int) map[string]string {
 	mark := Mark(edition)
 	summary := fmt.Sprintf("# Book %s\n\n[Welcome %s](README.md)\n\n", mark, mark)
@@ -44,12 +44,12 @@ func EditionOf(text []byte) (int, error) {
 			return 0, err
 		}
 		if edition >= 0 && n != edition {
-			return 0, fmt.Errorf("it has marks of edition %d and of edition %d", edition, n)
+			return 0, fmt.Errorf("it has the marks of two editions, %d and %d", edition, n)
 		}
 		edition = n
 	}
 	if edition < 0 {
-		return 0, fmt.Errorf("it has no mark of an edition: %.200q", text)
+		return 0, fmt.Errorf("it has no edition mark: %.200q", text)
 	}
 	return edition, nil
 }

@@ -14,12 +14,12 @@ import (
 const (
 	// each is the number of readers of each kind.
 	each = 2
-	// pause is the time between two requests of one reader: short enough to notice
-	// every moment of an edit, and long enough to let it happen.
+	// pause is the time between two requests of one reader. It is short enough to notice
+	// every phase of an edit, and long enough not to delay the edit.
 	pause = 5 * time.Millisecond
-	// patience bounds a reader's wait for a response.
+	// patience limits the time that a reader waits for a response.
 	patience = 15 * time.Second
-	// ofBrowser is the number of connections that browsers open to one host.
+	// ofBrowser is the number of connections that a browser opens to one host.
 	ofBrowser = 6
 	// mostTold limits the recorded failures.
 	mostTold = 20
@@ -30,29 +30,29 @@ var (
 	indexAt = regexp.MustCompile(`data-mdv-index="([^"]+)"`)
 )
 
-// Report holds the readers' observations.
+// Report holds the observations of the readers.
 type Report struct {
-	// Requests counts requests, and Failed those without a successful answer.
+	// Requests counts all requests; Failed counts requests without a successful response.
 	Requests, Failed int
-	// Mixed counts answers with marks of two editions, or of an older edition than the
-	// same reader had seen.
+	// Mixed counts responses with the marks of two editions, or with the mark of an older
+	// edition than the same reader has seen.
 	Mixed int
-	// Returned counts pages of an older edition seen by a reader with several
-	// connections, which may have kept one to an old viewer.
+	// Returned counts pages of an older edition that were seen by a reader with several
+	// connections. Such a reader may have kept a connection to an old viewer.
 	Returned int
-	// Newest is the newest edition seen by each reader.
+	// Newest holds the newest edition that each reader has seen.
 	Newest []int
-	// Told describes the first failed or mixed answers.
+	// Told describes the first failed or mixed responses.
 	Told []string
 }
 
-// Crowd is a group of readers who go from page to page repeatedly, and request the
-// search index and an asset in between. Some keep one connection; some open a new one
-// for each request; one has several, as a browser has, and requests a page together
-// with what it needs.
+// Crowd is a group of readers that go from page to page repeatedly, and request the search
+// index and an asset in between. Some keep one connection; some open a new one for each
+// request. One reader has several connections, as a browser has, and requests a page together
+// with its resources.
 //
-// If a kept connection ends before any answer, the request is repeated on a new one, as
-// browsers do; see net/http.Transport.
+// If a kept connection ends before any response, the request is repeated on a new one, as in
+// browsers; see net/http.Transport.
 type Crowd struct {
 	stop    context.CancelFunc
 	readers sync.WaitGroup
@@ -106,11 +106,11 @@ type reader struct {
 	client   *http.Client
 	kind     string
 	number   int
-	together int // how many requests it makes at the same time, at the most
+	together int // maximum number of concurrent requests
 	newest   int
 }
 
-// read reads until the context ends. It follows the links of the last page.
+// read requests pages until the context ends. It follows the links of the last page.
 func (r *reader) read(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
 	tick := time.NewTicker(pause)
@@ -191,8 +191,8 @@ func (r *reader) request(ctx context.Context, at *url.URL) ([]byte, error) {
 	return text, err
 }
 
-// note records an answer. Simultaneous requests have no order: before is the newest
-// edition from before them.
+// note records a response. Concurrent requests have no order, so before is the newest edition
+// that the reader had seen before all of them.
 func (r *reader) note(a answer, before int) {
 	c := r.crowd
 	c.mu.Lock()
@@ -212,7 +212,7 @@ func (r *reader) note(a answer, before int) {
 		c.report.Returned++
 	case edition < before:
 		c.report.Mixed++
-		r.tell(a.at, fmt.Errorf("it is of edition %d after one of edition %d", edition, before))
+		r.tell(a.at, fmt.Errorf("it has edition %d, but the reader has already seen edition %d", edition, before))
 	}
 	r.newest = max(r.newest, edition)
 	c.report.Newest[r.number] = r.newest

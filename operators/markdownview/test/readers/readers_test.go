@@ -33,7 +33,7 @@ func TestAllFilesOfABookHaveItsMark(t *testing.T) {
 	}
 }
 
-// crowdAt reads a site that answers each request as next says.
+// crowdAt reads a site whose nth response has the status and the edition that next returns.
 func crowdAt(t *testing.T, next func(n int) (status, edition int)) Report {
 	t.Helper()
 	var count atomic.Int64

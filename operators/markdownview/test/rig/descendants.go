@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// stat returns the fields of /proc/PID/stat after the name, which may contain anything:
-// the state, the parent and more; see proc(5).
+// stat returns the fields of /proc/PID/stat that follow the name: the state, the parent and
+// more; see proc(5). The name itself may contain any characters.
 func stat(dir string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -22,8 +22,8 @@ func stat(dir string) ([]string, error) {
 	return fields, nil
 }
 
-// Descendants returns the command lines of all processes below the program whose
-// arguments include arg.
+// Descendants returns the command lines of all descendants of the program that have arg among
+// their arguments.
 func (p *Process) Descendants(arg string) ([]string, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Process) Descendants(arg string) ([]string, error) {
 	for _, dir := range dirs {
 		fields, err := stat(dir)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		parents[pid], _ = strconv.Atoi(fields[1])
@@ -51,7 +51,7 @@ func (p *Process) Descendants(arg string) ([]string, error) {
 }
 
 func below(parents map[int]int, pid, ancestor int) bool {
-	for range 100 { // a reused number could close a circle
+	for range 100 { // a reused PID could form a cycle
 		if pid = parents[pid]; pid <= 1 {
 			return false
 		}

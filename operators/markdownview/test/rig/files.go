@@ -10,7 +10,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// Files returns a spec with the files of a folder, except Go's.
+// Files returns a spec with the files of a folder, except Go files.
 func Files(folder string) (viewv1.MarkdownViewSpec, error) {
 	spec := viewv1.MarkdownViewSpec{Markdowns: map[string]string{}, BinaryAssets: map[string][]byte{}}
 	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -34,7 +34,7 @@ func Files(folder string) (viewv1.MarkdownViewSpec, error) {
 	return spec, nil
 }
 
-// Guide returns a spec with the repository's own handbook.
+// Guide returns a spec with the handbook of this repository.
 func Guide() (viewv1.MarkdownViewSpec, error) {
 	folder, err := FromRoot("..", "..", "docs", "guide")
 	if err != nil {

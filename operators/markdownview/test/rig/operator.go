@@ -39,7 +39,7 @@ func (r *Rig) StartManager(ctx context.Context) error {
 	})
 }
 
-// ok returns an error unless a URL answers with success.
+// ok returns an error unless a request to the URL succeeds.
 func ok(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -31,7 +31,7 @@ func (r *Rig) startPlane(ctx context.Context) error {
 	r.Kubeconfig = filepath.Join(r.dir, "kubeconfig")
 	args := []string{
 		"up", "--profile", "full", "--ephemeral", "--die-with-parent", "--nodes", strconv.Itoa(max(1, r.options.Nodes)),
-		// The default range has addresses for 254 Services.
+		// The default range has only enough addresses for 254 Services.
 		"--kube-apiserver-arg=service-cluster-ip-range=10.0.0.0/16",
 		"--ready-file", ready, "--kubeconfig", r.Kubeconfig,
 	}
@@ -48,7 +48,7 @@ func (r *Rig) startPlane(ctx context.Context) error {
 	return r.connect()
 }
 
-// programs returns the flags that name the programs.
+// programs returns the flags that name the programs of the images.
 func (r *Rig) programs() ([]string, error) {
 	if r.options.Simulated {
 		return nil, nil
@@ -69,8 +69,8 @@ func (r *Rig) connect() error {
 	if r.Config, err = clientcmd.BuildConfigFromFlags("", r.Kubeconfig); err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	r.Config.QPS = -1                                      // what is measured is not to wait for its measurement
-	r.Config.WarningHandlerWithContext = rest.NoWarnings{} // some tests ask for them
+	r.Config.QPS = -1                                      // the client must not throttle what a test measures
+	r.Config.WarningHandlerWithContext = rest.NoWarnings{} // some tests cause warnings
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return fmt.Errorf("listing the kinds: %w", err)
@@ -84,7 +84,8 @@ func (r *Rig) connect() error {
 	return nil
 }
 
-// install installs the CRD, and the webhooks of the manager that is started later.
+// install installs the CRD, and the webhook configurations for the manager, which starts
+// later.
 func (r *Rig) install(ctx context.Context) error {
 	crds, err := FromRoot("config", "crd", "bases")
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *Rig) install(ctx context.Context) error {
 	}
 	options := envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true, MaxTime: startLimit}
 	if _, err := envtest.InstallCRDs(r.Config, options); err != nil {
-		return fmt.Errorf("installing the definition: %w", err)
+		return fmt.Errorf("installing the CRD: %w", err)
 	}
 	if r.webhooks, err = newWebhooks(r.dir); err != nil {
 		return err
@@ -102,8 +103,8 @@ func (r *Rig) install(ctx context.Context) error {
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// Address waits until a site can be reached, and returns the address from the plane's
-// Event for the Service.
+// Address waits until a site can be reached. It returns the address from the plane's Event for
+// the Service.
 func (r *Rig) Address(ctx context.Context, limit time.Duration, view *viewv1.MarkdownView) (address string, err error) {
 	return r.ServiceAddress(ctx, limit, view.Namespace, "viewer-"+view.Name)
 }
@@ -126,7 +127,7 @@ func (r *Rig) ServiceAddress(ctx context.Context, limit time.Duration, namespace
 			}
 		}
 		if address == "" {
-			return fmt.Errorf("there is no Event that it is reachable")
+			return fmt.Errorf("no Event reports that it is reachable")
 		}
 		return nil
 	})

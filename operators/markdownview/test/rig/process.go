@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// stopGrace is the time that a program has to end after a signal.
+	// stopGrace is the time that a program has for exiting after a signal.
 	stopGrace = 20 * time.Second
-	// logTail is the number of bytes of a failed program's log that are shown.
+	// logTail is the number of bytes shown from the end of a failed program's log.
 	logTail = 4000
 )
 
 // Process is a running program.
 type Process struct {
-	// PID of the process.
+	// PID is the number of the process.
 	PID int
 	// Log is the file with its output.
 	Log string
@@ -32,8 +32,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// run starts a program, and appends its output to a file of that name. It ends with
-// this process at the latest.
+// run starts a program, and appends its output to a log file with its name. The program ends
+// with this process at the latest.
 func (r *Rig) run(name, program string, env []string, args ...string) (*Process, error) {
 	p := &Process{name: name, Log: filepath.Join(r.dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -50,7 +50,7 @@ func (r *Rig) run(name, program string, env []string, args ...string) (*Process,
 	}
 	p.PID = p.cmd.Process.Pid
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in failure
+		_ = p.cmd.Wait() // failure reports how it ended
 		close(p.ended)
 	}()
 	return p, nil
@@ -59,13 +59,13 @@ func (r *Rig) run(name, program string, env []string, args ...string) (*Process,
 // Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Kill kills the program and waits for its end.
+// Kill kills the program and waits until it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
 }
 
-// Stop asks the program to end, and kills it after a while.
+// Stop asks the program to exit, and kills it after stopGrace.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
@@ -75,7 +75,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// failure returns an error if the program ended unasked.
+// failure returns an error for a program that has ended unexpectedly.
 func (p *Process) failure() error {
 	return fmt.Errorf("%s ended: %v; the end of its output:\n%s", p.name, p.cmd.ProcessState, p.tail())
 }
@@ -111,7 +111,7 @@ func (p *Process) ready(ctx context.Context, log io.Writer, is func(context.Cont
 	return err
 }
 
-// exists returns a condition that holds when a file exists.
+// exists returns a condition that holds if a file exists.
 func exists(path string) func(context.Context) error {
 	return func(context.Context) error {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {

@@ -4,5 +4,5 @@ package rig
 
 import "syscall"
 
-// attributes are empty: the feature needs Linux, as do Pods that are processes.
+// attributes are empty, because both this feature and Pods that are processes need Linux.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -9,8 +9,8 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// Publish creates a site in a namespace of its own, waits until it is served, and
-// returns its address.
+// Publish creates a site in a new namespace, waits until it is served, and returns its
+// address.
 func (r *Rig) Publish(ctx context.Context, limit time.Duration, name string, spec viewv1.MarkdownViewSpec) (address string, err error) {
 	namespace, err := r.Namespace(ctx)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package rig starts what sites need: a control plane whose Pods are processes, the
-// operator's CRD and webhooks, and its manager, each as a program of its own. Tests,
-// the bench and the screenshot use it.
+// Package rig starts everything that sites need: a control plane whose Pods are processes, and
+// the manager, each as a separate program. It also installs the operator's CRD and webhooks.
+// Tests, benchmarks and the screenshot use it.
 //
-// The programs are those of make build, here and in the root of the repository,
-// or those that KOBOSHI, MANAGER and VIEWER name.
+// It uses the programs that make build creates, here and in the root of the repository, or
+// the programs that KOBOSHI, MANAGER and VIEWER name.
 package rig
 
 import (
@@ -26,25 +26,25 @@ import (
 const (
 	// Image is the image of viewers.
 	Image = "rig.example/viewer:1"
-	// startLimit bounds the start of each program.
+	// startLimit limits the time that each program takes to start.
 	startLimit = 2 * time.Minute
-	// look is the polling interval of conditions.
+	// look is the interval at which conditions are polled.
 	look = 50 * time.Millisecond
 )
 
-// Options configure the rig. The zero value is a plane on which viewers run, and a
+// Options configure the rig. The zero value starts a plane on which viewers run, and a
 // manager.
 type Options struct {
-	// Programs maps further images to programs, beside Image.
+	// Programs maps images other than Image to programs.
 	Programs map[string]string
-	// Simulated makes all Pods simulated, and nothing reachable.
+	// Simulated makes all Pods simulated; nothing can then be reached.
 	Simulated bool
 	// Nodes is the number of simulated nodes; 0 means one.
 	Nodes int
-	// ManagerArgs holds further flags of the manager. Later ones win.
+	// ManagerArgs holds further flags of the manager. They override earlier flags.
 	ManagerArgs []string
 	// Log receives the output of programs that fail to start, and the location of their
-	// logs; nil discards it.
+	// logs; nil discards both.
 	Log io.Writer
 }
 
@@ -65,8 +65,8 @@ type Rig struct {
 	health   string
 }
 
-// With starts everything, calls use, and stops all programs. After an error the
-// programs' logs are kept.
+// With starts everything, calls use, and stops all programs. After an error, it keeps the logs
+// of the programs.
 func With(ctx context.Context, o Options, use func(*Rig) error) (err error) {
 	r := &Rig{options: o}
 	if r.dir, err = os.MkdirTemp("", "markdownview-rig-"); err != nil {
@@ -74,7 +74,7 @@ func With(ctx context.Context, o Options, use func(*Rig) error) (err error) {
 	}
 	defer func() {
 		if err == nil {
-			_ = os.RemoveAll(r.dir) // what is left is in the system's own folder for that
+			_ = os.RemoveAll(r.dir) // files that remain are in the temporary folder of the system
 		} else if o.Log != nil {
 			_, _ = fmt.Fprintln(o.Log, "the logs of the programs are in", r.dir)
 		}
@@ -105,7 +105,7 @@ func (r *Rig) stop() {
 	}
 }
 
-// root returns the folder of this module, from anywhere below it.
+// root returns the folder of this module. The working directory must be below it.
 func root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -116,7 +116,7 @@ func root() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("finding the module: this is to be run below operators/markdownview")
+			return "", fmt.Errorf("finding the module: run this below operators/markdownview")
 		}
 		dir = filepath.Dir(dir)
 	}
@@ -128,8 +128,8 @@ func FromRoot(path ...string) (string, error) {
 	return filepath.Join(append([]string{dir}, path...)...), err
 }
 
-// Program returns the path of a built program: the value of the environment variable,
-// or else the one at path. Both are relative to the module's folder.
+// Program returns the path of a built program: the value of the environment variable, or by
+// default path. Both are relative to the folder of the module.
 func Program(variable string, path ...string) (string, error) {
 	name := os.Getenv(variable)
 	if name == "" {
@@ -142,13 +142,13 @@ func Program(variable string, path ...string) (string, error) {
 		}
 	}
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("there is no program %s: run make build here and in the root of the repository, or set %s", name, variable)
+		return "", fmt.Errorf("the program %s does not exist: run make build here and in the root of the repository, or set %s", name, variable)
 	}
 	return name, nil
 }
 
-// Await waits until a condition holds. Its last error becomes part of the error when
-// time is up.
+// Await waits until a condition holds. If the time runs out, the returned error contains the
+// last error of the condition.
 func Await(ctx context.Context, limit time.Duration, what string, holds func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, look, limit, true, func(ctx context.Context) (bool, error) {
@@ -197,7 +197,7 @@ func (r *Rig) Serving(ctx context.Context, view *viewv1.MarkdownView) error {
 		return err
 	}
 	if view.Status.ObservedGeneration != view.Generation {
-		return fmt.Errorf("generation %d is not observed, %d is", view.Generation, view.Status.ObservedGeneration)
+		return fmt.Errorf("generation %d is not observed yet; the observed one is %d", view.Generation, view.Status.ObservedGeneration)
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type == viewv1.ConditionReady {

@@ -26,10 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// webhooks configure the API server to call the manager at a URL, since the manager is
-// not a Pod and has no Service.
+// webhooks configures the API server to call the manager at a URL, because the manager is not a
+// Pod and has no Service.
 type webhooks struct {
-	dir  string // of tls.crt and tls.key
+	dir  string // directory of tls.crt and tls.key
 	port int
 	ca   []byte
 }
@@ -53,7 +53,7 @@ func newWebhooks(dir string) (*webhooks, error) {
 	return w, nil
 }
 
-// certify creates a certificate that is its own authority.
+// certify creates a self-signed certificate.
 func (w *webhooks) certify() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *webhooks) certify() error {
 	)
 }
 
-// install creates the shipped configurations, with another address.
+// install creates the shipped configurations with the address of the manager.
 func (w *webhooks) install(ctx context.Context, c client.Client) error {
 	path, err := FromRoot("config", "webhook", "manifests.yaml")
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *webhooks) create(ctx context.Context, c client.Client, document []byte)
 	case "":
 		return nil // an empty document
 	default:
-		return fmt.Errorf("%s is no configuration of webhooks", kind.Kind)
+		return fmt.Errorf("%s is not a webhook configuration", kind.Kind)
 	}
 }
 

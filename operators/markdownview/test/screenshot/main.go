@@ -1,5 +1,5 @@
-// Command screenshot takes a picture of the home page of the repository's handbook, as
-// served by a MarkdownView.
+// Command screenshot takes a picture of the home page of this repository's handbook, as a
+// MarkdownView serves it.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 
 func run(ctx context.Context, path, scheme string) error {
 	if path == "" {
-		return fmt.Errorf("say with -o where the picture is to go")
+		return fmt.Errorf("no output file: set it with -o")
 	}
 	guide, err := rig.Guide()
 	if err != nil {

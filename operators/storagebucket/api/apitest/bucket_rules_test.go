@@ -9,7 +9,7 @@ import (
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// many is a list of n values.
+// many returns a list of n values.
 func many(n int, f func(int) any) []any {
 	list := make([]any, n)
 	for i := range list {
@@ -26,7 +26,7 @@ func tags(n int) map[string]any {
 	return m
 }
 
-// one is a list of one object with these fields over the base.
+// one returns a list of one object that has these fields in addition to the base.
 func one(base map[string]any, change map[string]any) []any {
 	item := map[string]any{}
 	for _, layer := range []map[string]any{base, change} {
@@ -60,7 +60,7 @@ func inlineWith(field string, value any) fields {
 type obj = map[string]any
 
 var bucketRules = []rule{
-	// Which bucket.
+	// The bucket.
 	{"the least length of a bucket's name", fields{"bucketName": "abc"}, fields{"bucketName": "ab"}, `spec.bucketName: Invalid value: "ab": spec.bucketName in body should be at least 3 chars long`},
 	{"the greatest length of a bucket's name", fields{"bucketName": long(63)}, fields{"bucketName": long(64)}, `spec.bucketName: Too long: may not be more than 63 bytes`},
 	{"the letters of a bucket's name", fields{"bucketName": "photos-1.example"}, fields{"bucketName": "Photos"}, `spec.bucketName: Invalid value: "Photos": spec.bucketName in body should match '^[a-z0-9][a-z0-9.-]*[a-z0-9]$'`},
@@ -68,7 +68,7 @@ var bucketRules = []rule{
 	{"that a bucket's name has no two dots in a row", fields{"bucketName": "my.photos"}, fields{"bucketName": "my..photos"}, `spec.bucketName: Invalid value: "my..photos": must not contain two dots in a row`},
 	{"that a bucket's name is no address", fields{"bucketName": "192.168.5.4.x"}, fields{"bucketName": "192.168.5.4"}, `spec.bucketName: Invalid value: "192.168.5.4": must not have the form of an IPv4 address`},
 
-	// In which store.
+	// The store.
 	{"that a store is needed", nil, fields{"storeRef": nil}, `spec: Invalid value: exactly one of storeRef and store is required`},
 	{"that one store is enough", fields{"storeRef": nil, "store": inline}, fields{"store": inline}, `spec: Invalid value: exactly one of storeRef and store is required`},
 	{"that a reference has a name", fields{"storeRef": obj{"name": "m"}}, fields{"storeRef": obj{"namespace": "x"}}, `spec.storeRef.name: Required value`},
@@ -91,7 +91,7 @@ spec.store.endpoint: Invalid value: "https://s3.example.com#x": must not contain
 	{"that an inline store has credentials", inlineWith("region", "x"), inlineWith("credentialsSecretRef", nil), `spec.store.credentialsSecretRef: Required value`},
 	{"that the credentials have a name", inlineWith("region", "y"), inlineWith("credentialsSecretRef", obj{}), `spec.store.credentialsSecretRef.name: Required value`},
 
-	// What may be done to it.
+	// The permitted operations.
 	{"the management policies", fields{"management": "Manage"}, fields{"management": "Own"}, `spec.management: Unsupported value: "Own": supported values: "Observe", "Manage"`},
 	{"that a bucket of an inline store is only observed", fields{"management": "Manage"},
 		fields{"management": "Manage", "storeRef": nil, "store": inline}, `spec.management: Invalid value: management Manage requires storeRef: a bucket of an inline store is only observed`},
@@ -99,7 +99,7 @@ spec.store.endpoint: Invalid value: "https://s3.example.com#x": must not contain
 	{"that forceEmpty needs deletionPolicy Delete", fields{"forceEmpty": true, "deletionPolicy": "Delete"},
 		fields{"forceEmpty": true, "deletionPolicy": "Retain"}, `spec.forceEmpty: Invalid value: forceEmpty requires deletionPolicy Delete`},
 
-	// How it is probed.
+	// The probes.
 	{"the probe methods", fields{"probe.method": "Head"}, fields{"probe.method": "Get"}, `spec.probe.method: Unsupported value: "Get": supported values: "Head", "Canary"`},
 	{"that a canary needs management Manage", fields{"probe.method": "Canary", "management": "Manage"}, fields{"probe.method": "Canary"}, `spec.probe.method: Invalid value: method Canary requires management Manage: it writes to the bucket`},
 	{"that a canary needs objects that can be deleted", fields{"probe.method": "Canary", "management": "Manage", "objectLock": map[string]any{}}, fields{"probe.method": "Canary", "management": "Manage", "objectLock": map[string]any{"defaultRetention": map[string]any{"mode": "Governance", "days": int64(1)}}}, `spec.probe.method: Invalid value: method Canary is not possible with objectLock.defaultRetention: its objects could not be deleted`},
@@ -121,7 +121,7 @@ spec.store.endpoint: Invalid value: "https://s3.example.com#x": must not contain
 	{"the greatest drift interval", fields{"driftInterval": "168h"}, fields{"driftInterval": "169h"}, `spec.driftInterval: Invalid value: "169h": must be 1m to 168h`},
 	{"that a drift interval is a duration", fields{"driftInterval": "90m"}, fields{"driftInterval": "-2m"}, `spec.driftInterval: Invalid value: "-2m": spec.driftInterval in body should match '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$'`},
 
-	// How it is configured.
+	// The configuration.
 	{"the versioning states", fields{"versioning": "Suspended"}, fields{"versioning": "Off"}, `spec.versioning: Unsupported value: "Off": supported values: "Enabled", "Suspended"`},
 	{"how many tags there may be", fields{"tags": tags(44)}, fields{"tags": tags(45)}, `spec.tags: Too many: 45: must have at most 44 items`},
 	{"the operator's own tags", fields{"tags": obj{"storage.example.com/uid": "x"}}, fields{"tags": obj{"storage.koboshi.dev/uid": "x"}}, `spec.tags: Invalid value: keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:`},

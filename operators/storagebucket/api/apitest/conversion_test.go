@@ -15,7 +15,7 @@ import (
 	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
 )
 
-// read gets an object in the version of the type it is asked for in.
+// read gets an object in the requested version.
 func read[T any, P interface {
 	*T
 	client.Object
@@ -36,7 +36,7 @@ func inAlpha(ctx context.Context, of client.Object) *storagev1alpha1.StorageBuck
 	return read[storagev1alpha1.StorageBucket](ctx, of)
 }
 
-// everything is a bucket that v1alpha1 cannot say by half.
+// everything returns a bucket with many fields, all of which v1alpha1 must preserve.
 func everything(namespace string) *storagev1.StorageBucket {
 	return &storagev1.StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "photos"},
@@ -60,7 +60,7 @@ func everything(namespace string) *storagev1.StorageBucket {
 	}
 }
 
-// probed is a status as the operator writes it.
+// probed returns a status as the operator writes it.
 func probed() storagev1.StorageBucketStatus {
 	at := metav1.NewTime(time.Unix(1795000000, 0))
 	return storagev1.StorageBucketStatus{
@@ -78,7 +78,7 @@ func probed() storagev1.StorageBucketStatus {
 	}
 }
 
-// create makes a bucket with everything and a status.
+// create creates a bucket with everything and a status.
 func create(ctx context.Context, namespace string) *storagev1.StorageBucket {
 	GinkgoHelper()
 	b := everything(namespace)

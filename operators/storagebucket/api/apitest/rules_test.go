@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rule is one thing the schema refuses: the fields of an object that just
-// keeps it, those of one that breaks it, and all the API server says then, line
-// by line.
+// rule is one thing that the schema refuses: the fields of an object that just
+// satisfies the rule, those of an object that breaks it, and the complete
+// refusal of the API server, line by line.
 type rule struct {
 	name      string
 	good, bad fields
 	want      string
 }
 
-// sameInV1alpha1 reports whether the rule is about a field that has the same name
+// sameInV1alpha1 reports whether the rule concerns a field that has the same name
 // in v1alpha1.
 func (r rule) sameInV1alpha1() bool {
 	for _, path := range []string{"spec: ", "spec.bucketName", "spec.store.", "spec.probe.interval"} {
@@ -30,7 +30,7 @@ func (r rule) sameInV1alpha1() bool {
 	return true
 }
 
-// holds checks the rules of one kind by dry run.
+// holds checks the rules of one kind with dry runs.
 func holds(gvk schema.GroupVersionKind, base fields, rules []rule) {
 	var namespace string
 	BeforeAll(func(ctx context.Context) { namespace = newNamespace(ctx) })

@@ -51,9 +51,9 @@ func TestAPI(t *testing.T) {
 	RunSpecs(t, "StorageBucket API")
 }
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster on this machine, for
-// it calls the conversion webhook in this process.
+// The control plane comes from envtest: KUBEBUILDER_ASSETS names its binaries,
+// or USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. The cluster must
+// be on this machine, because it calls the conversion webhook in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -103,7 +103,8 @@ func serveConversion(options *envtest.WebhookInstallOptions) {
 	})
 	address := net.JoinHostPort(options.LocalServingHost, fmt.Sprint(options.LocalServingPort))
 	Eventually(func() error {
-		// Only whether it listens; the API server verifies the certificate.
+		// This only checks that the webhook listens; the API server verifies the
+		// certificate.
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return err
@@ -112,7 +113,7 @@ func serveConversion(options *envtest.WebhookInstallOptions) {
 	}).Should(Succeed())
 }
 
-// newNamespace makes a namespace for one spec and empties it afterwards.
+// newNamespace creates a namespace for one spec and empties it afterwards.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "api-"}}
@@ -128,7 +129,8 @@ func newNamespace(ctx context.Context) string {
 // fields maps paths in a spec to values that replace those of a base; nil removes.
 type fields map[string]any
 
-// object is one with a spec of these fields, the later ones over the earlier.
+// object returns an object with these fields in its spec; later fields replace earlier
+// ones.
 func object(gvk schema.GroupVersionKind, namespace, name string, layers ...fields) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
@@ -152,8 +154,8 @@ func set(u *unstructured.Unstructured, layer fields) {
 	}
 }
 
-// refusals returns the API server's objections to an object, one line each, with
-// the path of the field and its own words.
+// refusals returns the API server's objections to an object, one per line, each
+// with the path of the field and the original text.
 func refusals(err error) string {
 	GinkgoHelper()
 	Expect(err).To(HaveOccurred(), "it was accepted")

@@ -13,7 +13,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// table asks for what kubectl get prints.
+// table requests the table that kubectl get prints.
 func table(ctx context.Context, version, namespace, resource string) *metav1.Table {
 	GinkgoHelper()
 	config := rest.CopyConfig(cfg)
@@ -28,8 +28,8 @@ func table(ctx context.Context, version, namespace, resource string) *metav1.Tab
 	return &t
 }
 
-// cells are the columns of the only row, by name; columns of -o wide in brackets.
-// The ages change while the test runs and are left out.
+// cells returns the columns of the only row, by name; columns of -o wide are in
+// brackets. Ages are left out, because they change while the test runs.
 func cells(t *metav1.Table) map[string]any {
 	GinkgoHelper()
 	Expect(t.Rows).To(HaveLen(1))

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// change is an update that is refused, or allowed when want is empty.
+// change is an update that is refused, or that is allowed if want is empty.
 type change struct {
 	name         string
 	before, then fields
@@ -115,12 +115,12 @@ var _ = Describe("The name of a StorageBucket without bucketName", func() {
 	}
 })
 
-// An object that was accepted under laxer rules stays editable, as long as what
-// is wrong is not what is edited.
+// An object that was accepted under laxer rules can still be edited, as long as
+// the edit does not concern the invalid part.
 var _ = Describe("An object from before a rule", Ordered, func() {
 	const crd = "storagebuckets.storage.koboshi.dev"
 
-	// relax takes the rules on tags away, and returns how to put them back.
+	// relax removes the rules on tags, and returns a function that restores them.
 	relax := func(ctx context.Context) func(context.Context) {
 		var was apiextensionsv1.CustomResourceDefinition
 		Expect(api.Get(ctx, client.ObjectKey{Name: crd}, &was)).To(Succeed())

@@ -16,14 +16,14 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// How objects of the first slice come to v1. The new CRD names v1 as the version
-// to store, and what is stored as v1alpha1 is converted each time it is read. It
-// is stored as v1 when it is next written, whatever is written. Until that has
-// happened to each, the CRD's status.storedVersions names both, and the API
-// server refuses a CRD without v1alpha1. An update that changes nothing is
-// enough; then v1alpha1 may be taken out of storedVersions, as is done here, and
-// in a later release out of the CRD. Nothing of this needs to happen in a hurry:
-// v1alpha1 is served either way.
+// How objects of the first slice are upgraded to v1. The new CRD makes v1 the
+// storage version. An object stored as v1alpha1 is converted each time it is
+// read, and is stored as v1 at the next write, whatever the write changes. Until
+// every object has been written, the CRD's status.storedVersions names both
+// versions, and the API server refuses a CRD without v1alpha1. An update that
+// changes nothing is enough. After that, v1alpha1 may be removed from
+// storedVersions, as is done here, and in a later release from the CRD. None of
+// this is urgent, because v1alpha1 is served in either case.
 var _ = Describe("An upgrade from the first slice", Serial, func() {
 	key := client.ObjectKey{Name: "storagebuckets.storage.koboshi.dev"}
 
@@ -111,7 +111,7 @@ var _ = Describe("An upgrade from the first slice", Serial, func() {
 	})
 })
 
-// installNew brings the CRDs to what is in config/crd/bases, with the webhook.
+// installNew updates the CRDs to those in config/crd/bases, with the webhook.
 func installNew(ctx context.Context) {
 	GinkgoHelper()
 	_, err := envtest.InstallCRDs(cfg, install)

@@ -14,7 +14,7 @@ var (
 	firstSlice = fields{"endpoint": "https://s3.example.com", "bucket": "photos", "credentialsSecretRef.name": "credentials"}
 )
 
-// The first of these are the rules of the first slice, in its own words.
+// The first of these are the rules of the first slice, with its own messages.
 var v1alpha1Rules = []rule{
 	{"that an endpoint is needed", nil, fields{"endpoint": nil}, `spec.endpoint: Required value: endpoint is required without storeRef`},
 	{"that an endpoint is not empty", fields{"endpoint": "https://h"}, fields{"endpoint": ""}, `spec.endpoint: Invalid value: "": spec.endpoint in body should be at least 1 chars long
@@ -45,16 +45,16 @@ spec.endpoint: Invalid value: "https://s3.example.com#x": must not contain a que
 	{"the least interval", fields{"probeInterval": "1s"}, fields{"probeInterval": "999ms"}, `spec.probeInterval: Invalid value: "999ms": must be at least 1s`},
 	{"that an interval is text", nil, fields{"probeInterval": int64(30)}, `spec.probeInterval: Invalid value: "integer": spec.probeInterval in body must be of type string: "integer"`},
 
-	// What came with v1.
+	// The rules that came with v1.
 	{"the greatest interval", fields{"probeInterval": "168h"}, fields{"probeInterval": "169h"}, `spec.probeInterval: Invalid value: "169h": must be at most 168h`},
 	{"that a reference has a name", fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{"name": "minio"}},
 		fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{}}, `spec.storeRef.name: Required value`},
 	{"that a reference excludes an endpoint", fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{"name": "minio", "namespace": "infra"}},
-		fields{"credentialsSecretRef": nil, "storeRef": obj{"name": "minio"}}, `spec.storeRef: Invalid value: storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore says them`},
+		fields{"credentialsSecretRef": nil, "storeRef": obj{"name": "minio"}}, `spec.storeRef: Invalid value: storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore provides them`},
 	{"that a reference excludes credentials", fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{"name": "minio"}},
-		fields{"endpoint": nil, "storeRef": obj{"name": "minio"}}, `spec.storeRef: Invalid value: storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore says them`},
+		fields{"endpoint": nil, "storeRef": obj{"name": "minio"}}, `spec.storeRef: Invalid value: storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore provides them`},
 	{"that a reference excludes a region", fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{"name": "minio"}},
-		fields{"endpoint": nil, "credentialsSecretRef": nil, "region": "eu", "storeRef": obj{"name": "minio"}}, `spec.storeRef: Invalid value: storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore says them`},
+		fields{"endpoint": nil, "credentialsSecretRef": nil, "region": "eu", "storeRef": obj{"name": "minio"}}, `spec.storeRef: Invalid value: storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore provides them`},
 }
 
 var _ = Describe("The schema of a v1alpha1 StorageBucket", Ordered, ContinueOnFailure, func() {
@@ -82,8 +82,8 @@ func inV1alpha1(v1 *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// The API server checks a request by the rules of its version only, so that a
-// rule of v1 that v1alpha1 lacked would be a way past it.
+// The API server checks a request only by the rules of its version. If
+// v1alpha1 lacked a rule of v1, the rule could be bypassed through v1alpha1.
 var _ = Describe("The schema of a v1alpha1 StorageBucket, as v1's,", Ordered, ContinueOnFailure, func() {
 	var namespace string
 	BeforeAll(func(ctx context.Context) { namespace = newNamespace(ctx) })

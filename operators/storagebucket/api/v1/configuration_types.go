@@ -29,29 +29,30 @@ type LifecycleRule struct {
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
-	// prefix of the keys the rule is for; without it, all.
+	// prefix of the keys that the rule applies to; the default is all keys.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// expirationDays after its creation an object is deleted.
+	// expirationDays is the number of days after its creation at which an object is
+	// deleted.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ExpirationDays *int32 `json:"expirationDays,omitempty"`
 
-	// expiredObjectDeleteMarker removes delete markers that hide no version any
-	// more.
+	// expiredObjectDeleteMarker removes delete markers that no longer hide any
+	// version.
 	// +optional
 	ExpiredObjectDeleteMarker bool `json:"expiredObjectDeleteMarker,omitempty"`
 
-	// noncurrentVersionExpirationDays after it was replaced an old version is
-	// deleted.
+	// noncurrentVersionExpirationDays is the number of days after which a
+	// version that has been replaced is deleted.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	NoncurrentVersionExpirationDays *int32 `json:"noncurrentVersionExpirationDays,omitempty"`
 
-	// abortIncompleteMultipartUploadDays after its start an unfinished upload
-	// is given up.
+	// abortIncompleteMultipartUploadDays is the number of days after its
+	// start at which an unfinished upload is aborted.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	AbortIncompleteMultipartUploadDays *int32 `json:"abortIncompleteMultipartUploadDays,omitempty"`
@@ -59,7 +60,7 @@ type LifecycleRule struct {
 
 // CORSRule is one rule of a bucket's cross-origin configuration.
 type CORSRule struct {
-	// allowedOrigins such as https://example.com; one * per origin is allowed.
+	// allowedOrigins are origins such as https://example.com; each may contain one *.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -75,21 +76,22 @@ type CORSRule struct {
 	// +required
 	AllowedMethods []string `json:"allowedMethods"`
 
-	// allowedHeaders a page may send; one * per header is allowed.
+	// allowedHeaders are the headers that a page may send; each may contain one *.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	AllowedHeaders []string `json:"allowedHeaders,omitempty"`
 
-	// exposeHeaders a page may read from an answer.
+	// exposeHeaders are the response headers that a page may read.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	ExposeHeaders []string `json:"exposeHeaders,omitempty"`
 
-	// maxAgeSeconds a browser may remember the answer to a preflight request.
+	// maxAgeSeconds is the number of seconds for which a browser may remember the
+	// response to a preflight request.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
@@ -104,26 +106,26 @@ type Encryption struct {
 	// +required
 	Algorithm string `json:"algorithm"`
 
-	// kmsKeyID names the key for aws:kms; without it, the account's own.
+	// kmsKeyID names the key for aws:kms; the default is the account's own key.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	KMSKeyID string `json:"kmsKeyID,omitempty"`
 
-	// bucketKey has objects encrypted with a key of the bucket, which means
-	// fewer requests to the key service.
+	// bucketKey encrypts objects with a key of the bucket, which means fewer
+	// requests to the key service.
 	// +optional
 	BucketKey bool `json:"bucketKey,omitempty"`
 }
 
-// PublicAccessBlock forbids ways of making a bucket public. What is not set is
-// not forbidden.
+// PublicAccessBlock forbids ways of making a bucket public. A field that is
+// not set forbids nothing.
 type PublicAccessBlock struct {
 	// blockPublicACLs refuses requests that set a public ACL.
 	// +optional
 	BlockPublicACLs bool `json:"blockPublicACLs,omitempty"`
 
-	// ignorePublicACLs has public ACLs that exist ignored.
+	// ignorePublicACLs makes the store ignore existing public ACLs.
 	// +optional
 	IgnorePublicACLs bool `json:"ignorePublicACLs,omitempty"`
 
@@ -131,15 +133,15 @@ type PublicAccessBlock struct {
 	// +optional
 	BlockPublicPolicy bool `json:"blockPublicPolicy,omitempty"`
 
-	// restrictPublicBuckets limits a bucket with a public policy to its own
-	// account.
+	// restrictPublicBuckets limits access to a bucket with a public policy to
+	// the account of the bucket.
 	// +optional
 	RestrictPublicBuckets bool `json:"restrictPublicBuckets,omitempty"`
 }
 
-// ObjectLock keeps objects from being deleted or overwritten.
+// ObjectLock protects objects from being deleted or overwritten.
 type ObjectLock struct {
-	// defaultRetention is given to new objects that bring none of their own.
+	// defaultRetention applies to new objects that do not set a retention themselves.
 	// +optional
 	DefaultRetention *DefaultRetention `json:"defaultRetention,omitempty"`
 }
@@ -149,18 +151,18 @@ type ObjectLock struct {
 // +kubebuilder:validation:XValidation:rule="has(self.days) != has(self.years)",message="exactly one of days and years is required"
 type DefaultRetention struct {
 	// mode is Governance, which some users may lift, or Compliance, which nobody
-	// can.
+	// can lift.
 	// +kubebuilder:validation:Enum=Governance;Compliance
 	// +required
 	Mode string `json:"mode"`
 
-	// days objects are kept.
+	// days is the number of days for which objects are kept.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=36500
 	// +optional
 	Days *int32 `json:"days,omitempty"`
 
-	// years objects are kept.
+	// years is the number of years for which objects are kept.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional

@@ -1,6 +1,6 @@
-// Package v1 is the API of group storage.koboshi.dev, version v1: where object
-// stores are, and which buckets in them are meant. It is the version that is
-// stored, and the hub all other versions convert through.
+// Package v1 defines version v1 of the API group storage.koboshi.dev: object
+// stores and the buckets in them. It is the version that is stored, and the
+// hub that all other versions convert through.
 //
 // +kubebuilder:object:generate=true
 // +groupName=storage.koboshi.dev
@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// GroupVersion of the types in this package.
+	// GroupVersion is the group and version of the types in this package.
 	GroupVersion = schema.GroupVersion{Group: "storage.koboshi.dev", Version: "v1"}
 
 	// SchemeBuilder registers the types with a scheme.

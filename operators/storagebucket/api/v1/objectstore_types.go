@@ -13,10 +13,10 @@ const (
 	// CredentialsFromSecret reads a static key pair from a Secret.
 	CredentialsFromSecret CredentialsSource = "Secret"
 
-	// CredentialsFromEnvironment uses the identity the operator itself runs
-	// with: environment variables, web identity (IRSA), pod identity, instance
-	// role. It has to be allowed for the namespace on the operator's command
-	// line, because a user who may write an ObjectStore would act as the operator.
+	// CredentialsFromEnvironment uses the identity that the operator itself runs
+	// with: environment variables, web identity (IRSA), pod identity or instance
+	// role. It must be allowed for the namespace on the operator's command line,
+	// because any user who may write such an ObjectStore acts as the operator.
 	CredentialsFromEnvironment CredentialsSource = "Environment"
 )
 
@@ -24,9 +24,9 @@ const (
 // and the namespaces that may use it.
 type ObjectStoreSpec struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
-	// http://127.0.0.1:9000. It carries no user, no query and no fragment:
-	// credentials belong in the Secret. The operator may be set up to refuse
-	// some addresses.
+	// http://127.0.0.1:9000. It must not contain a user, a query or a
+	// fragment: credentials belong in the Secret. The operator may be
+	// configured to refuse some addresses.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
@@ -36,8 +36,8 @@ type ObjectStoreSpec struct {
 	// +required
 	Endpoint string `json:"endpoint"`
 
-	// region is the region requests are signed for. Most stores other than AWS
-	// accept the default.
+	// region is the region that requests are signed for. Most stores other
+	// than AWS accept the default.
 	// +kubebuilder:default=us-east-1
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -45,14 +45,16 @@ type ObjectStoreSpec struct {
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// pathStyle addresses buckets in the path (endpoint/bucket) and not as a
-	// host name (bucket.endpoint). Almost every store other than AWS needs it.
+	// pathStyle addresses buckets in the path (endpoint/bucket) instead of in
+	// the host name (bucket.endpoint). Almost every store other than AWS needs
+	// it.
 	// +kubebuilder:default=true
 	// +optional
 	PathStyle *bool `json:"pathStyle,omitempty"`
 
-	// caBundle names the certificates that sign the endpoint's, in PEM. Without
-	// it the certificates of the operator's system are trusted.
+	// caBundle names the certificates of the authority that signs the
+	// endpoint's certificate, in PEM. Without it, the certificates of the
+	// operator's system are trusted.
 	// +optional
 	CABundle *CABundleReference `json:"caBundle,omitempty"`
 
@@ -70,7 +72,7 @@ type ObjectStoreSpec struct {
 	Credentials Credentials `json:"credentials"`
 
 	// allowedNamespaces are the namespaces whose StorageBuckets may refer to
-	// this store, beside its own; * means all.
+	// this store, in addition to its own namespace; * means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
@@ -78,13 +80,13 @@ type ObjectStoreSpec struct {
 	// +optional
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 
-	// suspend stops the checks of the store. Its buckets are still worked on.
+	// suspend stops the checks of the store. Its buckets are still reconciled.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
 	// healthInterval is the time between two checks of the store itself, as a
-	// duration such as 30s: 1s to 24h. A store that is down is checked at
-	// least every 5 seconds, so that its return is soon seen.
+	// duration such as 30s, from 1s to 24h. A store that is down is checked
+	// at least every 5 seconds, so that its recovery is noticed soon.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -93,8 +95,8 @@ type ObjectStoreSpec struct {
 	// +optional
 	HealthInterval metav1.Duration `json:"healthInterval,omitzero"`
 
-	// limits keep the load on the store within bounds. Each may only lower what
-	// the operator's command line allows.
+	// limits bound the load on the store. Each can only lower what the
+	// operator's command line allows.
 	// +optional
 	Limits RequestLimits `json:"limits,omitzero"`
 }
@@ -115,7 +117,7 @@ type CABundleReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// key in it that holds the certificates.
+	// key is the key of the ConfigMap or Secret that holds the certificates.
 	// +kubebuilder:default=ca.crt
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -141,8 +143,8 @@ type Credentials struct {
 
 // RequestLimits bound the requests sent to one store.
 type RequestLimits struct {
-	// requestsPerSecond is the mean rate of requests, bursts of a quarter of a
-	// second apart.
+	// requestsPerSecond is the mean rate of requests. A burst may hold the
+	// requests of a quarter of a second.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
@@ -161,24 +163,24 @@ type ObjectStoreStatus struct {
 	//
 	// Healthy is True when the store answered a signed request and accepted the
 	// credentials, and False when it did not; its reason is the error. While it is
-	// False the store's buckets are not probed: their Healthy is Unknown with
-	// the reason StoreUnavailable.
+	// False, the buckets of the store are not probed: their Healthy condition is
+	// Unknown with the reason StoreUnavailable.
 	//
 	// Ready is True when the endpoint is allowed, the credentials and the
-	// certificates are there, and the store is Healthy.
+	// certificates exist, and the store is Healthy.
 	//
-	// Stalled is there, and True, when Ready is False for a reason that does not
-	// pass by itself: somebody has to change something.
+	// Stalled is present, and True, when Ready is False for a reason that does
+	// not resolve itself: somebody has to change something.
 	//
-	// Synced is there while the store is suspended: False with the reason
+	// Synced is present while the store is suspended: False with the reason
 	// Suspended. Ready then stays if it is True, and is absent otherwise.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec this status was worked
-	// out from.
+	// observedGeneration is the generation of the spec that this status is
+	// based on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -186,13 +188,13 @@ type ObjectStoreStatus struct {
 	// +optional
 	Probe *ProbeStatus `json:"probe,omitempty"`
 
-	// tagsOnCreate is true if the store keeps the tags of the request that creates
-	// a bucket. It is absent until a bucket has been created.
+	// tagsOnCreate reports whether the store keeps the tags of the request that
+	// creates a bucket. It is absent until a bucket has been created.
 	// +optional
 	TagsOnCreate *bool `json:"tagsOnCreate,omitempty"`
 
-	// lastHandledReconcileAt repeats the last value of the annotation
-	// storage.koboshi.dev/reconcile-requested-at that was acted on.
+	// lastHandledReconcileAt is the value of the annotation
+	// storage.koboshi.dev/reconcile-requested-at that was last acted on.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
@@ -208,13 +210,13 @@ type ObjectStoreStatus struct {
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.endpoint`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Latency",type=integer,priority=1,JSONPath=`.status.probe.latencyMilliseconds`,description="Milliseconds the store took to answer the last check that is written down."
+// +kubebuilder:printcolumn:name="Latency",type=integer,priority=1,JSONPath=`.status.probe.latencyMilliseconds`,description="Milliseconds the store took to answer the last recorded check."
 // +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.spec.region`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ObjectStore struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the standard object's metadata.
+	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 

@@ -4,11 +4,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types. Stalled apart, True is good.
+// Condition types. True is good for all of them except Stalled.
 const (
-	// ConditionReady is True when the object can be used as declared. It sums up
-	// the others; when it is not True it has the reason of the first one that is
-	// not.
+	// ConditionReady is True when the object can be used as declared. It
+	// summarizes the other conditions: when it is not True, it has the reason of
+	// the first condition that is not True.
 	ConditionReady = "Ready"
 
 	// ConditionSynced is True when the spec has been carried out: for a managed
@@ -19,34 +19,36 @@ const (
 	ConditionHealthy = "Healthy"
 
 	// ConditionStalled is present, and True, while Ready is False for a reason that
-	// does not pass by itself. kstatus, and with it Flux and kpt, calls such an
-	// object Failed and stops waiting for it.
+	// does not resolve itself. kstatus, and with it Flux and kpt, reports such an
+	// object as Failed and stops waiting for it.
 	ConditionStalled = "Stalled"
 )
 
-// Annotations people set on a StorageBucket or an ObjectStore.
+// Annotations that users set on a StorageBucket or an ObjectStore.
 const (
 	// AnnotationPaused stops all work on the object while its value is "true", as
-	// spec.suspend does. Crossplane's annotation of that meaning,
-	// crossplane.io/paused, is understood as well. The operator answers this
-	// deprecated one with a warning Event.
+	// spec.suspend does. It is deprecated: the operator records a warning Event
+	// when it is used. Crossplane's annotation with the same meaning,
+	// crossplane.io/paused, is understood as well.
 	AnnotationPaused = "storage.koboshi.dev/paused"
 
-	// AnnotationReconcileRequestedAt asks for work now: each new value is one
-	// request, answered in status.lastHandledReconcileAt. Flux's annotation
+	// AnnotationReconcileRequestedAt requests an immediate reconciliation:
+	// each new value is one request, acknowledged in
+	// status.lastHandledReconcileAt. Flux's annotation
 	// reconcile.fluxcd.io/requestedAt is understood as well.
 	AnnotationReconcileRequestedAt = "storage.koboshi.dev/reconcile-requested-at"
 
-	// AnnotationAdopt hands an existing bucket to the operator: its value is
-	// the bucket's name, so that it cannot be copied about by accident. The
-	// bucket is tagged as ours, and never deleted for that alone: it was not
-	// made here.
+	// AnnotationAdopt hands an existing bucket to the operator. Its value is
+	// the bucket's name, so that a copy of the annotation on another object
+	// does no harm. An adopted bucket is tagged as the operator's, but never
+	// deleted, because the operator did not create it.
 	AnnotationAdopt = "storage.koboshi.dev/adopt"
 
-	// AnnotationAdoptFrom names, beside AnnotationAdopt, the previous owner of a
-	// bucket as CLUSTER/UID, from the bucket's tags. The bucket is taken over
-	// from that owner alone, also from another cluster, and keeps its origin: a
-	// bucket that the operator made can be deleted by its new owner.
+	// AnnotationAdoptFrom, used together with AnnotationAdopt, names the
+	// previous owner of a bucket as CLUSTER/UID, from the bucket's tags. The
+	// bucket is taken over from that owner only, which may be in another
+	// cluster. It keeps its origin: a bucket that the operator created can be
+	// deleted by its new owner.
 	AnnotationAdoptFrom = "storage.koboshi.dev/adopt-from"
 )
 
@@ -54,8 +56,8 @@ const (
 const Finalizer = "storage.koboshi.dev/external"
 
 // Keys of the credentials Secret. They are the names of the environment
-// variables every S3 tool reads, so that one Secret serves a Pod's envFrom and
-// this operator alike.
+// variables that every S3 tool reads, so that one Secret serves both the
+// envFrom of a Pod and this operator.
 const (
 	// AccessKeyIDKey holds the access key ID.
 	AccessKeyIDKey = "AWS_ACCESS_KEY_ID"
@@ -79,34 +81,35 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// ProbeStatus is the result of the last probe. To spare the API server it is
+// ProbeStatus is the result of the last probe. To spare the API server, it is
 // written when the outcome changes and, as a heartbeat, at most once every
-// --status-heartbeat; the figures of every single probe are in the metrics.
+// --status-heartbeat; the metrics include every single probe.
 type ProbeStatus struct {
-	// reason is the outcome of the last probe in one word; see the README for
-	// the list.
+	// reason is the outcome of the last probe in one word; the README lists
+	// all reasons.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// lastProbeTime is when the last probe that is written here ended, whatever
-	// its result.
+	// lastProbeTime is the time at which the last recorded probe ended,
+	// whatever its result.
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is the time the store took to answer that probe, in
-	// milliseconds, rounded up. It is absent when the store did not answer.
+	// latencyMilliseconds is the time that the store took to answer that
+	// probe, in milliseconds, rounded up. It is absent if the store did not
+	// answer.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LatencyMilliseconds *int64 `json:"latencyMilliseconds,omitempty"`
 
-	// consecutiveFailures counts failed probes since the last good one, up to
-	// the failure threshold.
+	// consecutiveFailures counts failed probes since the last successful one,
+	// up to the failure threshold.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// consecutiveSuccesses counts good probes since the last failed one, up to
-	// the success threshold.
+	// consecutiveSuccesses counts successful probes since the last failed one,
+	// up to the success threshold.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ConsecutiveSuccesses int32 `json:"consecutiveSuccesses,omitempty"`

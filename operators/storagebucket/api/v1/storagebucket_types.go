@@ -44,11 +44,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectLock) || has(self.objectLock)",message="objectLock cannot be removed: a store cannot turn it off again",fieldPath=.objectLock
 // +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="objectLock requires versioning Enabled",fieldPath=.versioning
 type StorageBucketSpec struct {
-	// bucketName is the name of the bucket; without it, the name of this
-	// object. 3 to 63 lower-case letters, digits, dots and hyphens, beginning
-	// and ending with a letter or a digit, with no two dots in a row, and not in
-	// the form of an IPv4 address (the S3 naming rules for general purpose
-	// buckets). It cannot be changed: another bucket is another StorageBucket.
+	// bucketName is the name of the bucket; the default is the name of this
+	// object. It consists of 3 to 63 lower-case letters, digits, dots and
+	// hyphens, begins and ends with a letter or a digit, has no two dots in a
+	// row, and is not in the form of an IPv4 address (the S3 naming rules for
+	// general purpose buckets). It cannot be changed: for another bucket, create
+	// another StorageBucket.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
@@ -57,12 +58,12 @@ type StorageBucketSpec struct {
 	// +optional
 	BucketName string `json:"bucketName,omitempty"`
 
-	// storeRef names the ObjectStore the bucket is in.
+	// storeRef names the ObjectStore that the bucket is in.
 	// +optional
 	StoreRef *ObjectStoreReference `json:"storeRef,omitempty"`
 
-	// store is the store of the bucket, without an ObjectStore. It is for a single
-	// bucket that is only observed.
+	// store declares the store of the bucket here, without an ObjectStore. It is
+	// for a single bucket that is only observed.
 	// +optional
 	Store *InlineStore `json:"store,omitempty"`
 
@@ -73,18 +74,18 @@ type StorageBucketSpec struct {
 	Management ManagementPolicy `json:"management,omitempty"`
 
 	// deletionPolicy is Retain or Delete. With Delete, deleting this object
-	// deletes the bucket, if the operator created it and it is empty.
+	// deletes the bucket too, if the operator created it and it is empty.
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// forceEmpty deletes all objects, all their versions and all unfinished
-	// multipart uploads before the bucket.
+	// multipart uploads before the bucket is deleted.
 	// +optional
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
-	// suspend stops all work on this object: the store is not asked and nothing in
-	// it is changed. A deletion waits as well.
+	// suspend stops all work on this object: no requests are sent to the store,
+	// and nothing in it is changed. Deletion waits as well.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -93,11 +94,11 @@ type StorageBucketSpec struct {
 	// +optional
 	Probe ProbeSpec `json:"probe,omitzero"`
 
-	// driftInterval is the least time between two comparisons of a managed bucket's
-	// configuration with what is declared, which is made with the first probe
-	// after it, as a duration such as 10m: 1m to
-	// 168h. Notifications from the store and the annotation
-	// storage.koboshi.dev/reconcile-requested-at cause a comparison at once.
+	// driftInterval is the minimum time between two comparisons of a managed
+	// bucket's configuration with the declared configuration, as a duration such as
+	// 10m, from 1m to 168h. The comparison is made with the first probe after that
+	// time. Notifications from the store and the annotation
+	// storage.koboshi.dev/reconcile-requested-at cause an immediate comparison.
 	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -106,17 +107,17 @@ type StorageBucketSpec struct {
 	// +optional
 	DriftInterval metav1.Duration `json:"driftInterval,omitzero"`
 
-	// The fields below configure a managed bucket. What is not declared is not
-	// touched; what was declared and is taken out again is removed from the
-	// bucket.
+	// The fields below configure a managed bucket. Configuration that is not
+	// declared is not touched. Configuration that is no longer declared is
+	// removed from the bucket.
 
-	// versioning keeps old versions of objects. Once Enabled it can only be
-	// Suspended; taking the field out suspends it.
+	// versioning keeps old versions of objects. Once Enabled, it can only be
+	// Suspended; removing the field suspends it.
 	// +optional
 	Versioning VersioningState `json:"versioning,omitempty"`
 
-	// tags of the bucket. Tags set by others are kept. Keys beginning
-	// with storage.koboshi.dev/ are the operator's own.
+	// tags of the bucket. Tags set by others are kept. Keys that begin with
+	// storage.koboshi.dev/ are reserved for the operator.
 	// +kubebuilder:validation:MaxProperties=44
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
 	// +optional
@@ -129,7 +130,7 @@ type StorageBucketSpec struct {
 	// +optional
 	Lifecycle []LifecycleRule `json:"lifecycle,omitempty"`
 
-	// policy is the bucket policy, written as an object and not as a string.
+	// policy is the bucket policy, written as an object instead of a string.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -149,8 +150,9 @@ type StorageBucketSpec struct {
 	// +optional
 	PublicAccessBlock *PublicAccessBlock `json:"publicAccessBlock,omitempty"`
 
-	// objectLock keeps objects from being deleted or overwritten. It has to be
-	// declared from the start: stores turn it on only when a bucket is made.
+	// objectLock protects objects from being deleted or overwritten. It must
+	// be declared from the start: stores can only turn it on when they create
+	// a bucket.
 	// +optional
 	ObjectLock *ObjectLock `json:"objectLock,omitempty"`
 }
@@ -164,8 +166,8 @@ type ObjectStoreReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// namespace of the ObjectStore; without it, that of this object. The
-	// ObjectStore has to allow this object's namespace.
+	// namespace of the ObjectStore; the default is the namespace of this
+	// object. The ObjectStore must allow the namespace of this object.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +optional
@@ -175,8 +177,8 @@ type ObjectStoreReference struct {
 // InlineStore is a store declared in the StorageBucket itself.
 type InlineStore struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
-	// http://127.0.0.1:9000. The bucket is addressed in the path
-	// (endpoint/bucket). It carries no user, no query and no fragment.
+	// http://127.0.0.1:9000. It must not contain a user, a query or a
+	// fragment. The bucket is addressed in the path (endpoint/bucket).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
@@ -186,7 +188,7 @@ type InlineStore struct {
 	// +required
 	Endpoint string `json:"endpoint"`
 
-	// region is the region requests are signed for.
+	// region is the region that requests are signed for.
 	// +kubebuilder:default=us-east-1
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -206,12 +208,12 @@ type ProbeMethod string
 
 // Probe methods.
 const (
-	// ProbeHead asks for the bucket with HEAD, which needs the permission
-	// s3:ListBucket and changes nothing.
+	// ProbeHead sends a HEAD request for the bucket, which needs the
+	// permission s3:ListBucket and changes nothing.
 	ProbeHead ProbeMethod = "Head"
 
 	// ProbeCanary writes, reads and deletes one small object under the key
-	// .koboshi-canary/UID, and so shows that the bucket can be written.
+	// .koboshi-canary/UID, which shows that the bucket can be written to.
 	ProbeCanary ProbeMethod = "Canary"
 )
 
@@ -225,8 +227,8 @@ type ProbeSpec struct {
 	// +optional
 	Method ProbeMethod `json:"method,omitempty"`
 
-	// interval is the time between two probes, as a duration such as 30s or 5m:
-	// 1s to 168h.
+	// interval is the time between two probes, as a duration such as 30s or 5m,
+	// from 1s to 168h.
 	// +kubebuilder:default="1m0s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -235,8 +237,8 @@ type ProbeSpec struct {
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// timeout limits one probe: a duration of 100ms to 1m. The default is 5s, or
-	// four fifths of the interval if that is less.
+	// timeout limits the time of one probe, as a duration from 100ms to 1m. The
+	// default is 5s, or four fifths of the interval if that is less.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('1m'))",message="must be 100ms to 1m"
@@ -261,22 +263,22 @@ type ProbeSpec struct {
 	SuccessThreshold int32 `json:"successThreshold,omitempty"`
 }
 
-// StorageBucketStatus is the last observed state of the bucket, and what the
-// operator has done to it.
+// StorageBucketStatus is the last observed state of the bucket, and records
+// what the operator has done to it.
 type StorageBucketStatus struct {
 	// conditions of the bucket.
 	//
 	// Healthy is True when the last probes succeeded. It is Unknown with the
 	// reason StoreUnavailable while the store itself is down.
 	//
-	// Synced is True when the spec has been carried out; for a bucket that is only
-	// observed, when it could be probed.
+	// Synced is True when the spec has been carried out or, for a bucket that is
+	// only observed, when it could be probed.
 	//
-	// Ready is True when the bucket is Synced and Healthy. Otherwise it has
+	// Ready is True when the bucket is Synced and Healthy. Otherwise, it has
 	// the reason of the condition that is not True.
 	//
-	// Stalled is there, and True, when Ready is False for a reason that does not
-	// pass by itself: somebody has to change something.
+	// Stalled is present, and True, when Ready is False for a reason that does
+	// not resolve itself: somebody has to change something.
 	//
 	// While the object is suspended, Synced is False with the reason Suspended;
 	// Ready stays if it is True, and is absent otherwise.
@@ -285,8 +287,8 @@ type StorageBucketStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec this status was worked
-	// out from.
+	// observedGeneration is the generation of the spec that this status is
+	// based on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -294,7 +296,7 @@ type StorageBucketStatus struct {
 	// +optional
 	BucketName string `json:"bucketName,omitempty"`
 
-	// probe is the last probe.
+	// probe is the result of the last probe.
 	// +optional
 	Probe *ProbeStatus `json:"probe,omitempty"`
 
@@ -302,49 +304,51 @@ type StorageBucketStatus struct {
 	// +optional
 	External *ExternalBucket `json:"external,omitempty"`
 
-	// applied is the configuration the operator has put into the bucket. What is
-	// listed here and no longer declared is removed from the bucket.
+	// applied is the configuration that the operator has applied to the bucket.
+	// Anything listed here that is no longer declared is removed from the
+	// bucket.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Applied []AppliedConfiguration `json:"applied,omitempty"`
 
-	// unsupported names the declared configuration that the store cannot hold.
+	// unsupported names the declared configuration that the store does not support.
 	// +listType=set
 	// +optional
 	Unsupported []string `json:"unsupported,omitempty"`
 
-	// lastDriftCheckTime is when the bucket's configuration was compared with
-	// what is declared and found, or made, the same. A manager that has just
-	// started times the next comparison from it. To spare the API server it is
-	// written with other changes of the status, and by itself when it has moved
-	// by --status-heartbeat: where driftInterval is shorter than that, the last
+	// lastDriftCheckTime is the time at which the bucket's configuration was
+	// last compared with the declared configuration and found, or made,
+	// identical. A manager that has just started schedules the next comparison
+	// from this time. To spare the API server, it is written with other changes
+	// of the status, and by itself only when it has advanced by
+	// --status-heartbeat: if driftInterval is shorter than that, the last
 	// comparison may be more recent.
 	// +optional
 	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
 
-	// lastHandledReconcileAt repeats the last value of the annotation
-	// storage.koboshi.dev/reconcile-requested-at that was acted on.
+	// lastHandledReconcileAt is the value of the annotation
+	// storage.koboshi.dev/reconcile-requested-at that was last acted on.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// ExternalState is the progress of creating or adopting a bucket.
+// ExternalState is the progress in creating or adopting a bucket.
 // +kubebuilder:validation:Enum=Pending;Created;Adopted
 type ExternalState string
 
 // External states.
 const (
-	// ExternalPending means that the bucket was seen not to exist, and that the
-	// request to make it may or may not have been sent.
+	// ExternalPending means that the bucket was found not to exist, and that
+	// the request to create it may or may not have been sent.
 	ExternalPending ExternalState = "Pending"
 
-	// ExternalCreated means that the operator made the bucket, and that it
+	// ExternalCreated means that the operator created the bucket, which now
 	// carries the operator's tags.
 	ExternalCreated ExternalState = "Created"
 
 	// ExternalAdopted means that the bucket existed and was handed to the
-	// operator, and that it carries the operator's tags.
+	// operator, and that it now carries the operator's tags.
 	ExternalAdopted ExternalState = "Adopted"
 )
 
@@ -358,29 +362,30 @@ type ExternalBucket struct {
 	// +required
 	BucketName string `json:"bucketName"`
 
-	// endpoint of the store the bucket is in. A store that has moved since is
-	// not asked to make the bucket a second time.
+	// endpoint is the endpoint of the store that the bucket is in. If the
+	// store has moved since, it is not asked to create the bucket a second
+	// time.
 	// +required
 	Endpoint string `json:"endpoint"`
 
-	// since is when the state was entered: for Pending, by the store's clock.
+	// since is the time at which the state began; for Pending, by the store's clock.
 	// +required
 	Since metav1.Time `json:"since"`
 }
 
-// AppliedConfiguration is one piece of configuration that was put into the
+// AppliedConfiguration is one piece of configuration that was applied to the
 // bucket.
 type AppliedConfiguration struct {
 	// name of the field of spec.
 	// +required
 	Name string `json:"name"`
 
-	// hash of the applied value, to see without showing it whether the spec has
-	// changed since.
+	// hash of the applied value. It shows whether the spec has changed since
+	// then, without revealing the value.
 	// +required
 	Hash string `json:"hash"`
 
-	// keys that were applied, of the configuration that is merged with what
+	// keys that were applied, for configuration that is merged with what
 	// others set: the tags.
 	// +listType=set
 	// +optional
@@ -388,8 +393,8 @@ type AppliedConfiguration struct {
 }
 
 // StorageBucket declares a bucket in an object store outside the cluster. The
-// operator checks its health at regular intervals. Told to manage it, it also
-// makes the bucket and keeps it as declared.
+// operator checks its health at regular intervals. With management Manage, it
+// also creates the bucket and keeps it as declared.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -402,14 +407,14 @@ type AppliedConfiguration struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Synced",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
 // +kubebuilder:printcolumn:name="Store",type=string,priority=1,JSONPath=`.spec.storeRef.name`
-// +kubebuilder:printcolumn:name="Latency",type=integer,priority=1,JSONPath=`.status.probe.latencyMilliseconds`,description="Milliseconds the store took to answer the last probe that is written down."
+// +kubebuilder:printcolumn:name="Latency",type=integer,priority=1,JSONPath=`.status.probe.latencyMilliseconds`,description="Milliseconds the store took to answer the last recorded probe."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.bucketName) || (size(self.metadata.name) >= 3 && size(self.metadata.name) <= 63 && !self.metadata.name.contains('..') && !self.metadata.name.matches('^[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+$'))",message="bucketName is required: metadata.name is not the name of a bucket (3 to 63 characters, no two dots in a row, not an IPv4 address)",fieldPath=.spec.bucketName
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.bucketName) ? self.spec.bucketName : self.metadata.name) == (has(oldSelf.spec.bucketName) ? oldSelf.spec.bucketName : oldSelf.metadata.name)",message="is immutable: create another StorageBucket for another bucket",fieldPath=.spec.bucketName
 type StorageBucket struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the standard object's metadata.
+	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
@@ -422,7 +427,7 @@ type StorageBucket struct {
 	Status StorageBucketStatus `json:"status,omitzero"`
 }
 
-// BucketName is the name of the bucket in the store.
+// BucketName returns the name of the bucket in the store.
 func (b *StorageBucket) BucketName() string {
 	if b.Spec.BucketName != "" {
 		return b.Spec.BucketName
@@ -430,13 +435,14 @@ func (b *StorageBucket) BucketName() string {
 	return b.Name
 }
 
-// Managed reports whether the operator may change the bucket. An object that
-// evaded the validation with an inline store is only observed.
+// Managed reports whether the operator may change the bucket. An object with
+// an inline store that bypassed the validation is only observed.
 func (b *StorageBucket) Managed() bool {
 	return b.Spec.Management == Manage && b.Spec.StoreRef != nil
 }
 
-// StoreKey is the ObjectStore the bucket is in; empty for an inline store.
+// StoreKey returns the key of the ObjectStore the bucket is in; it is empty for an inline
+// store.
 func (b *StorageBucket) StoreKey() (namespace, name string) {
 	ref := b.Spec.StoreRef
 	if ref == nil {

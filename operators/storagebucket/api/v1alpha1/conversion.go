@@ -9,17 +9,19 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Every field of one version has its place in the other, so that a conversion
-// keeps everything, and cannot fail: an object that cannot be converted could be
-// neither read nor repaired, and neither could a list with it.
+// Every field of one version has a counterpart in the other, so a conversion
+// keeps everything and cannot fail. This matters because an object that cannot
+// be converted can be neither read nor repaired, and neither can a list that
+// contains it.
 //
-// The API server converts what it has given the defaults of the version it has
-// it in, and checks a request by the rules of the request's version. Both
-// versions therefore have the same defaults and the same rules, apart from the
-// interval between probes.
+// The API server sets the defaults of the version that an object arrives in
+// before it converts the object, and validates a request by the rules of the
+// request's version. Both versions therefore have the same defaults and the
+// same rules, except for the interval between probes.
 
-// An interval that is not set means another time in each version. Through an
-// API server it is always set; this is for programs that convert objects in Go.
+// An unset interval has a different default in each version. Objects from an
+// API server always have it set; these defaults are for programs that convert
+// objects in Go.
 const (
 	defaultInterval   = 30 * time.Second
 	defaultIntervalV1 = time.Minute
@@ -36,7 +38,7 @@ func (b *StorageBucket) ConvertTo(hub conversion.Hub) error {
 	dst.Spec = specToV1(&src.Spec)
 	dst.Status = statusToV1(&src.Status)
 	if src.Annotations[AnnotationBucketFromName] == "true" {
-		// A name that has been changed meanwhile is not the object's.
+		// A name that has changed meanwhile no longer stands for the object's name.
 		if src.Spec.Bucket == src.Name {
 			dst.Spec.BucketName = ""
 		}
@@ -65,7 +67,7 @@ func (b *StorageBucket) ConvertFrom(hub conversion.Hub) error {
 	return nil
 }
 
-// specToV1 shares what s points to, as do its like below.
+// specToV1 shares what s points to, as do the functions like it below.
 func specToV1(s *StorageBucketSpec) storagev1.StorageBucketSpec {
 	spec := storagev1.StorageBucketSpec{
 		BucketName:     s.Bucket,
@@ -185,7 +187,7 @@ func statusFromV1(s *storagev1.StorageBucketStatus) StorageBucketStatus {
 		ConsecutiveFailures:  s.Probe.ConsecutiveFailures,
 		ConsecutiveSuccesses: s.Probe.ConsecutiveSuccesses,
 	}
-	// A probe that says nothing at all is still there when it comes back.
+	// A probe without any content must still exist after a round trip.
 	nothing := status.LastProbeTime == nil && status.LatencyMilliseconds == nil
 	if outcome != (ProbeOutcome{}) || nothing {
 		status.Probe = &outcome

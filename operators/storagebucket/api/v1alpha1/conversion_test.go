@@ -37,7 +37,7 @@ func fromV1(t *testing.T, hub *storagev1.StorageBucket) *StorageBucket {
 	return &b
 }
 
-// diff takes its time only when there is something to show.
+// diff only computes a difference if there is one, because it is slow.
 func diff(want, got any) string {
 	if apiequality.Semantic.DeepEqual(want, got) {
 		return ""
@@ -56,7 +56,7 @@ func TestV1ComesBackFromV1alpha1Unchanged(t *testing.T) {
 	}
 }
 
-// v1ComesBack returns an object after it was read as v1alpha1 and written again.
+// v1ComesBack returns an object after it was read as v1alpha1 and written back.
 func v1ComesBack(hub *storagev1.StorageBucket) string {
 	before := hub.DeepCopy()
 	var spoke StorageBucket
@@ -111,8 +111,8 @@ func TestAConvertedObjectSharesNothingWithItsSource(t *testing.T) {
 	}
 }
 
-// shared is the path of something in b that is also part of a; empty if nothing
-// is.
+// shared returns the path of something in b that is also part of a, or "" if
+// there is nothing.
 func shared(a, b any) string {
 	inA := map[unsafe.Pointer]bool{}
 	walk(reflect.ValueOf(a), "", func(p unsafe.Pointer, _ string) { inA[p] = true })
@@ -125,8 +125,8 @@ func shared(a, b any) string {
 	return found
 }
 
-// walk visits all memory an object refers to. A time's location is shared by
-// everybody.
+// walk visits all memory that an object refers to. The location of a time is
+// shared by all times.
 func walk(v reflect.Value, path string, visit func(unsafe.Pointer, string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -155,7 +155,7 @@ func walk(v reflect.Value, path string, visit func(unsafe.Pointer, string)) {
 	}
 }
 
-// external is a bucket of the first slice, as users have it.
+// external returns a bucket of the first slice, as users have it.
 func external(change ...func(*StorageBucket)) *StorageBucket {
 	b := &StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "photos"},
@@ -171,7 +171,7 @@ func external(change ...func(*StorageBucket)) *StorageBucket {
 	return b
 }
 
-// managed is a bucket whose name is left out.
+// managed returns a bucket without a bucketName.
 func managed() *storagev1.StorageBucket {
 	return &storagev1.StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "photos"},
@@ -293,7 +293,7 @@ func TestOnlyTheHubConverts(t *testing.T) {
 	}
 }
 
-// FuzzV1ComesBack looks for JSON of a v1 object that does not survive v1alpha1.
+// FuzzV1ComesBack searches for JSON of a v1 object that does not survive v1alpha1.
 func FuzzV1ComesBack(f *testing.F) {
 	for seed := range int64(20) {
 		var hub storagev1.StorageBucket
@@ -309,7 +309,7 @@ func FuzzV1ComesBack(f *testing.F) {
 		if json.Unmarshal(text, &hub) != nil {
 			return
 		}
-		// Neither gets past v1's schema; see newFiller and the constant.
+		// v1's schema rejects both cases; see newFiller and the constant.
 		if hub.Spec.Store != nil && *hub.Spec.Store == (storagev1.InlineStore{}) {
 			hub.Spec.Store = nil
 		}

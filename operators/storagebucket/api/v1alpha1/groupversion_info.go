@@ -1,6 +1,6 @@
-// Package v1alpha1 is the API of the storage.koboshi.dev group, version
-// v1alpha1: resources that declare things in an object store outside the
-// cluster.
+// Package v1alpha1 defines version v1alpha1 of the API group
+// storage.koboshi.dev: resources that declare things in an object store
+// outside the cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=storage.koboshi.dev
@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// GroupVersion names this API.
+	// GroupVersion is the group and version of this API.
 	GroupVersion = schema.GroupVersion{Group: "storage.koboshi.dev", Version: "v1alpha1"}
 
 	// SchemeBuilder collects what AddToScheme registers.

@@ -14,8 +14,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// newFiller fills objects with anything Go can hold and JSON can carry. The
-// seed is in the log of a test that fails.
+// newFiller returns a filler that sets fields to any values that Go can hold
+// and JSON can carry. The seed is in the log of a failed test.
 func newFiller(t *testing.T) *randfill.Filler {
 	t.Helper()
 	seed := time.Now().UnixNano()
@@ -41,8 +41,8 @@ func fillerOf(seed int64) *randfill.Filler {
 		func(d *metav1.Duration, c randfill.Continue) {
 			d.Duration = pick(c, 0, defaultInterval, defaultIntervalV1, time.Duration(int64(c.Uint64())))
 		},
-		// The bucket's name is often the object's, and one or the other part of
-		// a reference to a store is missing.
+		// The bucket's name is often the name of the object, and some
+		// references to a store lack one of their parts.
 		func(s *StorageBucketSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			s.Bucket = pick(c, names...)
@@ -53,8 +53,8 @@ func fillerOf(seed int64) *randfill.Filler {
 		func(s *storagev1.StorageBucketSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			s.BucketName = pick(c, append(names, "")...)
-			// A store that says nothing at all cannot be told from none in
-			// v1alpha1; v1's schema refuses it.
+			// In v1alpha1, a store without any content cannot be
+			// distinguished from no store; v1's schema rejects it.
 			if s.Store != nil && *s.Store == (storagev1.InlineStore{}) {
 				s.Store = nil
 			}

@@ -17,8 +17,8 @@ const (
 )
 
 // Keys of the credentials Secret. They are the names of the environment
-// variables every S3 tool reads, so that one Secret serves a Pod's envFrom and
-// this operator alike.
+// variables that every S3 tool reads, so that one Secret serves both the
+// envFrom of a Pod and this operator.
 const (
 	// AccessKeyIDKey holds the access key ID.
 	AccessKeyIDKey = "AWS_ACCESS_KEY_ID"
@@ -28,16 +28,16 @@ const (
 )
 
 // AnnotationBucketFromName marks, with the value "true", a bucket whose name is
-// left out in v1, where that means the name of the object. v1alpha1 shows that
-// name, because the field is required here. The conversion makes and removes the
-// annotation; in what is stored, and in v1, it does not occur.
+// not set in v1, so that the name of the object is used. v1alpha1 shows that
+// name, because the field is required here. The conversion adds and removes the
+// annotation; it appears neither in stored objects nor in v1.
 const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
 
-// StorageBucketSpec declares which bucket is meant, and how to ask for it.
+// StorageBucketSpec declares a bucket and how to probe it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storeRef) || has(self.endpoint)",reason=FieldValueRequired,message="endpoint is required without storeRef",fieldPath=.endpoint
 // +kubebuilder:validation:XValidation:rule="has(self.storeRef) || has(self.credentialsSecretRef)",reason=FieldValueRequired,message="credentialsSecretRef is required without storeRef",fieldPath=.credentialsSecretRef
-// +kubebuilder:validation:XValidation:rule="!has(self.storeRef) || !(has(self.endpoint) || has(self.region) || has(self.credentialsSecretRef))",message="storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore says them",fieldPath=.storeRef
+// +kubebuilder:validation:XValidation:rule="!has(self.storeRef) || !(has(self.endpoint) || has(self.region) || has(self.credentialsSecretRef))",message="storeRef excludes endpoint, region and credentialsSecretRef: the ObjectStore provides them",fieldPath=.storeRef
 // +kubebuilder:validation:XValidation:rule="has(self.storeRef) == has(oldSelf.storeRef) && (!has(self.storeRef) || self.storeRef == oldSelf.storeRef)",message="storeRef is immutable: create another StorageBucket for a bucket in another store",fieldPath=.storeRef
 // +kubebuilder:validation:XValidation:rule="!has(self.management) || self.management != 'Manage' || has(self.storeRef)",message="management Manage requires storeRef: a bucket of an inline store is only observed",fieldPath=.management
 // +kubebuilder:validation:XValidation:rule="!has(self.forceEmpty) || !self.forceEmpty || (has(self.deletionPolicy) && self.deletionPolicy == 'Delete')",message="forceEmpty requires deletionPolicy Delete",fieldPath=.forceEmpty
@@ -49,9 +49,9 @@ const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
 type StorageBucketSpec struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
 	// http://127.0.0.1:9000. The bucket is addressed in the path
-	// (endpoint/bucket), never as a host name.
-	// It carries no user, no query and no fragment: credentials belong in the
-	// Secret. It is required unless storeRef is there.
+	// (endpoint/bucket), never in the host name. It must not contain a user, a
+	// query or a fragment: credentials belong in the Secret. It is required
+	// unless storeRef is set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
@@ -61,19 +61,19 @@ type StorageBucketSpec struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// region is the region requests are signed for; without it, us-east-1, which
-	// most stores other than AWS accept.
+	// region is the region that requests are signed for; the default is
+	// us-east-1, which most stores other than AWS accept.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// bucket is the name of the bucket: 3 to 63 lower-case letters, digits,
-	// dots and hyphens, beginning and ending with a letter or a digit, with no
-	// two dots in a row, and not in the form of an IPv4 address (the S3 naming
-	// rules for general purpose buckets). It cannot be changed: another bucket
-	// is another StorageBucket.
+	// bucket is the name of the bucket. It consists of 3 to 63 lower-case
+	// letters, digits, dots and hyphens, begins and ends with a letter or a
+	// digit, has no two dots in a row, and is not in the form of an IPv4
+	// address (the S3 naming rules for general purpose buckets). It cannot be
+	// changed: for another bucket, create another StorageBucket.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
@@ -86,19 +86,19 @@ type StorageBucketSpec struct {
 	// credentialsSecretRef names the Secret, in the same namespace, that holds
 	// the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A probe needs only
 	// the permission s3:ListBucket on the bucket. It is required unless storeRef
-	// is there.
+	// is set.
 	// +optional
 	CredentialsSecretRef SecretReference `json:"credentialsSecretRef,omitzero"`
 
-	// storeRef names the ObjectStore the bucket is in, instead of endpoint,
-	// region and credentialsSecretRef. It cannot be changed. (ObjectStores are
-	// of version v1.)
+	// storeRef names the ObjectStore that the bucket is in, instead of
+	// endpoint, region and credentialsSecretRef. It cannot be changed.
+	// (ObjectStores exist only in version v1.)
 	// +optional
 	StoreRef *storagev1.ObjectStoreReference `json:"storeRef,omitempty"`
 
 	// probeInterval is the time between two probes, as a duration such as 30s
-	// or 5m, at least 1s. A probe is given up after 5 seconds, or after four
-	// fifths of the interval where that is less.
+	// or 5m, at least 1s. A probe is abandoned after 5 seconds, or after four
+	// fifths of the interval if that is less.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -108,9 +108,10 @@ type StorageBucketSpec struct {
 	// +optional
 	ProbeInterval metav1.Duration `json:"probeInterval,omitzero"`
 
-	// The fields below are v1's, by v1's rules. They are fields, and not hidden
-	// in an annotation, so that the API server checks them, counts a generation
-	// when they change, and knows who applied each.
+	// The fields below come from v1 and follow its rules. They are fields
+	// rather than a hidden annotation, so that the API server validates them,
+	// increments the generation when they change, and records who applied each
+	// of them.
 
 	// management is Observe or Manage. Observe, the default, changes nothing in
 	// the store, whatever else is declared here.
@@ -119,30 +120,30 @@ type StorageBucketSpec struct {
 	Management storagev1.ManagementPolicy `json:"management,omitempty"`
 
 	// deletionPolicy is Retain or Delete. With Delete, deleting this object
-	// deletes the bucket, if the operator made it and it is empty.
+	// deletes the bucket too, if the operator created it and it is empty.
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy storagev1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// forceEmpty deletes all objects, all their versions and all unfinished
-	// multipart uploads before the bucket.
+	// multipart uploads before the bucket is deleted.
 	// +optional
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
-	// probe configures, beside probeInterval, the checks of the bucket's health.
+	// probe configures the checks of the bucket's health, together with probeInterval.
 	// +kubebuilder:default={}
 	// +optional
 	Probe ProbeSpec `json:"probe,omitzero"`
 
-	// suspend stops all work on this object: the store is not asked and nothing in
-	// it is changed. A deletion waits as well.
+	// suspend stops all work on this object: no requests are sent to the store,
+	// and nothing in it is changed. Deletion waits as well.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// driftInterval is the least time between two comparisons of a managed bucket's
-	// configuration with what is declared, which is made with the first probe
-	// after it, as a duration such as 10m: 1m to
-	// 168h.
+	// driftInterval is the minimum time between two comparisons of a managed
+	// bucket's configuration with the declared configuration, as a duration such as
+	// 10m, from 1m to 168h. The comparison is made with the first probe after that
+	// time.
 	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -151,13 +152,13 @@ type StorageBucketSpec struct {
 	// +optional
 	DriftInterval metav1.Duration `json:"driftInterval,omitzero"`
 
-	// versioning keeps old versions of objects. Once Enabled it can only be
-	// Suspended; taking the field out suspends it.
+	// versioning keeps old versions of objects. Once Enabled, it can only be
+	// Suspended; removing the field suspends it.
 	// +optional
 	Versioning storagev1.VersioningState `json:"versioning,omitempty"`
 
-	// tags of the bucket. Tags set by others are kept. Keys beginning
-	// with storage.koboshi.dev/ are the operator's own.
+	// tags of the bucket. Tags set by others are kept. Keys that begin with
+	// storage.koboshi.dev/ are reserved for the operator.
 	// +kubebuilder:validation:MaxProperties=44
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
 	// +optional
@@ -170,7 +171,7 @@ type StorageBucketSpec struct {
 	// +optional
 	Lifecycle []storagev1.LifecycleRule `json:"lifecycle,omitempty"`
 
-	// policy is the bucket policy, written as an object and not as a string.
+	// policy is the bucket policy, written as an object instead of a string.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -190,14 +191,15 @@ type StorageBucketSpec struct {
 	// +optional
 	PublicAccessBlock *storagev1.PublicAccessBlock `json:"publicAccessBlock,omitempty"`
 
-	// objectLock keeps objects from being deleted or overwritten. It has to be
-	// declared from the start: stores turn it on only when a bucket is made.
+	// objectLock protects objects from being deleted or overwritten. It must
+	// be declared from the start: stores can only turn it on when they create
+	// a bucket.
 	// +optional
 	ObjectLock *storagev1.ObjectLock `json:"objectLock,omitempty"`
 }
 
-// ProbeSpec configures the checks of a bucket's health. The interval is a field of
-// its own in this version.
+// ProbeSpec configures the checks of a bucket's health. In this version, the
+// interval is a separate field.
 type ProbeSpec struct {
 	// method is Head or Canary. Canary writes to the bucket, and therefore
 	// needs management Manage.
@@ -205,8 +207,8 @@ type ProbeSpec struct {
 	// +optional
 	Method storagev1.ProbeMethod `json:"method,omitempty"`
 
-	// timeout limits one probe: a duration of 100ms to 1m. The default is 5s, or
-	// four fifths of the interval if that is less.
+	// timeout limits the time of one probe, as a duration from 100ms to 1m. The
+	// default is 5s, or four fifths of the interval if that is less.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('1m'))",message="must be 100ms to 1m"
@@ -250,11 +252,11 @@ type StorageBucketStatus struct {
 	// authenticated request for this bucket with success. It is False when the
 	// last probe failed, or when none could be made because the credentials are
 	// missing or the endpoint is not usable; its reason is the error. It is absent
-	// until the controller has first looked at the bucket.
+	// until the controller has first checked the bucket.
 	//
 	// Ready is True when the spec is usable (the endpoint parses, and the Secret
-	// exists with both keys) and the bucket is Healthy. When it is False it
-	// carries the reason that stands in the way.
+	// exists with both keys) and the bucket is Healthy. When it is False, its
+	// reason is the obstacle.
 	//
 	// Reasons: ProbeSucceeded (Healthy), Available (Ready); and for both when
 	// False: CredentialsNotFound, InvalidEndpoint, InvalidCredentials,
@@ -266,8 +268,8 @@ type StorageBucketStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec this status was worked
-	// out from.
+	// observedGeneration is the generation of the spec that this status is
+	// based on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -275,48 +277,48 @@ type StorageBucketStatus struct {
 	// +optional
 	BucketName string `json:"bucketName,omitempty"`
 
-	// lastProbeTime is when the last probe ended, whatever its result. Checks
-	// that asked the store nothing, because the credentials were missing or the
-	// endpoint was not usable, do not move it.
+	// lastProbeTime is the time at which the last probe ended, whatever its
+	// result. It does not change when no request could be sent, because the
+	// credentials were missing or the endpoint was not usable.
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is the time the store took to answer the last probe,
-	// in milliseconds, rounded up, from opening the connection to the end of
-	// the answer's headers. It is absent when the store did not answer.
+	// latencyMilliseconds is the time that the store took to answer the last
+	// probe, in milliseconds, rounded up, from opening the connection to the
+	// end of the response headers. It is absent if the store did not answer.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LatencyMilliseconds *int64 `json:"latencyMilliseconds,omitempty"`
 
-	// The fields below are v1's.
+	// The fields below come from v1.
 
-	// probe is the rest of the last probe's result.
+	// probe holds the remaining results of the last probe.
 	// +optional
 	Probe *ProbeOutcome `json:"probe,omitempty"`
 
-	// external is the bucket in the store, as far as the operator made it or was
-	// given it.
+	// external is the bucket in the store that the operator created or adopted.
 	// +optional
 	External *storagev1.ExternalBucket `json:"external,omitempty"`
 
-	// applied is the configuration the operator has put into the bucket.
+	// applied is the configuration that the operator has applied to the bucket.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Applied []storagev1.AppliedConfiguration `json:"applied,omitempty"`
 
-	// unsupported names the declared configuration that the store cannot hold.
+	// unsupported names the declared configuration that the store does not support.
 	// +listType=set
 	// +optional
 	Unsupported []string `json:"unsupported,omitempty"`
 
-	// lastDriftCheckTime is when the bucket's configuration was last compared
-	// with what is declared and found, or made, the same.
+	// lastDriftCheckTime is the time at which the bucket's configuration was
+	// last compared with the declared configuration and found, or made,
+	// identical.
 	// +optional
 	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
 
-	// lastHandledReconcileAt repeats the last value of the annotation
-	// storage.koboshi.dev/reconcile-requested-at that was acted on.
+	// lastHandledReconcileAt is the value of the annotation
+	// storage.koboshi.dev/reconcile-requested-at that was last acted on.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
@@ -327,23 +329,23 @@ type ProbeOutcome struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// consecutiveFailures counts failed probes since the last good one, up to
-	// the failure threshold.
+	// consecutiveFailures counts failed probes since the last successful one,
+	// up to the failure threshold.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// consecutiveSuccesses counts good probes since the last failed one, up to
-	// the success threshold.
+	// consecutiveSuccesses counts successful probes since the last failed one,
+	// up to the success threshold.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ConsecutiveSuccesses int32 `json:"consecutiveSuccesses,omitempty"`
 }
 
 // StorageBucket declares a bucket in an S3-compatible object store outside the
-// cluster. The controller asks the store for the bucket at regular intervals
-// and reports the result in the status. With management Manage it also
-// makes it and keeps it as declared. New objects are better written in v1.
+// cluster. The controller probes the bucket at regular intervals and reports
+// the result in the status. With management Manage, it also creates the bucket
+// and keeps it as declared. Write new objects in v1.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -357,7 +359,7 @@ type ProbeOutcome struct {
 type StorageBucket struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the standard object's metadata.
+	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 

@@ -1,14 +1,15 @@
-// Command baseline is the design the bench compares with: the one taught for
-// checking things outside the cluster at regular intervals. A ticker sends one
-// empty event; the event is mapped to every StorageBucket there is; each is
-// asked for and the outcome is written to its status.
+// Command baseline is the design that the bench compares with: the one usually
+// taught for checking things outside the cluster at regular intervals. A
+// ticker sends one empty event. The event is mapped to every StorageBucket.
+// The store is asked for each bucket, and the outcome is written to the status
+// of its StorageBucket.
 //
-// It is a manager as kubebuilder lays one out, built with the same libraries,
-// types and Go settings as the operator under test, and in its favour with
-// three things the teaching leaves out: one S3 client for all buckets of a
-// store, as many workers as the operator has, and a predicate that keeps its
-// own status writes from waking it again. The S3 client is the SDK's own, with
-// its defaults for connections and retries.
+// It is a manager with kubebuilder's layout, built with the same libraries,
+// types and Go settings as the operator under test. In its favour, it does
+// three things that the usual teaching leaves out: it has one S3 client for
+// all buckets of a store and as many workers as the operator, and a predicate
+// keeps its own status writes from triggering it again. The S3 client is the
+// SDK's, with the SDK's defaults for connections and retries.
 package main
 
 import (

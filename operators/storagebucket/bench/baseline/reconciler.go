@@ -18,8 +18,8 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// reconciler asks for the bucket whenever it is called, and writes down what
-// it found.
+// reconciler asks the store for the bucket on every call, and records the
+// result in the status.
 type reconciler struct {
 	client.Client
 	timeout time.Duration

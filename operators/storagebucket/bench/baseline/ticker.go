@@ -18,7 +18,7 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// ticker sends an empty event at each interval, on the leader only.
+// ticker sends an empty event at each interval, only on the leader.
 type ticker struct {
 	interval time.Duration
 	events   chan<- event.GenericEvent
@@ -55,7 +55,7 @@ func (r *reconciler) setup(mgr ctrl.Manager, o options) error {
 		Complete(r)
 }
 
-// everyBucket is the broadcast.
+// everyBucket returns a request for every bucket.
 func (r *reconciler) everyBucket(ctx context.Context, _ client.Object) []reconcile.Request {
 	var buckets v1.StorageBucketList
 	if err := r.List(ctx, &buckets); err != nil {

@@ -1,5 +1,5 @@
-// Command store is the object store of the bench, a process of its own so that
-// what it costs is not counted as anybody else's.
+// Command store is the object store of the bench. It is a separate process so
+// that its cost is not attributed to another program.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 
 func main() {
 	var store countstore.Server
-	flag.IntVar(&store.Buckets, "buckets", 1000, "how many buckets there are")
-	flag.DurationVar(&store.Delay, "delay", 2*time.Millisecond, "time between a request and its answer")
-	ready := flag.String("ready-file", "", "file the addresses are written to, in JSON, once they answer")
+	flag.IntVar(&store.Buckets, "buckets", 1000, "number of buckets in the store")
+	flag.DurationVar(&store.Delay, "delay", 2*time.Millisecond, "time between a request and its response")
+	ready := flag.String("ready-file", "", "file to write the addresses to, in JSON, once the store is reachable")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, &store, *ready)
@@ -63,7 +63,7 @@ func run(ctx context.Context, store *countstore.Server, ready string) error {
 	}
 }
 
-// announce writes the file in one step, so that a reader never sees a part of it.
+// announce writes the file atomically, so that a reader never sees a part of it.
 func announce(path string, addresses countstore.Addresses) error {
 	if path == "" {
 		return errors.New("-ready-file is required")

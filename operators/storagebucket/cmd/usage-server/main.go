@@ -21,11 +21,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/usage"
 )
 
-// bodies is the verbosity at which client-go logs what it sends and receives,
-// and that is Secrets. Source: k8s.io/client-go/rest, logBody.
+// bodies is the log verbosity at which client-go logs what it sends and
+// receives, including Secrets. Source: k8s.io/client-go/rest, logBody.
 const bodies = 8
 
-// options are the command line.
+// options are the command-line flags.
 type options struct {
 	server                usage.Server
 	bindAddress           string
@@ -57,27 +57,27 @@ func parseOptions(args []string) (*options, error) {
 	o := &options{}
 	s := &o.server
 	flags := flag.NewFlagSet("usage-server", flag.ContinueOnError)
-	flags.StringVar(&s.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "The kubeconfig of the API server. Empty means that of the cluster this runs in.")
+	flags.StringVar(&s.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "The kubeconfig of the API server. Empty means the API server of the cluster that this program runs in.")
 	flags.StringVar(&o.bindAddress, "bind-address", ":8443", "The address to serve HTTPS on.")
-	flags.StringVar(&s.CertFile, "tls-cert-file", "", "The serving certificate, in PEM; read again when it changes. Required.")
+	flags.StringVar(&s.CertFile, "tls-cert-file", "", "The serving certificate, in PEM; reloaded when it changes. Required.")
 	flags.StringVar(&s.KeyFile, "tls-private-key-file", "", "The key of the serving certificate, in PEM. Required.")
 	flags.DurationVar(&s.RequestTimeout, "request-timeout", 55*time.Second,
-		"How long a request may take. The API server in front gives up after its own --request-timeout, 60s unless set otherwise.")
-	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "How many objects of one bucket are counted; the answer is marked as truncated beyond that.")
+		"The time limit of a request. The API server in front gives up after its own --request-timeout, 60s unless set otherwise.")
+	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "The maximum number of objects that are counted in one bucket; with more, the response is marked as truncated.")
 	flags.DurationVar(&s.MaxAge, "max-age", 5*time.Minute,
-		"How long a count is kept and given as the answer. 0 means that every request counts, which the store may charge for.")
-	flags.IntVar(&s.MaxRequests, "max-requests", 16, "How many requests may be counting at the same time.")
-	flags.IntVar(&s.Concurrency, "concurrency", 8, "How many buckets of one request are counted at the same time.")
-	flags.IntVar(&s.Stores.Concurrency, "store-concurrency", 4, "How many buckets of one store are counted at the same time, by all requests together.")
+		"How long a count is kept and returned again. 0 means that every request counts again, for which the store may charge.")
+	flags.IntVar(&s.MaxRequests, "max-requests", 16, "The maximum number of requests that count objects at the same time.")
+	flags.IntVar(&s.Concurrency, "concurrency", 8, "The maximum number of buckets that one request counts at the same time.")
+	flags.IntVar(&s.Stores.Concurrency, "store-concurrency", 4, "The maximum number of buckets of one store that all requests together count at the same time.")
 	flags.Float64Var(&s.Stores.RequestsPerSecond, "store-requests-per-second", 200,
-		"How many requests one store gets in a second, by all requests together. A single one gets its share: this divided by --store-concurrency.")
+		"The maximum number of requests per second to one store, for all counts together. Each count gets an equal share: this divided by --store-concurrency.")
 	flags.StringVar(&o.allowedEndpoints, "allowed-endpoints", "",
-		"Endpoints that may be spoken to, separated by commas: host names, *.suffix, IP addresses, CIDRs or *. Give the manager the same.")
+		"The endpoints that may be contacted, separated by commas: host names, *.suffix, IP addresses, CIDRs or *. Set the manager's flag to the same value.")
 	flags.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",
-		"Namespaces whose ObjectStores may use this program's own identity, separated by commas; * means all.")
+		"The namespaces whose ObjectStores may use this program's own identity, separated by commas; * means all.")
 	flags.StringVar(&o.namespaces, "namespaces", "",
-		"The only namespaces whose buckets are counted, separated by commas. Empty means all. Give the manager the same.")
-	flags.IntVar(&o.verbosity, "v", 0, "How much is logged, 0 to 7.")
+		"The only namespaces whose buckets are counted, separated by commas. Empty means all. Set the manager's flag to the same value.")
+	flags.IntVar(&o.verbosity, "v", 0, "The verbosity of the log, 0 to 7.")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (o *options) check() error {
 		}
 	}
 	if o.verbosity < 0 || o.verbosity >= bodies {
-		return fmt.Errorf("-v must be 0 to %d: beyond, Secrets would be logged", bodies-1)
+		return fmt.Errorf("-v must be 0 to %d: at a higher verbosity, Secrets would be logged", bodies-1)
 	}
 	if s.MaxAge < 0 {
 		return errors.New("--max-age must not be negative")

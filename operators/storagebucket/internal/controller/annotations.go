@@ -8,14 +8,14 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Annotations of other projects, with the same meaning here.
+// Annotations of other projects that have the same meaning here.
 const (
 	crossplanePaused = "crossplane.io/paused"
 	fluxRequestedAt  = "reconcile.fluxcd.io/requestedAt"
 )
 
-// suspension explains why no work is done on the object; empty when it is not
-// suspended.
+// suspension returns the reason why no work is done on the object, or "" if
+// it is not suspended.
 func suspension(o client.Object, suspended bool) string {
 	a := o.GetAnnotations()
 	switch {
@@ -30,14 +30,14 @@ func suspension(o client.Object, suspended bool) string {
 	}
 }
 
-// deprecatedPause reports whether the object is paused in the way that spec.suspend
-// has replaced.
+// deprecatedPause reports whether the object is paused with the annotation that
+// spec.suspend has replaced.
 func deprecatedPause(o client.Object) bool {
 	return o.GetAnnotations()[storagev1.AnnotationPaused] == "true"
 }
 
-// requestedAt returns the token of the last request to probe now; empty when there
-// has been none.
+// requestedAt returns the token of the last request for an immediate probe, or ""
+// if there has been none.
 func requestedAt(o client.Object) string {
 	a := o.GetAnnotations()
 	return cmp.Or(a[storagev1.AnnotationReconcileRequestedAt], a[fluxRequestedAt])

@@ -1,10 +1,10 @@
 // Package controller reconciles ObjectStores and StorageBuckets.
 //
 // The stores are outside the cluster and send no events by themselves, so
-// schedule.Ticker makes them: one for each object and slot, through a channel that
-// the controller watches. An event only triggers a reconciliation. Whether a store is
-// asked follows from the plan alone, so that neither the controllers' own status
-// writes nor label edits cause load on it.
+// schedule.Ticker creates them: one for each object and slot, through a channel that
+// the controller watches. An event only triggers a reconciliation. Only the plan
+// decides whether a store is probed, so neither the controllers' own status writes
+// nor label edits put load on it.
 package controller
 
 import (
@@ -31,44 +31,44 @@ import (
 )
 
 const (
-	// probeTimeout limits one probe if the spec does not; short intervals shorten
-	// it further.
+	// probeTimeout limits one probe if the spec does not. For short intervals,
+	// the limit is shorter.
 	probeTimeout = 5 * time.Second
 
-	// remoteTimeout limits the work of one reconciliation in a store. The next one
-	// does the rest.
+	// remoteTimeout limits the work in a store during one reconciliation. The next
+	// one does the rest.
 	remoteTimeout = time.Minute
 
-	// minInterval is the CRD's minimum. It is enforced here as well, to protect a
-	// store from an object that evaded the CRD's validation.
+	// minInterval is the CRD's minimum. It is enforced here as well, to protect
+	// stores from an object that bypassed the CRD's validation.
 	minInterval = time.Second
 
 	// defaultInterval is the CRD's default.
 	defaultInterval = time.Minute
 
-	// doubtPause is the time a bucket waits for its store to be checked.
+	// doubtPause is the time that a bucket waits until its store has been checked.
 	doubtPause = 250 * time.Millisecond
 )
 
 // Buckets reconciles StorageBuckets. All fields are required.
 type Buckets struct {
-	// Client reads objects, from a cache, and writes them.
+	// Client reads objects from a cache, and writes them.
 	Client client.Client
-	// Events records what was done, and changes of health.
+	// Events records what was done, and changes in health.
 	Events events.EventRecorder
 	// Clock stamps probes and transitions.
 	Clock clock.Clock
-	// Cluster is this cluster's part of the ownership tags.
+	// Cluster is the ID of this cluster in the ownership tags.
 	Cluster string
-	// Heartbeat is the least time between two writes of a status in which
+	// Heartbeat is the minimum time between two writes of a status in which
 	// nothing but the time of the probe has changed; zero means never.
 	Heartbeat time.Duration
 
 	plan  *schedule.Plan
 	sites *sites
 	drift *driftClock
-	// atOnce limits the buckets of one store that are managed at the same time, so
-	// that a slow store leaves workers to the others.
+	// atOnce limits the number of buckets of one store that are managed at the
+	// same time, so that a slow store leaves workers for the other stores.
 	atOnce int
 }
 
@@ -84,11 +84,11 @@ type task struct {
 	// stored is the status as the API server has it.
 	stored storagev1.StorageBucketStatus
 	site   site
-	// takenOver is set when this reconciliation adopted the bucket.
+	// takenOver reports whether this reconciliation adopted the bucket.
 	takenOver bool
 }
 
-// Reconcile does the work that is due for one StorageBucket. It keeps no timer: the
+// Reconcile does the work that is due for one StorageBucket. It sets no timer: the
 // plan sends the next event.
 func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var bucket storagev1.StorageBucket
@@ -99,17 +99,17 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the storage bucket: %w", err)
 	}
-	// What is read is the cache's own; see CacheOptions.
+	// The object that was read belongs to the cache; see CacheOptions.
 	t := &task{StorageBucket: &bucket, stored: bucket.Status}
 	t.Status = *bucket.Status.DeepCopy()
 	result, err := r.reconcile(ctx, t)
 	if err != nil && ctx.Err() != nil {
-		// The manager is stopping. The next manager finishes what was cut short.
+		// The manager is stopping. The next manager finishes the interrupted work.
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// The cache is behind. What was done in the store is found there by the
-		// next look.
+		// The cache is stale. The next reconciliation finds in the store what
+		// was done there.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	return result, err
@@ -151,7 +151,7 @@ func (r *Buckets) forget(req ctrl.Request) {
 	r.sites.forget(req.NamespacedName)
 }
 
-// suspend reports that nothing is done for the bucket.
+// suspend reports that no work is done on the bucket.
 func (r *Buckets) suspend(ctx context.Context, t *task, why string) error {
 	r.plan.Forget(client.ObjectKeyFromObject(t))
 	news := suspend(&t.Status.Conditions, t.Generation, r.Clock.Now(), why)
@@ -165,8 +165,8 @@ func (r *Buckets) suspend(ctx context.Context, t *task, why string) error {
 	return nil
 }
 
-// unusable reports the problem that a person has to fix before the store can be
-// asked. The repair is an event, unless it is a right that is granted.
+// unusable reports the problem that a person must fix before the store can be
+// asked. Fixing it causes an event, unless the fix is to grant a permission.
 func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error {
 	if t.site.object == nil && s3store.Reason(problem.reason).Forbidden() {
 		r.plan.Backoff(r.subject(t), 0)
@@ -179,10 +179,10 @@ func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error 
 }
 
 // standDown reports that the store is down. The condition of the bucket's
-// configuration stays: it cannot have been compared since.
+// configuration stays, because the configuration could not be compared since.
 func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	r.plan.Park(r.subject(t))
-	f := unknown(reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy; its status says why", t.site.key.Name))
+	f := unknown(reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy; see its status", t.site.key.Name))
 	r.set(t, storagev1.ConditionHealthy, f)
 	if c := meta.FindStatusCondition(t.Status.Conditions, storagev1.ConditionSynced); c == nil || c.ObservedGeneration != t.Generation {
 		r.set(t, storagev1.ConditionSynced, f)
@@ -190,14 +190,14 @@ func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	return r.save(ctx, t)
 }
 
-// visit probes the bucket when that is due, after it has created and configured a
-// managed one.
+// visit probes the bucket if a probe is due. It first creates and configures a
+// managed bucket.
 func (r *Buckets) visit(ctx context.Context, t *task) error {
 	subject := r.subject(t)
 	turn := r.plan.Due(subject)
 	token := requestedAt(t)
 	if turn.Cause == "" && token != "" && token != t.Status.LastHandledReconcileAt {
-		// Through the plan, which merges what comes too often.
+		// The request goes through the plan, which merges requests that come too often.
 		r.plan.Poke(subject.Key)
 		turn = r.plan.Due(subject)
 	}
@@ -253,7 +253,7 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	return r.conclude(ctx, t, subject, token, result, failure)
 }
 
-// doubted reports whether a failure may be the store's and not the bucket's.
+// doubted reports whether a failure may be caused by the store and not by the bucket.
 func (r *Buckets) doubted(t *task, result s3store.Result, failure *s3store.Error) bool {
 	key := client.ObjectKeyFromObject(t)
 	if !result.Reason.Connection() && (failure == nil || !failure.Reason.Connection()) {
@@ -283,7 +283,8 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 		t.Status.LastHandledReconcileAt = token
 	}
 	if err := r.save(ctx, t); err != nil {
-		// Still due: the retry asks again rather than report an old result.
+		// The probe is still due: the retry probes again instead of reporting an old
+		// result.
 		return err
 	}
 	if noteworthy {
@@ -300,8 +301,8 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 	return nil
 }
 
-// probe asks the store for the bucket, unless the attempt to configure it has just
-// failed to connect.
+// probe asks the store for the bucket, unless an attempt to configure the bucket
+// has just failed to connect.
 func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
 	if failure != nil && failure.Reason.Connection() {
 		return s3store.Result{Reason: failure.Reason, Message: failure.Message}
@@ -321,7 +322,7 @@ func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3
 	return result
 }
 
-// canary writes to the bucket only if it belongs to the object at this moment.
+// canary writes to the bucket only if the bucket belongs to the object at this moment.
 func (r *Buckets) canary(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
 	if failure == nil {
 		failure = r.confirmOwner(ctx, t)
@@ -370,8 +371,8 @@ func (r *Buckets) set(t *task, kind string, f finding) {
 	set(&t.Status.Conditions, kind, t.Generation, r.Clock.Now(), f)
 }
 
-// save brings Ready and Stalled up to date and writes the status. The write fails when the object has changed since it was read, so that
-// everything is worked out from the newest status.
+// save updates Ready and Stalled, and writes the status. The write fails if the object
+// has changed since it was read, so that everything is computed from the newest status.
 func (r *Buckets) save(ctx context.Context, t *task) error {
 	generation := observed(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy)
 	set(&t.Status.Conditions, storagev1.ConditionReady, generation, r.Clock.Now(),
@@ -381,12 +382,12 @@ func (r *Buckets) save(ctx context.Context, t *task) error {
 	return r.write(ctx, t)
 }
 
-// write writes the status if it says anything new.
+// write writes the status if there is anything new in it.
 func (r *Buckets) write(ctx context.Context, t *task) error {
 	if !worthWriting(&t.stored, &t.Status, r.Heartbeat) {
 		return nil
 	}
-	t.StorageBucket = t.DeepCopy() // the answer is read into it
+	t.StorageBucket = t.DeepCopy() // the response is decoded into it
 	before := t.DeepCopy()
 	before.Status = t.stored
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -398,8 +399,9 @@ func (r *Buckets) write(ctx context.Context, t *task) error {
 	return nil
 }
 
-// ensureFinalizer adds or removes the finalizer. The write fails
-// when the object has changed, or is another one of the same name.
+// ensureFinalizer adds or removes the finalizer. The write fails if the
+// object has changed, or if it has been replaced by another one of the same
+// name.
 func (r *Buckets) ensureFinalizer(ctx context.Context, t *task, want bool) error {
 	if controllerutil.ContainsFinalizer(t, storagev1.Finalizer) == want {
 		return nil

@@ -14,11 +14,12 @@ import (
 
 // CacheOptions limits the manager's cache to what is needed: it drops managedFields
 // and the annotation in which kubectl apply keeps a copy of the object. Secrets and
-// ConfigMaps are not cached at all; see package refs. No namespaces means all.
+// ConfigMaps are not cached at all; see package refs. Without namespaces, all
+// namespaces are cached.
 //
-// What is read from the cache is the cache's own: at 10,000 buckets, the copies
-// of those that are looked at and found to be as they should be are most of the
-// garbage. Code that changes an object, or reads an answer into it, must
+// Reads from the cache return the cached objects themselves: with 10,000
+// buckets, copies of buckets that turn out to need no work would be most of the
+// garbage. Code that changes an object, or decodes a response into it, must
 // copy it first.
 func CacheOptions(namespaces ...string) cache.Options {
 	o := cache.Options{DefaultTransform: strip, DefaultUnsafeDisableDeepCopy: new(true)}
@@ -39,7 +40,7 @@ func UncachedObjects() []client.Object {
 func strip(obj any) (any, error) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
-		return obj, nil //nolint:nilerr // a tombstone has no metadata, and passes as it is
+		return obj, nil //nolint:nilerr // a tombstone has no metadata, and passes unchanged
 	}
 	accessor.SetManagedFields(nil)
 	if annotations := accessor.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
@@ -52,8 +53,8 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// share has the strings that very many buckets have in common exist once. They
-// are most of a decoded bucket's text.
+// share keeps only one copy of the strings that very many buckets have in
+// common. They are most of the text of a decoded bucket.
 func share(b *storagev1.StorageBucket) {
 	once(&b.Namespace)
 	once(&b.Spec.Management)

@@ -13,7 +13,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// steppedClock is the real clock, and can be put forward.
+// steppedClock is the real clock, and can be moved forward.
 type steppedClock struct {
 	clock.RealClock
 	mu   sync.Mutex

@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// configure applies the declared configuration to a bucket of the object. It does not
-// read what is not declared.
+// configure applies the declared configuration to a bucket that belongs to the
+// object. It does not read configuration that is not declared.
 func (r *Buckets) configure(ctx context.Context, t *task) error {
 	declared := s3store.Settings(&t.Spec)
 	if err := r.takeOut(ctx, t, declared); err != nil {
@@ -46,15 +46,15 @@ func (r *Buckets) configure(ctx context.Context, t *task) error {
 	if len(unsupported) > 0 {
 		return &s3store.Error{
 			Reason:  s3store.ReasonUnsupported,
-			Message: "the store cannot hold what is declared in spec." + strings.Join(unsupported, ", spec.") + ": take it out, or use another store",
+			Message: "the store does not support what is declared in spec." + strings.Join(unsupported, ", spec.") + ": remove it, or use another store",
 		}
 	}
 	return nil
 }
 
-// apply puts settings into the bucket. It records them in the status first: they must
-// be known when they are no longer declared. It returns the names of settings that the
-// store does not support.
+// apply puts settings into the bucket. It records them in the status first, so that
+// they are known when they are no longer declared. It returns the names of the
+// settings that the store does not support.
 func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Setting) (unsupported []string, err error) {
 	drifted := map[string]bool{}
 	for _, setting := range differing {
@@ -67,7 +67,7 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 	for _, setting := range differing {
 		err := t.site.store.Apply(ctx, t.BucketName(), setting)
 		if err == nil {
-			// Some stores accept what they do not know and drop it.
+			// Some stores accept settings that they do not know, and drop them.
 			var kept bool
 			if kept, err = t.site.store.Matches(ctx, t.BucketName(), setting); err == nil && !kept {
 				err = &s3store.Error{Reason: s3store.ReasonUnsupported, Message: "the store did not keep it"}
@@ -75,16 +75,16 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 		}
 		switch {
 		case s3store.ReasonOf(err) == s3store.ReasonUnsupported:
-			// It stays in status.applied: a store may keep it, and show it in another
-			// form.
+			// The setting stays in status.applied: a store may keep it, but return it
+			// in another form.
 			unsupported = append(unsupported, setting.Name)
 		case err != nil:
 			return unsupported, named(setting.Name, err)
 		case drifted[setting.Name]:
 			metrics.DriftRepaired.WithLabelValues(setting.Name).Inc()
-			r.event(t, true, "DriftRepaired", "Configure", "spec."+setting.Name+" differed in the store and was put back")
+			r.event(t, true, "DriftRepaired", "Configure", "spec."+setting.Name+" differed in the store and was restored")
 		default:
-			r.event(t, true, "Configured", "Configure", "spec."+setting.Name+" was put into the bucket")
+			r.event(t, true, "Configured", "Configure", "spec."+setting.Name+" was applied to the bucket")
 		}
 	}
 	return unsupported, nil
@@ -130,7 +130,7 @@ func wasApplied(all []storagev1.AppliedConfiguration, s s3store.Setting) bool {
 	return slices.ContainsFunc(all, func(a storagev1.AppliedConfiguration) bool { return a.Name == s.Name && a.Hash == s.Hash })
 }
 
-// withApplied returns the list with the setting in it, in the order of names.
+// withApplied returns the list with the setting in it, ordered by name.
 func withApplied(all []storagev1.AppliedConfiguration, s s3store.Setting) []storagev1.AppliedConfiguration {
 	entry := storagev1.AppliedConfiguration{Name: s.Name, Hash: s.Hash, Keys: s.Keys}
 	all = slices.Clone(all)
@@ -147,7 +147,7 @@ func withoutApplied(all []storagev1.AppliedConfiguration, name string) []storage
 	return slices.DeleteFunc(slices.Clone(all), func(a storagev1.AppliedConfiguration) bool { return a.Name == name })
 }
 
-// named adds the name of the field that a store's answer is about.
+// named adds the name of the field to the error message of a store.
 func named(field string, err error) error {
 	var failure *s3store.Error
 	if !errors.As(err, &failure) {

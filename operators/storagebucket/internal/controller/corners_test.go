@@ -42,8 +42,9 @@ var _ = Describe("In a corner,", func() {
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		w.makeBucket(ctx, b.BucketName())
 		w.putObject(ctx, b.BucketName(), "theirs")
-		// Nothing is known of the store yet. It says that there is no such
-		// bucket, and answers the request to make it with success.
+		// Nothing is known about the store yet. It reports that there is no
+		// such bucket, and then answers the request to create the bucket with
+		// success.
 		w.server.Script(
 			faultserver.Rule{Path: "/" + b.BucketName(), Times: 2, Fault: faultserver.S3Error(404, "NoSuchBucket")},
 			faultserver.Rule{Method: "PUT", Path: "/" + b.BucketName(), Times: 1, Fault: faultserver.Status(200)},

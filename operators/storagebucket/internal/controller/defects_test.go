@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// Defects of other operators for buckets, by the issue that reports them. Each spec
-// names this operator's behaviour.
+// Defects of other operators for buckets, with the issues that report them. Each
+// spec names the behaviour of this operator.
 var _ = Describe("Known from others", func() {
 	It("provider-aws#847, #1397, #2029: N buckets mean N requests an interval, neither more for edits nor after a restart", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -68,7 +68,7 @@ var _ = Describe("Known from others", func() {
 				at = append(at, r.At)
 			}
 		}
-		// The first comes at once, the others each at the bucket's own slot.
+		// The first probe is immediate, the others come at each bucket's own slot.
 		Expect(at[4].Sub(at[1])).To(BeNumerically("~", 3*time.Second, 900*time.Millisecond))
 	})
 
@@ -329,7 +329,7 @@ var _ = Describe("Known from others", func() {
 	It("provider-ceph#70: the canary survives the deletion of its object, and needs no bucket of its own", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, everySecond, func(s *storagev1.StorageBucketSpec) { s.Probe.Method = storagev1.ProbeCanary })
-		// Somebody is quicker: the object is gone when the operator deletes it.
+		// Another client is faster: the object is gone when the operator deletes it.
 		w.server.Script(faultserver.Rule{Method: "DELETE", Path: "/" + b.BucketName() + "/.koboshi-canary", Times: 2, Fault: faultserver.S3Error(404, "NoSuchKey")})
 		create(ctx, b)
 		w.run()
@@ -366,8 +366,8 @@ var _ = Describe("Known from others", func() {
 		w.run()
 		eventually(ctx, first, ready, "True Available")
 		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
-		// Somebody is quicker, between our look and our request, and the store
-		// answers that request with success.
+		// Another client is faster: it creates the bucket between our check
+		// and our request, and the store answers our request with success.
 		b := w.newBucket("photos", managedBucket)
 		w.makeBucket(ctx, b.BucketName())
 		w.server.Script(
@@ -430,8 +430,8 @@ var _ = Describe("An object that a crash left behind", func() {
 	})
 })
 
-// refuseStatusWrites has the API server refuse them in the world's namespace,
-// and waits until it does.
+// refuseStatusWrites makes the API server refuse status writes in the world's
+// namespace, and waits until it does.
 func (w *world) refuseStatusWrites(ctx context.Context, b *storagev1.StorageBucket) {
 	GinkgoHelper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
@@ -464,7 +464,7 @@ func (w *world) refuseStatusWrites(ctx context.Context, b *storagev1.StorageBuck
 		Should(MatchError(ContainSubstring("no status today")))
 }
 
-// pending writes the marker that a process wrote and did not live to clear.
+// pending writes the marker of a process that did not live to clear it.
 func pending(ctx context.Context, b *storagev1.StorageBucket, endpoint string) {
 	GinkgoHelper()
 	got := current(ctx, b)

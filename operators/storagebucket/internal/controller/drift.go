@@ -15,19 +15,19 @@ const (
 	// defaultDriftInterval is the CRD's default.
 	defaultDriftInterval = 10 * time.Minute
 
-	// driftCatchUp is the longest time over which comparisons are spread that
-	// became due while no manager was running.
+	// driftCatchUp is the longest time over which the comparisons that became
+	// due while no manager was running are spread.
 	driftCatchUp = 10 * time.Minute
 )
 
-// driftClock knows when the configuration of a managed bucket was last compared
-// with what is declared.
+// driftClock records when the configuration of a managed bucket was last
+// compared with the declared configuration.
 //
-// What it does not remember it takes from status.lastDriftCheckTime, so that
-// restarts more frequent than the interval do not put a comparison off. A
-// comparison that is overdue at a restart gets a random place in the catch-up
-// window: the buckets do not come all at once, and no bucket has the latest
-// place after every restart.
+// What is not in its memory it takes from status.lastDriftCheckTime, so that
+// comparisons are made even if restarts are more frequent than the interval.
+// A comparison that is overdue at a restart gets a random time within the
+// catch-up window: the buckets are not compared all at the same time, and no
+// bucket comes last after every restart.
 type driftClock struct {
 	// random returns a duration from 0 up to, but not including, n.
 	random func(n time.Duration) time.Duration
@@ -36,8 +36,8 @@ type driftClock struct {
 	next map[types.NamespacedName]driftCheck
 }
 
-// driftCheck is the time of a bucket's next comparison, and the interval and the
-// stored time it was computed from.
+// driftCheck is the time of a bucket's next comparison, with the interval and
+// the stored time from which it was computed.
 type driftCheck struct {
 	at       time.Time
 	interval time.Duration
@@ -45,7 +45,7 @@ type driftCheck struct {
 }
 
 func newDriftClock() *driftClock {
-	random := rand.N[time.Duration] //nolint:forbidigo // it spreads load, and no test or report repeats it
+	random := rand.N[time.Duration] //nolint:forbidigo // it only spreads load, and no test or report needs to repeat it
 	return &driftClock{random: random, next: map[types.NamespacedName]driftCheck{}}
 }
 
@@ -65,8 +65,9 @@ func (d *driftClock) due(b *storagev1.StorageBucket, now time.Time) bool {
 	return !now.Before(check.at)
 }
 
-// first returns when a bucket is due that this process has not compared yet. A
-// last time in the future comes from a clock that was wrong.
+// first returns when a bucket is due that this process has not compared yet.
+// If the last comparison is in the future, the clock was wrong, and the time
+// is ignored.
 func (d *driftClock) first(last time.Time, interval time.Duration, now time.Time) time.Time {
 	if at := last.Add(interval); at.After(now) && !last.After(now) {
 		return at

@@ -21,11 +21,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// queue receives the requests of handlers.
+// queue receives the requests of the event handlers.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // enqueue adds requests. Requests that are not urgent wait behind edits: a probe may
-// be a moment late, an edit should have an effect at once.
+// be a moment late, but an edit should take effect immediately.
 func enqueue(q queue, urgent bool, keys ...types.NamespacedName) {
 	pq, prioritised := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	for _, key := range keys {
@@ -47,9 +47,9 @@ func enqueueDue() handler.TypedEventHandler[schedule.Announcement, reconcile.Req
 	}
 }
 
-// specChanged passes events that may require work: a new or deleted object, another
-// spec, the start of a deletion, an annotation. The controllers' own status writes are
-// none of these.
+// specChanged passes events that may require work: a new or deleted object, a changed
+// spec, the start of a deletion, a changed annotation. It drops the controllers' own
+// status writes.
 func specChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,7 +77,8 @@ func healthOf(s *storagev1.ObjectStore) metav1.ConditionStatus {
 	return ""
 }
 
-// managementChanged passes events after which a store may be needed, or no longer.
+// managementChanged passes events after which a store may become needed or no longer
+// needed.
 func managementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return managed(e.Object) },
@@ -94,7 +95,7 @@ func managed(o client.Object) bool {
 	return ok && b.Managed()
 }
 
-// toStore is the request for a bucket's store.
+// toStore maps a bucket to the request for its store.
 func toStore() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		b, ok := o.(*storagev1.StorageBucket)
@@ -109,7 +110,7 @@ func toStore() handler.EventHandler {
 	})
 }
 
-// toBuckets are the requests for all buckets in a store.
+// toBuckets maps a store to the requests for all buckets in it.
 func toBuckets(reader client.Reader) handler.EventHandler {
 	all := func(ctx context.Context, o client.Object, q queue) {
 		enqueue(q, false, bucketsIn(ctx, reader, client.ObjectKeyFromObject(o))...)
@@ -121,14 +122,14 @@ func toBuckets(reader client.Reader) handler.EventHandler {
 	}
 }
 
-// bucketsIn are the buckets in some stores.
+// bucketsIn returns the buckets in the given stores.
 func bucketsIn(ctx context.Context, reader client.Reader, stores ...types.NamespacedName) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, store := range stores {
 		var buckets storagev1.StorageBucketList
 		err := reader.List(ctx, &buckets, client.MatchingFields{storeIndex: store.String()}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			// Only a cache that is stopping fails here.
+			// This only fails when the cache is stopping.
 			ctrl.LoggerFrom(ctx).Error(err, "listing the buckets of a store")
 			continue
 		}
@@ -139,8 +140,8 @@ func bucketsIn(ctx context.Context, reader client.Reader, stores ...types.Namesp
 	return keys
 }
 
-// waker is a source of requests for objects that are affected by a change outside the
-// cache.
+// waker is a source of requests for objects that are affected by a change that is not
+// seen through the cache.
 type waker struct {
 	mu      sync.Mutex
 	queue   queue
@@ -159,7 +160,7 @@ func (w *waker) Start(_ context.Context, q queue) error {
 	return nil
 }
 
-// wake asks for the objects to be reconciled.
+// wake requests a reconciliation of the objects.
 func (w *waker) wake(keys ...types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

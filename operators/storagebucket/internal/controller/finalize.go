@@ -16,21 +16,23 @@ import (
 )
 
 const (
-	// emptyLimit bounds how many objects one reconciliation removes, so that
-	// other buckets have their turn and a changed spec is noticed.
+	// emptyLimit limits the number of objects that one reconciliation
+	// removes, so that other buckets get their turn and a changed spec is
+	// noticed.
 	emptyLimit = 5000
 
 	// lookAgain is the time from a deletion to the check that it took effect.
 	lookAgain = time.Second
 
-	// deleteAgain is the longest time until a deletion that failed is tried
-	// again, should the bucket be probed less often. One that a person has to
-	// help is tried at that pace from the start.
+	// deleteAgain is the longest time until a failed deletion is retried,
+	// even if the bucket is probed less often. A deletion that needs the help
+	// of a person is retried at this pace from the start.
 	deleteAgain = time.Minute
 )
 
-// release removes the finalizer of an object whose bucket stays. It does not need
-// the store, so no store can block it. It reports whether nothing is left to do.
+// release removes the finalizer of an object whose bucket is kept. It does not
+// need the store, so no store can block it. It reports whether the work is
+// complete.
 func (r *Buckets) release(ctx context.Context, t *task) (done bool, err error) {
 	r.drift.forget(client.ObjectKeyFromObject(t))
 	if !slices.Contains(t.Finalizers, storagev1.Finalizer) {
@@ -43,14 +45,14 @@ func (r *Buckets) release(ctx context.Context, t *task) (done bool, err error) {
 	return false, nil
 }
 
-// finalize deletes the bucket of an object that is being deleted, and lets the
-// object go.
+// finalize deletes the bucket of an object that is being deleted, and then
+// removes the object's finalizer.
 func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	switch {
 	case t.site.problem != nil, t.site.standing == down:
 		return ctrl.Result{}, r.stuck(ctx, t)
 	case t.site.standing == doubtful:
-		// A store that turns out to be healthy is no event.
+		// If the store turns out to be healthy, there is no event.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
@@ -72,7 +74,7 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	}
 }
 
-// whyKept returns the reason for leaving a bucket as it is; empty when it is to be
+// whyKept returns the reason for keeping a bucket, or "" if the bucket is to be
 // deleted.
 func whyKept(t *task) string {
 	switch {
@@ -81,7 +83,7 @@ func whyKept(t *task) string {
 	case t.Spec.DeletionPolicy != storagev1.Delete:
 		return "deletionPolicy is Retain"
 	case t.Status.External == nil:
-		return "it was never made by this object"
+		return "it was never created by this object"
 	default:
 		return ""
 	}
@@ -98,7 +100,8 @@ func (r *Buckets) letGo(ctx context.Context, t *task, reason, why string) error 
 }
 
 // stuck reports that the bucket cannot be deleted because its store cannot be
-// asked. The repair, and the store's return, are events.
+// asked. When that is fixed, or when the store is up again, there is an
+// event.
 func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	reason, message := reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy", t.site.key.Name)
 	if p := t.site.problem; p != nil {
@@ -106,12 +109,12 @@ func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	}
 	r.plan.Park(r.subject(t))
 	r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reason,
-		"the bucket cannot be deleted: " + message + "; fix that, or set deletionPolicy to Retain: " +
-			"the bucket stays, and another StorageBucket can take it over"})
+		"the bucket cannot be deleted: " + message + "; fix that, or set deletionPolicy to Retain, so that " +
+			"the bucket is kept and another StorageBucket can take it over"})
 	return r.save(ctx, t)
 }
 
-// deletionFailed reports the reason, and plans the next attempt.
+// deletionFailed reports the reason for the failure, and plans the next attempt.
 func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.Error) (ctrl.Result, error) {
 	f := failed(failure)
 	f.message = "the bucket cannot be deleted: " + f.message
@@ -130,15 +133,15 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 	if failure.Reason.Terminal() {
 		return ctrl.Result{RequeueAfter: max(failure.RetryAfter, subject.Interval)}, nil
 	}
-	// An answer that was lost is no reason to leave the object terminating for as
-	// long as the bucket would not be probed.
+	// A lost response is no reason to leave the object terminating until the next
+	// regular probe.
 	r.plan.Backoff(subject, failure.RetryAfter)
 	return ctrl.Result{}, nil
 }
 
-// deleteBucket performs one step of the deletion and returns the time until the next.
-// It asks the store for the bucket's state before it removes anything and after the
-// deletion, and does not rely on answers of earlier requests.
+// deleteBucket performs one step of the deletion and returns the time until the next
+// step. It asks the store for the bucket's state before it removes anything and after
+// the deletion, and does not rely on responses to earlier requests.
 func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time.Duration, err error) {
 	seen, err := t.site.store.Find(remote, t.BucketName())
 	if err != nil {
@@ -151,7 +154,7 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 		if wait := r.untilCreateIsOver(t, seen.StoreTime); wait > 0 {
 			return wait, nil
 		}
-		return 0, r.letGo(ctx, t, "Deleted", "the store has it no longer")
+		return 0, r.letGo(ctx, t, "Deleted", "it no longer exists in the store")
 	}
 	tags, err := t.site.store.Tags(remote, t.BucketName())
 	if err != nil {
@@ -165,22 +168,22 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 		if err := movedAway(t); err != nil {
 			return 0, err
 		}
-		return 0, r.letGo(ctx, t, "Retained", "it was not made by this object, so it stays as it is")
+		return 0, r.letGo(ctx, t, "Retained", "it was not created by this object, so it is kept")
 	case current.isOf(r.Cluster, t.UID) && current.origin != originCreated:
-		return 0, r.letGo(ctx, t, "Retained", "it was adopted and not made here, so it stays as it is")
+		return 0, r.letGo(ctx, t, "Retained", "it was adopted and not created by the operator, so it is kept")
 	}
 	again, err = r.removeBucket(remote, t)
 	if err != nil || again > 0 {
 		return again, err
 	}
 	if t.Status.External.State == storagev1.ExternalPending {
-		return lookAgain, nil // until no request to make it can take effect any more
+		return lookAgain, nil // until no request to create it can still take effect
 	}
-	return 0, r.letGo(ctx, t, "Deleted", "it was deleted, and the store has it no longer")
+	return 0, r.letGo(ctx, t, "Deleted", "it was deleted, and no longer exists in the store")
 }
 
-// movedAway returns an error if a bucket that the operator created is not found
-// because the ObjectStore's endpoint has changed since.
+// movedAway returns an error if a bucket that the operator created may be
+// missing because the endpoint of the ObjectStore has changed since.
 func movedAway(t *task) error {
 	e := t.Status.External
 	if e.State == storagev1.ExternalAdopted || e.Endpoint == t.site.endpoint {
@@ -188,14 +191,14 @@ func movedAway(t *task) error {
 	}
 	return &s3store.Error{
 		Reason: s3store.ReasonBucketNotFound,
-		Message: fmt.Sprintf("it was made at %s and is not at the ObjectStore's present endpoint: "+
+		Message: fmt.Sprintf("it was created at %s and does not exist at the ObjectStore's current endpoint: "+
 			"correct the endpoint, or set deletionPolicy to Retain", e.Endpoint),
 	}
 }
 
-// oursToDelete reports whether the bucket in the store belongs to this object. A
-// bucket that the operator created and that has no tags yet gets them first, so
-// that the next attempt need not work it out again.
+// oursToDelete reports whether the bucket in the store belongs to this object.
+// If the operator created the bucket and it has no tags yet, oursToDelete adds
+// them first, so that the next attempt does not have to find out again.
 func (r *Buckets) oursToDelete(ctx context.Context, t *task, tags map[string]string) (bool, error) {
 	if ownerOf(tags).isOf(r.Cluster, t.UID) {
 		return true, nil
@@ -210,7 +213,7 @@ func (r *Buckets) oursToDelete(ctx context.Context, t *task, tags map[string]str
 	return true, r.mark(ctx, t, tags, owner{cluster: r.Cluster, uid: t.UID, origin: originCreated})
 }
 
-// removeBucket empties the bucket as far as it may, and deletes it.
+// removeBucket empties the bucket if that is allowed, and deletes it.
 func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duration, err error) {
 	r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reasonDeleting, "the bucket is being deleted"})
 	if err := r.save(ctx, t); err != nil {
@@ -227,7 +230,7 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	}
 	if err := t.site.store.Delete(ctx, t.BucketName()); err != nil {
 		if t.Spec.ForceEmpty && s3store.ReasonOf(err) == s3store.ReasonNotEmpty {
-			// Somebody wrote meanwhile.
+			// Another client has written to it meanwhile.
 			return lookAgain, nil
 		}
 		return 0, err
@@ -239,9 +242,8 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	return 0, nil
 }
 
-// untilCreateIsOver returns the time for which a request to create the bucket,
-// sent by a process that has ended, may still take effect. The marker was stamped by the store's
-// clock.
+// untilCreateIsOver returns the time for which a request to create the bucket, sent by a
+// process that has ended, may still take effect. The marker carries the store's time.
 func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
 	e := t.Status.External
 	if e.State != storagev1.ExternalPending {

@@ -21,20 +21,21 @@ import (
 type standing int
 
 const (
-	// doubtful means that the store is about to be asked, and its buckets are
-	// not until it has been.
+	// doubtful means that the store is about to be checked, and that its
+	// buckets are not probed until then.
 	doubtful standing = iota
 	up
 	down
 )
 
-// gate keeps requests for buckets from a store that does not answer. The
-// controller of stores opens and closes it; the controller of buckets asks it. It is
-// in memory only; at first it relies on the ObjectStore's status.
+// gate holds back requests for buckets of a store that does not answer. The
+// controller of stores opens and closes it; the controller of buckets checks it. It
+// is in memory only: initially it relies on the status of the ObjectStore.
 type gate struct {
 	mu     sync.Mutex
 	stores map[types.NamespacedName]*storeStanding
-	// doubts are the buckets whose last failure has not been believed yet.
+	// doubts are the buckets whose last failure has not been confirmed yet, with the time
+	// of the failure.
 	doubts map[types.NamespacedName]time.Time
 	// inside counts the buckets of each store that are being managed.
 	inside map[types.NamespacedName]int
@@ -44,7 +45,7 @@ type storeStanding struct {
 	standing standing
 	// inputs of the connection that was checked.
 	inputs string
-	// at is when that was.
+	// at is the time of that check.
 	at time.Time
 }
 
@@ -56,7 +57,7 @@ func newGate() *gate {
 	}
 }
 
-// enter lets a bucket of the store be managed, unless so many are already.
+// enter lets a bucket of the store be managed, unless there are already most of them.
 func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,8 +74,8 @@ func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok boo
 	}, true
 }
 
-// standingOf returns the assumed state of a store that is reached with these
-// inputs.
+// standingOf returns the assumed state of a store that is reached through a
+// connection with these inputs.
 func (g *gate) standingOf(key types.NamespacedName, inputs string, status *storagev1.ObjectStoreStatus) standing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,14 +84,14 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 			return doubtful
 		}
 		if s.standing == down && meta.IsStatusConditionTrue(status.Conditions, storagev1.ConditionHealthy) {
-			// Not written yet, or not seen: a bucket that is parked now would
-			// miss the event that wakes it.
+			// The status is not written yet, or its change not seen: a bucket
+			// that is parked now would miss the event that wakes it.
 			return doubtful
 		}
 		return s.standing
 	}
-	// This process has not checked the store yet; until then the result of the
-	// previous one counts.
+	// This process has not checked the store yet; until it does, the result of
+	// the previous process counts.
 	switch c := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy); {
 	case c == nil:
 		return doubtful
@@ -101,16 +102,16 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 	}
 }
 
-// settle notes the outcome of asking a store.
+// settle records the result of checking a store.
 func (g *gate) settle(key types.NamespacedName, inputs string, s standing, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stores[key] = &storeStanding{standing: s, inputs: inputs, at: at}
 }
 
-// believe reports whether the failure of a bucket's connection is the bucket's
-// own: the store was checked after the first such failure, and answered.
-// Otherwise the store is put in doubt.
+// believe reports whether a connection failure comes from the bucket itself:
+// the store was checked after the first such failure, and answered. Otherwise,
+// the store becomes doubtful.
 func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,14 +127,14 @@ func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now ti
 	return false
 }
 
-// trust forgets a bucket's doubts: it answered.
+// trust drops the doubts about a bucket, because the bucket answered.
 func (g *gate) trust(bucket types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.doubts, bucket)
 }
 
-// forget drops a store.
+// forget drops the state of a store.
 func (g *gate) forget(store types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,11 +19,11 @@ import (
 // the bucket may still take effect: the time limit of one reconciliation.
 const createWindow = remoteTimeout
 
-// syncDue reports whether the bucket's existence and configuration have to be
-// checked now, and not only its health.
+// syncDue reports whether, in addition to the bucket's health, its existence
+// and configuration must be checked now.
 func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 	if !t.Managed() {
-		// The finalizer of a bucket that was managed before has to go.
+		// The finalizer of a bucket that was managed before must be removed.
 		return slices.Contains(t.Finalizers, storagev1.Finalizer)
 	}
 	driftDue := r.drift.due(t.StorageBucket, r.Clock.Now())
@@ -34,7 +34,8 @@ func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 func inSync(t *task) bool {
 	for _, c := range t.stored.Conditions {
 		if c.Type == storagev1.ConditionSynced {
-			// What the store cannot hold it cannot hold a minute later either.
+			// What the store does not support now, it will not support a minute later
+			// either.
 			done := c.Status == metav1.ConditionTrue || c.Reason == string(s3store.ReasonUnsupported)
 			return done && c.ObservedGeneration == t.Generation
 		}
@@ -43,7 +44,7 @@ func inSync(t *task) bool {
 }
 
 // sync creates and configures the bucket as declared. An *s3store.Error is reported and
-// planned for; any other error is the API server's.
+// retried by the plan; any other error comes from the API server.
 func (r *Buckets) sync(ctx context.Context, t *task) error {
 	if !t.Managed() {
 		return r.ensureFinalizer(ctx, t, false)
@@ -93,8 +94,8 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	if e := t.Status.External; e != nil && e.Endpoint != t.site.endpoint {
 		return &s3store.Error{
 			Reason: s3store.ReasonBucketNotFound,
-			Message: fmt.Sprintf("the bucket was made at %s and is not at the ObjectStore's present endpoint: "+
-				"correct the endpoint, or delete and create this object", e.Endpoint),
+			Message: fmt.Sprintf("the bucket was created at %s and does not exist at the ObjectStore's current endpoint: "+
+				"correct the endpoint, or delete and recreate this object", e.Endpoint),
 		}
 	}
 	if storeTime.IsZero() {
@@ -111,11 +112,11 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	})
 	switch reason := s3store.ReasonOf(err); {
 	case err == nil, reason == s3store.ReasonBucketExists:
-		// The second may be ours as well: an answer was lost and the request
-		// repeated. The tags tell.
+		// An existing bucket may be the result of our own request, if a
+		// response was lost and the request repeated. The tags show it.
 	case reason.Terminal():
-		// The store has answered: nothing was made. An earlier request may still
-		// be on its way.
+		// The store has refused: nothing was created. An earlier request may
+		// still be in progress.
 		if !retry {
 			t.Status.External = nil
 		}
@@ -128,8 +129,9 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 		return tagsErr
 	}
 	kept := ownerOf(tags) == me
-	// That the store said "made" is no proof: some say it for a bucket that this
-	// account has already. So one without tags is claimed only as after a crash.
+	// A response of success is no proof: some stores return it for a bucket that
+	// this account already has. So a bucket without tags is claimed only under
+	// the same conditions as after a crash.
 	if claimErr := r.claim(ctx, t, tags); claimErr != nil {
 		return claimErr
 	}
@@ -139,7 +141,7 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	return nil
 }
 
-// noteTagsOnCreate writes what was learnt about the store to its status.
+// noteTagsOnCreate records in the store's status whether it keeps tags on create.
 func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) error {
 	store := t.site.object
 	if store.Status.TagsOnCreate != nil && *store.Status.TagsOnCreate == keeps {
@@ -149,17 +151,17 @@ func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) err
 	store = store.DeepCopy()
 	store.Status.TagsOnCreate = &keeps
 	if err := r.Client.Status().Patch(ctx, store, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("writing down whether the store keeps tags on create: %w", err)
+		return fmt.Errorf("recording whether the store keeps tags on create: %w", err)
 	}
 	t.site.object = store
 	return nil
 }
 
-// learnTagsOnCreate is noteTagsOnCreate for a bucket that a request of ours made,
-// where nothing is known of the store yet. It comes before the bucket is written
-// down as made: a manager that dies in between, or is refused, learns it again. And it
-// comes before tags are added, so that those of a bucket that is pending came with
-// the request.
+// learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests
+// created, if nothing is known about the store yet. It must run before the bucket is
+// recorded as created: if the manager dies in between, or its write is refused, it
+// learns it again. And it must run before tags are added, because only then any tags
+// on a pending bucket must have come with the request to create it.
 func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
 	e := t.Status.External
 	if t.site.object.Status.TagsOnCreate != nil || e == nil || e.State != storagev1.ExternalPending {
@@ -168,7 +170,7 @@ func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) err
 	return r.noteTagsOnCreate(ctx, t, kept)
 }
 
-// claim decides whose an existing bucket is.
+// claim determines the owner of an existing bucket.
 func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) error {
 	current := ownerOf(tags)
 	if current.isOf(r.Cluster, t.UID) {
@@ -199,7 +201,7 @@ func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) er
 
 // adopt takes over a bucket that was handed to the operator by name. A bucket of
 // another cluster is taken over only from the owner that the annotation adopt-from
-// names; one of another existing object, never.
+// names; a bucket of another existing object is never taken over.
 func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, current owner) error {
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
@@ -226,7 +228,7 @@ func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, cu
 }
 
 // madeHere reports whether a bucket without tags was created by a request of this
-// operator whose answer, or next step, was lost; docs/design explains why each
+// operator whose response, or next step, was lost; docs/design explains why each
 // condition is needed.
 func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	e := t.Status.External
@@ -240,7 +242,7 @@ func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	if err != nil || !listed {
 		return false, err
 	}
-	// The marker and the creation are both stamped by the store, in seconds.
+	// The marker and the creation both carry the store's time, in seconds.
 	since := e.Since.Add(-time.Second)
 	if at.Before(since) || at.After(since.Add(createWindow)) {
 		return false, nil
@@ -248,8 +250,8 @@ func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	return t.site.store.IsEmpty(ctx, t.BucketName())
 }
 
-// mark writes the ownership tags and makes sure that they were not overwritten
-// by another client that did the same.
+// mark writes the ownership tags, and then verifies that they were not
+// overwritten by another client that did the same.
 func (r *Buckets) mark(ctx context.Context, t *task, tags map[string]string, me owner) error {
 	if err := t.site.store.SetTags(ctx, t.BucketName(), me.tagged(tags)); err != nil {
 		return err
@@ -264,8 +266,8 @@ func (r *Buckets) mark(ctx context.Context, t *task, tags map[string]string, me 
 	return r.setExternal(ctx, t, me.state(), r.Clock.Now())
 }
 
-// confirmOwner makes sure, before something is written to it, that a bucket is
-// ours at this moment.
+// confirmOwner verifies that a bucket is ours at this moment, before something
+// is written to it.
 func (r *Buckets) confirmOwner(ctx context.Context, t *task) *s3store.Error {
 	tags, err := t.site.store.Tags(ctx, t.BucketName())
 	var failure *s3store.Error
@@ -281,20 +283,20 @@ func (r *Buckets) confirmOwner(ctx context.Context, t *task) *s3store.Error {
 	}
 }
 
-// conflict returns an error that names the bucket's owner and the way out.
+// conflict returns an error that names the bucket's owner and the remedy.
 func conflict(current owner, tags map[string]string, t *task) *s3store.Error {
-	message := fmt.Sprintf("bucket %q exists and was not made by this object: to hand it over, "+
+	message := fmt.Sprintf("bucket %q exists and was not created by this object: to hand it over, "+
 		"set the annotation %s=%s", t.BucketName(), storagev1.AnnotationAdopt, t.BucketName())
 	if !none(tags) {
 		message = fmt.Sprintf("bucket %q belongs to another StorageBucket (uid %q, cluster %q): "+
-			"delete that one first; if it is gone, as after a restore or a move to another cluster, set the annotations %s=%s and %s=%s",
+			"delete that StorageBucket first; if it no longer exists, as after a restore or a move to another cluster, set the annotations %s=%s and %s=%s",
 			t.BucketName(), current.uid, current.cluster,
 			storagev1.AnnotationAdopt, t.BucketName(), storagev1.AnnotationAdoptFrom, current)
 	}
 	return &s3store.Error{Reason: s3store.ReasonOwnershipConflict, Message: message}
 }
 
-// setExternal records the progress with the bucket before anything else is done.
+// setExternal records the progress with the bucket before any other step.
 func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.ExternalState, since time.Time) error {
 	e := t.Status.External
 	if e != nil && e.State == state && e.BucketName == t.BucketName() && e.Endpoint == t.site.endpoint &&
@@ -312,15 +314,15 @@ func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.Exte
 	}
 	switch {
 	case t.takenOver:
-		r.event(t, true, "Adopted", "Adopt", fmt.Sprintf("bucket %q was taken over as it is", t.BucketName()))
+		r.event(t, true, "Adopted", "Adopt", fmt.Sprintf("bucket %q was taken over unchanged", t.BucketName()))
 	case state == storagev1.ExternalCreated:
-		r.event(t, true, "Created", "Create", fmt.Sprintf("bucket %q was made", t.BucketName()))
+		r.event(t, true, "Created", "Create", fmt.Sprintf("bucket %q was created", t.BucketName()))
 	}
 	return nil
 }
 
 // refuseRival refuses to touch a bucket that an older object of this cluster
-// manages: the two would take turns.
+// manages: the two would keep overwriting each other's changes.
 func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	var claims storagev1.StorageBucketList
 	err := r.Client.List(ctx, &claims, client.MatchingFields{claimIndex: claimOf(t.StorageBucket)}, client.UnsafeDisableDeepCopy)
@@ -332,7 +334,7 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 		if other.UID != t.UID && older(other, t.StorageBucket) {
 			return &s3store.Error{
 				Reason: s3store.ReasonOwnershipConflict,
-				Message: fmt.Sprintf("bucket %q is managed by the older StorageBucket %s/%s: delete one of the two",
+				Message: fmt.Sprintf("bucket %q is managed by the older StorageBucket %s/%s: delete one of them",
 					t.BucketName(), other.Namespace, other.Name),
 			}
 		}
@@ -340,9 +342,9 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	return nil
 }
 
-// alive reports whether the owner of a bucket exists. An owner of this cluster may
-// exist in a namespace that is not watched, unless a person has named it as gone;
-// one of another cluster is gone because a person said so.
+// alive reports whether the owner of a bucket exists. An owner in this cluster may
+// exist in a namespace that is not watched, unless a person has named it as gone.
+// An owner in another cluster counts as gone, because a person said so.
 func (r *Buckets) alive(ctx context.Context, o owner, named bool) (bool, error) {
 	if o.cluster != r.Cluster {
 		return false, nil

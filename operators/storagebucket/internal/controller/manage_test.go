@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// configured declares what versitygw can hold.
+// configured declares everything that versitygw supports.
 func configured(s *storagev1.StorageBucketSpec) {
 	s.Versioning = storagev1.VersioningEnabled
 	s.Tags = map[string]storagev1.TagValue{"team": "pictures", "stage": "live"}

@@ -13,7 +13,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// storeReason is the reason of the store's condition Healthy.
+// storeReason returns the reason of the store's condition Healthy.
 func (w *world) storeReason(ctx context.Context) string {
 	GinkgoHelper()
 	return condition(current(ctx, w.newStore()).Status.Conditions, healthy)
@@ -26,7 +26,7 @@ var _ = Describe("A bucket whose Secret is gone", func() {
 		create(ctx, b)
 		w.run()
 		eventually(ctx, b, ready, "True Available")
-		// A namespace's controller deletes its objects in any order.
+		// The namespace controller deletes objects in any order.
 		Expect(api.Delete(ctx, newSecret(w.namespace))).To(Succeed())
 		Eventually(func() string { return w.storeReason(ctx) }).Should(Equal("False CredentialsNotFound"))
 		Expect(api.Delete(ctx, b)).To(Succeed())
@@ -122,7 +122,7 @@ var _ = Describe("A Secret that may not be read", func() {
 	})
 })
 
-// allowAll gives a user what the manager needs in a namespace, without Secrets.
+// allowAll grants a user what the manager needs in a namespace, except Secrets.
 func allowAll(ctx context.Context, namespace, user string) {
 	GinkgoHelper()
 	every := []string{"*"}

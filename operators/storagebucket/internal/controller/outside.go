@@ -25,8 +25,9 @@ func newControllers(mgr ctrl.Manager, plan *schedule.Plan) *Controllers {
 	return &Controllers{client: mgr.GetClient(), elected: mgr.Elected(), buckets: plan}
 }
 
-// Poke has a bucket looked at now. Of several managers only one is active; the
-// others pass the word on through the object, as a person would.
+// Poke requests an immediate check of a bucket. Only one of several managers
+// is active; the others forward the request through an annotation on the
+// object, as a person would.
 func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) error {
 	var b storagev1.StorageBucket
 	if err := c.client.Get(ctx, bucket, &b); err != nil {
@@ -42,12 +43,12 @@ func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) err
 	before := b.DeepCopy()
 	metav1.SetMetaDataAnnotation(&b.ObjectMeta, storagev1.AnnotationReconcileRequestedAt, time.Now().UTC().Format(time.RFC3339Nano))
 	if err := c.client.Patch(ctx, &b, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("asking the active manager to look at the storage bucket: %w", err)
+		return fmt.Errorf("asking the active manager to check the storage bucket: %w", err)
 	}
 	return nil
 }
 
-// Buckets are the objects that stand for a bucket of that name in a store.
+// Buckets returns the objects that declare a bucket of that name in a store.
 func (c *Controllers) Buckets(ctx context.Context, store types.NamespacedName, name string) ([]types.NamespacedName, error) {
 	if err := c.client.Get(ctx, store, &storagev1.ObjectStore{}); err != nil {
 		return nil, fmt.Errorf("reading the object store: %w", err)

@@ -9,9 +9,9 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Tags that say whose a bucket is. They are in the bucket from its first moment
-// where the store takes tags with the request that makes it, and are written
-// before anything else where it does not.
+// Tags that identify the owner of a bucket. If the store accepts tags in the
+// request that creates a bucket, the bucket has them from the start; otherwise
+// they are written before anything else.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
 	tagUID     = "storage.koboshi.dev/uid"
@@ -34,11 +34,11 @@ func ownerOf(tags map[string]string) owner {
 	return owner{cluster: tags[tagCluster], uid: types.UID(tags[tagUID]), origin: tags[tagOrigin]}
 }
 
-// String is the owner as a person names it in the annotation adopt-from.
+// String returns the owner in the form that a person uses in the annotation adopt-from.
 func (o owner) String() string { return o.cluster + "/" + string(o.uid) }
 
-// tagged returns the tags with the owner's among them. What others had put
-// there stays.
+// tagged returns the tags with the owner's tags added. Tags of others are
+// kept.
 func (o owner) tagged(tags map[string]string) map[string]string {
 	all := maps.Clone(tags)
 	if all == nil {
@@ -48,8 +48,8 @@ func (o owner) tagged(tags map[string]string) map[string]string {
 	return all
 }
 
-// none reports whether a bucket has no owner. A single tag of the operator means an
-// unknown owner.
+// none reports whether a bucket has no owner. Any tag of the operator means that
+// there is an owner, even if it is unknown.
 func none(tags map[string]string) bool {
 	for key := range tags {
 		if strings.HasPrefix(key, ownTagPrefix) {

@@ -24,32 +24,32 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
-// Options of the controllers.
+// Options are the options of the controllers.
 type Options struct {
 	// Stores configures the connections.
 	Stores stores.Options
-	// MaxConcurrent limits the buckets that are reconciled at the same time.
+	// MaxConcurrent limits the number of buckets that are reconciled at the same time.
 	MaxConcurrent int
-	// Heartbeat is the least time between two writes of a status in which
+	// Heartbeat is the minimum time between two writes of a status in which
 	// nothing but the time of the probe has changed; zero means never.
 	Heartbeat time.Duration
-	// Cluster is this cluster's part of the ownership tags.
+	// Cluster is the ID of this cluster in the ownership tags.
 	Cluster string
-	// Namespaces are the only ones in the manager's cache; none means all.
+	// Namespaces are the only namespaces in the manager's cache; none means all.
 	Namespaces []string
-	// Clock of everything.
+	// Clock is the clock for everything.
 	Clock clock.Clock
 }
 
 // Setup adds the controllers, and the tickers that wake them, to a manager. The
-// manager's cache is to be made with CacheOptions.
+// manager's cache must have been created with CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (*Controllers, error) {
 	if err := addIndexes(ctx, mgr); err != nil {
 		return nil, err
 	}
 	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("making the client of referenced objects: %w", err)
+		return nil, fmt.Errorf("creating the client for referenced objects: %w", err)
 	}
 	storeWake, bucketWake := &waker{}, &waker{}
 	shared := &stores.Registry{
@@ -92,8 +92,8 @@ func (r *Stores) setup(mgr ctrl.Manager, changed source.Source) error {
 		Complete(r)
 }
 
-// storesAtOnce is the number of stores checked at the same time, so that one that
-// hangs does not hold up the others.
+// storesAtOnce is the number of stores that are checked at the same time, so that
+// a store that hangs does not delay the others.
 const storesAtOnce = 16
 
 func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Source) error {
@@ -112,8 +112,8 @@ func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Sour
 		Complete(r)
 }
 
-// logOf has a reconciliation's log name the object and no more: the default
-// adds six values to every one, written or not.
+// logOf makes the log of a reconciliation name the object and nothing else:
+// the default adds six values to every log, whether it is written or not.
 func logOf(base logr.Logger) func(*reconcile.Request) logr.Logger {
 	return func(req *reconcile.Request) logr.Logger {
 		if req == nil {
@@ -138,7 +138,7 @@ const (
 	storeIndex = ".store"
 	// managedIn finds the managed buckets in an ObjectStore.
 	managedIn = ".managedIn"
-	// claimIndex finds the managed objects that mean the same bucket.
+	// claimIndex finds the managed objects that refer to the same bucket.
 	claimIndex = ".claim"
 )
 
@@ -166,7 +166,7 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// storeOf is the ObjectStore a bucket is in; empty for an inline store.
+// storeOf returns the key of the ObjectStore a bucket is in, or "" for an inline store.
 func storeOf(b *storagev1.StorageBucket) string {
 	namespace, name := b.StoreKey()
 	if name == "" {
@@ -175,7 +175,7 @@ func storeOf(b *storagev1.StorageBucket) string {
 	return types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
-// claimOf names the bucket that an object manages; empty when it manages none.
+// claimOf returns a name for the bucket that an object manages, or "" if it manages none.
 func claimOf(b *storagev1.StorageBucket) string {
 	if !b.Managed() {
 		return ""

@@ -29,10 +29,10 @@ type site struct {
 	// store is the connection; nil when there is a problem.
 	store    *s3store.Store
 	endpoint string
-	// last is set when store is the connection from before its Secret or its
-	// certificates were deleted.
+	// last reports whether store is the connection from before its Secret or
+	// its certificates were deleted.
 	last bool
-	// problem has to be fixed by a person; nil when there is none.
+	// problem must be fixed by a person; nil if there is none.
 	problem *finding
 	// inputs changes with each new connection.
 	inputs string
@@ -40,8 +40,8 @@ type site struct {
 	standing standing
 }
 
-// shared reports whether the store's own controller asks it: it has one, and is not
-// suspended.
+// shared reports whether the controller of ObjectStores checks the store. It does
+// not if the store is inline or the ObjectStore is suspended.
 func (s site) shared() bool {
 	return s.object != nil && suspension(s.object, s.object.Spec.Suspend) == ""
 }
@@ -64,11 +64,11 @@ type sites struct {
 	gate   *gate
 	// watched are the only namespaces in the cache; none means all.
 	watched []string
-	// plan of the stores: one in doubt is asked at once.
+	// plan is the plan of the stores: a doubtful store is checked immediately.
 	plan *schedule.Plan
 }
 
-// of finds a bucket's store. A problem that a person has to fix is in the site; an
+// of finds a bucket's store. A problem that a person must fix is in the site; an
 // error comes from the API server, or is stores.ErrNotYet.
 func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error) {
 	if b.Spec.StoreRef == nil {
@@ -147,8 +147,8 @@ func problemf(reason, format string, args ...any) *finding {
 	return &finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
-// doubt reports whether the failure of a bucket's connection is certain. If not,
-// its store is checked first.
+// doubt reports whether the failure of a bucket's connection is certain. If it
+// is not, the store is checked first.
 func (s *sites) doubt(bucket types.NamespacedName, where site, now time.Time) (believed bool) {
 	if s.gate.believe(bucket, where.key, where.inputs, now) {
 		return true
@@ -157,13 +157,14 @@ func (s *sites) doubt(bucket types.NamespacedName, where site, now time.Time) (b
 	return false
 }
 
-// forget drops what is kept for a bucket.
+// forget drops the records of a bucket.
 func (s *sites) forget(bucket types.NamespacedName) {
 	s.inline.Forget(bucket)
 	s.gate.trust(bucket)
 }
 
-// ignoreNotYet: the owner is called again when it is known.
+// ignoreNotYet drops ErrNotYet: the owner is reconciled again when the versions are
+// known.
 func ignoreNotYet(err error) error {
 	if errors.Is(err, stores.ErrNotYet) {
 		return nil

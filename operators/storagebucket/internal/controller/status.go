@@ -45,7 +45,7 @@ func unknown(reason, message string) finding {
 }
 
 // set writes a condition, and reports whether its status changed. The transition
-// time moves only then.
+// time changes only in that case.
 func set(conditions *[]metav1.Condition, kind string, generation int64, at time.Time, f finding) (changed bool) {
 	before := meta.FindStatusCondition(*conditions, kind)
 	changed = before == nil || before.Status != f.status
@@ -60,10 +60,10 @@ func set(conditions *[]metav1.Condition, kind string, generation int64, at time.
 	return changed
 }
 
-// summarise computes Ready from other conditions: the first that is
-// False, then the first that is not True.
+// summarise computes Ready from other conditions: it takes the first one that
+// is False, otherwise the first one that is not True.
 func summarise(conditions []metav1.Condition, kinds ...string) finding {
-	sum := found(reasonAvailable, "it can be used as declared")
+	sum := found(reasonAvailable, "the object can be used as declared")
 	for _, kind := range kinds {
 		c := meta.FindStatusCondition(conditions, kind)
 		switch {
@@ -79,8 +79,8 @@ func summarise(conditions []metav1.Condition, kinds ...string) finding {
 	return sum
 }
 
-// stall keeps the condition Stalled, which is there while Ready is False for a
-// reason that only a person, or another object, can remove.
+// stall maintains the condition Stalled, which is present while Ready is False
+// for a reason that only a person, or another object, can remove.
 func stall(conditions *[]metav1.Condition, at time.Time) {
 	ready := meta.FindStatusCondition(*conditions, storagev1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionFalse || !lasting(ready.Reason) {
@@ -90,14 +90,14 @@ func stall(conditions *[]metav1.Condition, at time.Time) {
 	set(conditions, storagev1.ConditionStalled, ready.ObservedGeneration, at, found(ready.Reason, ready.Message))
 }
 
-// lasting reports whether a reason does not pass by itself.
+// lasting reports whether a reason does not go away by itself.
 func lasting(reason string) bool {
 	return s3store.Reason(reason).Terminal() || reason == reasonStoreNotFound || reason == reasonStoreNotAllowed
 }
 
-// suspend writes the conditions of an object that is suspended, and reports whether
-// it was not before. Such an object counts as settled (kstatus: Current), so Ready
-// does not stay if it says anything but True.
+// suspend writes the conditions of a suspended object, and reports whether the
+// object was not suspended before. A suspended object counts as settled (kstatus:
+// Current), so Ready is removed unless it is True.
 func suspend(conditions *[]metav1.Condition, generation int64, at time.Time, why string) (news bool) {
 	before := meta.FindStatusCondition(*conditions, storagev1.ConditionSynced)
 	news = before == nil || before.Reason != reasonSuspended
@@ -125,8 +125,8 @@ func observed(conditions []metav1.Condition, kinds ...string) int64 {
 	return generation
 }
 
-// probed reports whether a status holds the result of a probe, rather than the
-// reason why none was made.
+// probed reports whether a status holds the result of a probe, and not the
+// reason why there was none.
 func probed(status *storagev1.StorageBucketStatus) bool {
 	healthy := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy)
 	synced := meta.FindStatusCondition(status.Conditions, storagev1.ConditionSynced)
@@ -136,14 +136,14 @@ func probed(status *storagev1.StorageBucketStatus) bool {
 	return healthy.Reason == reasonStoreUnavailable || status.Probe != nil && healthy.Reason == status.Probe.Reason
 }
 
-// thresholds are the numbers of probes in a row that change the verdict.
+// thresholds are the numbers of consecutive probes that change the verdict.
 type thresholds struct{ failures, successes int32 }
 
 func thresholdsOf(spec storagev1.ProbeSpec) thresholds {
 	return thresholds{failures: max(spec.FailureThreshold, 1), successes: max(spec.SuccessThreshold, 1)}
 }
 
-// noteProbe adds a probe to those before it.
+// noteProbe adds the result of a probe to the previous ones.
 func noteProbe(before *storagev1.ProbeStatus, result s3store.Result, at time.Time, limit thresholds) *storagev1.ProbeStatus {
 	var failures, successes int32
 	if before != nil {
@@ -164,8 +164,8 @@ func noteProbe(before *storagev1.ProbeStatus, result s3store.Result, at time.Tim
 	}
 }
 
-// health returns the verdict after a probe; nil while the thresholds keep the
-// previous one.
+// health returns the verdict after a probe, or nil if the thresholds keep the
+// previous verdict.
 func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3store.Result, limit thresholds) *finding {
 	verdict := finding{metav1.ConditionFalse, string(result.Reason), result.Message}
 	if result.Succeeded() {
@@ -183,17 +183,17 @@ func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3sto
 	}
 }
 
-// news reports whether a verdict is worth an Event: a bucket that begins to fail,
-// or that no longer fails. A bucket that is healthy from the start, or again after
-// the store was down, is not: the store has an Event of its own, and ten thousand
+// news reports whether a verdict is worth an Event. It is if a bucket starts to
+// fail, or no longer fails. It is not if a bucket is healthy from the start, or
+// again after the store was down: the store has its own Event, and ten thousand
 // more would add nothing.
 func news(before *metav1.Condition, verdict metav1.ConditionStatus) bool {
 	failed := before != nil && before.Status == metav1.ConditionFalse
 	return failed != (verdict == metav1.ConditionFalse)
 }
 
-// milliseconds rounds up, so that an answer never took no time; nil when there
-// was none.
+// milliseconds rounds up, so that a response never took 0 ms. It returns nil
+// if there was no response.
 func milliseconds(d time.Duration) *int64 {
 	if d <= 0 {
 		return nil
@@ -202,10 +202,10 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// worthWriting reports whether a status differs from the stored one, or the
-// heartbeat is due. The time and the latency of a probe do not count. It is called
-// after every probe, so it compares the parts that differ between buckets without
-// reflection.
+// worthWriting reports whether a status differs from the stored one, apart from
+// the time and the latency of the probe, or whether the heartbeat is due. It is
+// called after every probe, so it compares the parts that differ between buckets
+// without reflection.
 func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time.Duration) bool {
 	return driftStampDue(stored.LastDriftCheckTime, current.LastDriftCheckTime, heartbeat) ||
 		stored.ObservedGeneration != current.ObservedGeneration ||
@@ -219,9 +219,9 @@ func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time
 		heartbeatDue(stored.Probe, current.Probe, heartbeat)
 }
 
-// driftStampDue reports whether the time of a drift check has to be written. After
-// a restart the next check is timed from it, so it may be older than the last check
-// by less than a heartbeat, or by nothing where the interval is longer than that.
+// driftStampDue reports whether the time of a drift check must be written. After a
+// restart, the next check is scheduled from the stored time, so it may be older
+// than the last check, but by less than a heartbeat.
 func driftStampDue(stored, current *metav1.Time, heartbeat time.Duration) bool {
 	if current == nil || stored == nil {
 		return stored != current
@@ -234,7 +234,7 @@ func sameCondition(a, b metav1.Condition) bool {
 		a.ObservedGeneration == b.ObservedGeneration && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
-// sameOutcome compares probes but for their time and latency.
+// sameOutcome reports whether two probes are equal apart from their time and latency.
 func sameOutcome(a, b *storagev1.ProbeStatus) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -73,7 +73,8 @@ func TestReadyCarriesTheReasonThatStandsInTheWay(t *testing.T) {
 	}
 }
 
-// verdicts runs probes through the thresholds and returns Healthy after each.
+// verdicts applies the results of probes to the thresholds and returns Healthy after
+// each.
 func verdicts(limit thresholds, results ...s3store.Result) []string {
 	var conditions []metav1.Condition
 	var probe *storagev1.ProbeStatus

@@ -36,13 +36,13 @@ const (
 
 // Stores reconciles ObjectStores. All fields are required.
 type Stores struct {
-	// Client reads objects, from a cache, and writes them.
+	// Client reads objects from a cache, and writes them.
 	Client client.Client
-	// Events records changes of health.
+	// Events records changes in health.
 	Events events.EventRecorder
 	// Clock stamps probes and transitions.
 	Clock clock.Clock
-	// Heartbeat is the least time between two writes of a status in which
+	// Heartbeat is the minimum time between two writes of a status in which
 	// nothing but the time of the probe has changed; zero means never.
 	Heartbeat time.Duration
 
@@ -59,7 +59,7 @@ type Stores struct {
 // +kubebuilder:rbac:groups=storage.koboshi.dev,resources=objectstores/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
 
-// Reconcile checks the store of one ObjectStore when that is due.
+// Reconcile checks the store of one ObjectStore if a check is due.
 func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if !watches(r.watched, req.Namespace) {
 		return ctrl.Result{}, nil // a bucket refers to it; the bucket's status reports it
@@ -74,7 +74,7 @@ func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	err := r.reconcile(ctx, store.DeepCopy())
 	if err != nil && ctx.Err() != nil {
-		// The manager is stopping. What was cut short is looked at by the next.
+		// The manager is stopping. The next manager finishes the interrupted work.
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -115,8 +115,8 @@ func (r *Stores) forget(req ctrl.Request) {
 	metrics.ForgetStore(req.String())
 }
 
-// keepWhileUsed keeps the finalizer on a store while buckets in it are managed: they
-// could not be deleted without it.
+// keepWhileUsed keeps the finalizer on a store while buckets in it are managed,
+// because they could not be deleted without the store.
 func (r *Stores) keepWhileUsed(ctx context.Context, store *storagev1.ObjectStore) error {
 	var users storagev1.StorageBucketList
 	err := r.Client.List(ctx, &users, client.MatchingFields{managedIn: client.ObjectKeyFromObject(store).String()},
@@ -156,7 +156,7 @@ func (r *Stores) suspend(ctx context.Context, store *storagev1.ObjectStore, why 
 	return nil
 }
 
-// unusable reports the problem that a person has to fix before the store can be
+// unusable reports the problem that a person must fix before the store can be
 // asked.
 func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
 	if c.Again {
@@ -171,7 +171,7 @@ func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c s
 	return r.save(ctx, before, store, changed)
 }
 
-// check asks the store when that is due.
+// check asks the store if a check is due.
 func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
 	subject := r.subject(store, c)
 	token := requestedAt(store)
@@ -200,8 +200,8 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	if token != "" {
 		store.Status.LastHandledReconcileAt = token
 	}
-	// The gate first: from here on no bucket is asked for at a store that is
-	// down, whatever becomes of the write.
+	// The gate must be set first: from here on, no bucket of a store that is
+	// down is probed, even if the write of the status fails.
 	r.gate.settle(key, c.Inputs, standing, r.Clock.Now())
 	if err := r.save(ctx, before, store, changed); err != nil {
 		return err
@@ -244,12 +244,12 @@ func (r *Stores) set(store *storagev1.ObjectStore, kind string, f finding) (chan
 	return set(&store.Status.Conditions, kind, store.Generation, r.Clock.Now(), f)
 }
 
-// save writes the status if it says anything new, and records an Event when the
-// health changed.
+// save writes the status if there is anything new in it, and records an Event
+// if the health has changed.
 func (r *Stores) save(ctx context.Context, before, store *storagev1.ObjectStore, changed bool) error {
 	r.set(store, storagev1.ConditionReady, summarise(store.Status.Conditions, storagev1.ConditionHealthy))
 	stall(&store.Status.Conditions, r.Clock.Now())
-	// Only while the store is suspended.
+	// Synced is present only while the store is suspended.
 	meta.RemoveStatusCondition(&store.Status.Conditions, storagev1.ConditionSynced)
 	store.Status.ObservedGeneration = store.Generation
 	quiet := store.Status.DeepCopy()

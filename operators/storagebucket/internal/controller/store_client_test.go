@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Actions of another client in the store, without the operator.
+// Actions of another client in the store, independent of the operator.
 
 func (w *world) makeBucket(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -81,7 +81,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// writes are the requests the operator made that change something.
+// writes returns the operator's requests that change something.
 func (w *world) writes() []string {
 	var lines []string
 	for _, r := range w.server.Requests() {
@@ -92,7 +92,7 @@ func (w *world) writes() []string {
 	return lines
 }
 
-// requestsFor are the operator's requests for a bucket.
+// requestsFor returns the operator's requests for a bucket.
 func (w *world) requestsFor(bucket string) int {
 	n := 0
 	for _, r := range w.server.Requests() {

@@ -45,7 +45,7 @@ const (
 	secretKey = "a-suite-secret-nobody-may-see"
 	cluster   = "suite-cluster"
 
-	// patience is for what is tried again ever more slowly.
+	// patience is for retries that become ever slower.
 	patience = time.Minute
 )
 
@@ -53,7 +53,7 @@ var (
 	scheme = runtime.NewScheme()
 	cfg    *rest.Config
 	api    client.Client
-	// realStore is versitygw, a process of its own.
+	// realStore is versitygw, in a separate process.
 	realStore *url.URL
 )
 
@@ -62,10 +62,10 @@ func TestControllers(t *testing.T) {
 	RunSpecs(t, "StorageBucket controllers")
 }
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has a
-// namespace and a server in front of the store of its own, so the suite may run
-// again on the same cluster.
+// The control plane comes from envtest: KUBEBUILDER_ASSETS names its binaries,
+// or USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has
+// its own namespace and its own server in front of the store, so the suite may
+// run repeatedly on the same cluster.
 var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -121,13 +121,13 @@ func startRealStore() *url.URL {
 // world holds the namespace and the server of one spec.
 type world struct {
 	namespace string
-	// server is in front of the real store: it records, and fails when told to.
+	// server is in front of the real store: it records requests, and fails on demand.
 	server *faultserver.Server
 	// s3 is another client with full rights, which bypasses the server.
 	s3 *s3.Client
 }
 
-// newWorld makes a namespace with a Secret and an ObjectStore named "store".
+// newWorld creates a namespace with a Secret and an ObjectStore named "store".
 func newWorld(ctx context.Context, change ...func(*storagev1.ObjectStore)) *world {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stb-"}}
@@ -143,7 +143,7 @@ func newWorld(ctx context.Context, change ...func(*storagev1.ObjectStore)) *worl
 	return w
 }
 
-// cleanUp empties the namespace; the cluster may have no controller that does.
+// cleanUp empties the namespace, because the cluster may have no controller that does it.
 func (w *world) cleanUp(ctx context.Context) {
 	GinkgoHelper()
 	for _, list := range []client.ObjectList{&storagev1.StorageBucketList{}, &storagev1.ObjectStoreList{}} {
@@ -205,8 +205,8 @@ func newSecret(namespace string) *corev1.Secret {
 // bucketName returns the name of a bucket that no other spec uses.
 func (w *world) bucketName(name string) string { return w.namespace + "-" + name }
 
-// newBucket is a StorageBucket that is probed once and then not for an hour,
-// unless changed.
+// newBucket returns a StorageBucket that is probed once and then not for an
+// hour, unless it is changed.
 func (w *world) newBucket(name string, change ...func(*storagev1.StorageBucketSpec)) *storagev1.StorageBucket {
 	b := &storagev1.StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
@@ -237,7 +237,7 @@ func create(ctx context.Context, objs ...client.Object) {
 	}
 }
 
-// logBuffer keeps all that was logged.
+// logBuffer keeps everything that was logged.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -259,11 +259,11 @@ func (b *logBuffer) String() string {
 type running struct {
 	logs        *logBuffer
 	controllers *Controllers
-	// stop ends the manager and waits for that.
+	// stop ends the manager and waits for its end.
 	stop func()
 }
 
-// poke stands for a notification.
+// poke does the same as a notification.
 func (r *running) poke(b *storagev1.StorageBucket) {
 	GinkgoHelper()
 	Expect(r.controllers.Poke(context.Background(), client.ObjectKeyFromObject(b))).To(Succeed())
@@ -282,7 +282,7 @@ func run(namespaces []string, change ...func(*Options)) *running {
 }
 
 // runAs starts the controllers as a user whose rights the API server checks; nil
-// means as an administrator.
+// means an administrator.
 func runAs(user *rest.ImpersonationConfig, namespaces []string, change ...func(*Options)) *running {
 	GinkgoHelper()
 	r := &running{logs: &logBuffer{}}
@@ -296,7 +296,7 @@ func runAs(user *rest.ImpersonationConfig, namespaces []string, change ...func(*
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: UncachedObjects()}},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger: zap.New(zap.WriteTo(io.MultiWriter(r.logs, GinkgoWriter)), zap.UseDevMode(true),
-			// As verbose as the manager's flags can make it.
+			// As verbose as the manager's flags allow.
 			zap.Level(loglevel.WithoutBodies(zapcore.Level(-100)))),
 		// The specs start many managers in one process.
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
@@ -329,7 +329,7 @@ func runAs(user *rest.ImpersonationConfig, namespaces []string, change ...func(*
 	return r
 }
 
-// current reads an object's newest state.
+// current reads the current state of an object.
 func current[T client.Object](ctx context.Context, o T) T {
 	GinkgoHelper()
 	got, ok := o.DeepCopyObject().(T)
@@ -338,7 +338,7 @@ func current[T client.Object](ctx context.Context, o T) T {
 	return got
 }
 
-// condition is "Status Reason" of a condition; empty when there is none.
+// condition returns "Status Reason" of a condition, or "" if there is none.
 func condition(conditions []metav1.Condition, kind string) string {
 	for _, c := range conditions {
 		if c.Type == kind {
@@ -348,7 +348,7 @@ func condition(conditions []metav1.Condition, kind string) string {
 	return ""
 }
 
-// message is a condition's; empty when there is none.
+// message returns the message of a condition, or "" if there is none.
 func message(conditions []metav1.Condition, kind string) string {
 	for _, c := range conditions {
 		if c.Type == kind {
@@ -358,7 +358,7 @@ func message(conditions []metav1.Condition, kind string) string {
 	return ""
 }
 
-// eventually waits for a bucket's condition to be "Status Reason".
+// eventually waits until a bucket's condition is "Status Reason".
 func eventually(ctx context.Context, b *storagev1.StorageBucket, kind, want string) *storagev1.StorageBucket {
 	GinkgoHelper()
 	var got *storagev1.StorageBucket
@@ -379,7 +379,7 @@ func update(ctx context.Context, b *storagev1.StorageBucket, change func(*storag
 	}).Should(Succeed())
 }
 
-// eventuallyGone waits until a bucket's object does not exist.
+// eventuallyGone waits until the StorageBucket no longer exists.
 func eventuallyGone(ctx context.Context, b *storagev1.StorageBucket) {
 	GinkgoHelper()
 	Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(b), &storagev1.StorageBucket{}) }).

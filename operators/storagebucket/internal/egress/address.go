@@ -11,7 +11,7 @@ import (
 var special = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"),        // loopback
 	netip.MustParsePrefix("::1/128"),            // loopback
-	netip.MustParsePrefix("0.0.0.0/8"),          // unspecified: Linux takes it for loopback
+	netip.MustParsePrefix("0.0.0.0/8"),          // unspecified: Linux treats it as loopback
 	netip.MustParsePrefix("::/128"),             // unspecified
 	netip.MustParsePrefix("169.254.0.0/16"),     // link-local, and the metadata service of most clouds
 	netip.MustParsePrefix("fe80::/10"),          // link-local
@@ -25,7 +25,7 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b:1::/48"),     // NAT64 of a local operator (RFC 8215): may lead anywhere
 }
 
-// specialNetwork is the special network an address is in.
+// specialNetwork returns the special network that contains an address.
 func specialNetwork(a netip.Addr) (netip.Prefix, bool) {
 	for _, network := range special {
 		if network.Contains(a) {
@@ -41,8 +41,8 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")    // RFC 3056
 )
 
-// meaning is the address packets to a arrive at: a itself, or the IPv4 address
-// it stands for.
+// meaning returns the address at which packets to a arrive: a itself, or the
+// IPv4 address that it stands for.
 func meaning(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if !a.Is6() || a.IsLoopback() || a.IsUnspecified() {
@@ -59,16 +59,16 @@ func meaning(a netip.Addr) netip.Addr {
 	}
 }
 
-// normalize is a host as names are compared: in lower case, without the dot
-// that ends a complete name.
+// normalize returns a host in the form in which names are compared: in lower
+// case, and without the dot that ends a complete name.
 func normalize(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// parseAddress reads a host that is an address, in any spelling some resolver
-// takes for one: 127.0.0.1, ::1, 127.1, 2130706433, 0x7f.1, 0177.0.0.1. A host
-// that ends in a number and is no address is an error, as in the WHATWG's URL
-// standard: no name ends so.
+// parseAddress parses a host that is an address, in any spelling that some
+// resolver accepts: 127.0.0.1, ::1, 127.1, 2130706433, 0x7f.1, 0177.0.0.1. A
+// host that ends in a number but is not an address is an error, as in the
+// WHATWG's URL standard: no name ends like that.
 func parseAddress(host string) (a netip.Addr, isAddress bool, err error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a, true, nil
@@ -84,8 +84,8 @@ func parseAddress(host string) (a netip.Addr, isAddress bool, err error) {
 	return a, true, nil
 }
 
-// classful reads an IPv4 address as inet_aton does: one to four numbers, of
-// which the last fills what the others leave.
+// classful parses an IPv4 address as inet_aton does: it has one to four
+// numbers, and the last number fills all remaining bytes.
 func classful(parts []string) (netip.Addr, bool) {
 	if len(parts) > 4 {
 		return netip.Addr{}, false
@@ -107,9 +107,9 @@ func classful(parts []string) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
 }
 
-// number reads a part of an IPv4 address: decimal, octal after 0, hexadecimal
-// after 0x. A run of digits is a number even where it is too large for an
-// address, or not octal.
+// number parses a part of an IPv4 address: decimal, octal after 0,
+// hexadecimal after 0x. A run of digits is a number even if it is too large
+// for an address, or not valid octal.
 func number(s string) (n uint64, isNumber bool) {
 	if s == "" {
 		return 0, false
@@ -139,13 +139,13 @@ func digits(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// parseNetwork reads an entry that is an address or a network; isNetwork is
-// false for one that may be a name.
+// parseNetwork parses an entry that is an address or a network; isNetwork is
+// false for an entry that may be a name.
 func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error) {
 	if strings.Contains(entry, "/") && !strings.Contains(entry, "//") {
 		network, err := netip.ParsePrefix(entry)
 		if err != nil {
-			return netip.Prefix{}, false, errors.New("want a network such as 10.0.0.0/8")
+			return netip.Prefix{}, false, errors.New("not a network such as 10.0.0.0/8")
 		}
 		if network != network.Masked() {
 			return netip.Prefix{}, false, errors.New("the network has bits set behind its prefix: write " + network.Masked().String())
@@ -166,16 +166,16 @@ func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error
 	return netip.PrefixFrom(a, a.BitLen()), true, nil
 }
 
-// hostName checks an entry that is a name, and brings it into the form names
-// are compared in.
+// hostName checks an entry that is a name, and converts it into the form in
+// which names are compared.
 func hostName(s string) (string, error) {
 	name := normalize(s)
 	if name == "" || len(name) > 253 {
-		return "", errors.New("want a host name, *.suffix, an address, a network such as 10.0.0.0/8, or *")
+		return "", errors.New("not a host name, *.suffix, an address, a network such as 10.0.0.0/8, or *")
 	}
 	for _, label := range strings.Split(name, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInName) {
-			return "", errors.New("want a host name in ASCII, without scheme, port and path; or *.suffix, an address, a network such as 10.0.0.0/8, or *")
+			return "", errors.New("not a host name in ASCII without scheme, port and path, nor *.suffix, an address, a network such as 10.0.0.0/8, or *")
 		}
 	}
 	if _, isAddress, err := parseAddress(name); isAddress || err != nil {

@@ -1,10 +1,10 @@
-// Package egress decides to which addresses the operator may connect.
+// Package egress determines to which addresses the operator may connect.
 //
 // Endpoints are written by tenants, and the operator can reach addresses that they
-// cannot: the node's own ports, the cloud's metadata service. By default every address
-// may be dialled except the special ones: loopback, link-local, unspecified, multicast
-// and metadata. To allow certain stores only, or a store at a special address, the
-// operator gets a list:
+// cannot: the node's own ports, the cloud's metadata service. By default, the operator
+// may connect to every address except the special ones: loopback, link-local,
+// unspecified, multicast and metadata. To allow only certain stores, or a store at a
+// special address, give the operator a list:
 //
 //	s3.example.com     that host, whatever it resolves to
 //	*.example.com      all hosts below it, but at no special address
@@ -12,12 +12,12 @@
 //	127.0.0.1          that address
 //	*                  everything but the special addresses
 //
-// A network allows a special address only when it contains nothing else: 0.0.0.0/0
-// means the world, not the metadata service.
+// A network allows a special address only if it contains nothing but special
+// addresses: 0.0.0.0/0 means the world, not the metadata service.
 //
-// A name proves nothing, because its owner decides what it resolves to. So the
-// decision is made when a connection is opened, by the address it is opened
-// to; CheckURL only gives the same answer earlier where it can.
+// A name proves nothing, because its owner determines what it resolves to. The
+// decision is therefore made when a connection is opened, by the address that
+// it is opened to. CheckURL only gives the same answer earlier, if it can.
 package egress
 
 import (
@@ -31,34 +31,34 @@ import (
 )
 
 // Guard decides whether a connection is allowed. It is immutable and safe for
-// concurrent use. A nil Guard is the Guard of an empty list.
+// concurrent use. A nil Guard behaves like one with an empty list.
 type Guard struct {
-	// listed is set if there are entries: addresses that they do not cover are
-	// refused.
+	// listed reports whether there are entries: addresses that they do not
+	// cover are refused.
 	listed   bool
 	hosts    map[string]bool
 	suffixes []string
 	networks []netip.Prefix
 }
 
-// Refused is the error of a connection that the Guard does not allow. Its text is
-// fixed: it names neither host nor address.
+// Refused is the error for a connection that the Guard does not allow. Its text
+// is fixed: it names neither the host nor the address.
 type Refused struct {
-	// Special is set if the address is one that must be listed itself.
+	// Special reports whether the address is one that must be listed explicitly.
 	Special bool
 }
 
-// Error names the flag that allows the connection.
+// Error returns a text that names the flag to allow the connection.
 func (r *Refused) Error() string {
 	if r.Special {
 		return "the endpoint's address is a loopback, link-local, multicast or metadata address: " +
-			"have it listed itself in the operator's flag --allowed-endpoints, or use another endpoint"
+			"list it explicitly in the operator's flag --allowed-endpoints, or use another endpoint"
 	}
-	return "the endpoint is not among those the operator may use: " +
-		"have it listed in the operator's flag --allowed-endpoints, or use another endpoint"
+	return "the endpoint is not among those that the operator may use: " +
+		"list it in the operator's flag --allowed-endpoints, or use another endpoint"
 }
 
-// New makes a Guard of a list's entries. An error names the entry.
+// New creates a Guard from the entries of a list. An error names the entry.
 func New(allowed []string) (*Guard, error) {
 	g := &Guard{hosts: map[string]bool{}}
 	everything := false
@@ -92,8 +92,8 @@ func New(allowed []string) (*Guard, error) {
 	return g, nil
 }
 
-// CheckURL judges an endpoint without asking anybody: addresses by their
-// value, names by the list. A *Refused is final; nil is not, for a name may
+// CheckURL checks an endpoint without a look-up: addresses by their value,
+// names by the list. A *Refused is final; nil is not, because a name may
 // resolve to an address that is refused.
 func (g *Guard) CheckURL(u *url.URL) error {
 	host := normalize(u.Hostname())
@@ -112,10 +112,11 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	}
 }
 
-// CheckResolved judges a host that somebody else, a proxy, will connect to, by
-// what its name resolves to here. It is no more than a second line of defence:
-// the proxy may see another address. The error is a *Refused, or that of the
-// look-up. A host that is listed by its name need not resolve.
+// CheckResolved checks a host that another program, a proxy, will connect to,
+// by the addresses that its name resolves to here. It is only a second line of
+// defence: the proxy may see another address. The error is a *Refused, or the
+// error of the look-up. A host that is listed by its name does not have to
+// resolve.
 func (g *Guard) CheckResolved(ctx context.Context, host string) error {
 	host = normalize(host)
 	address, isAddress, err := parseAddress(host)
@@ -140,8 +141,8 @@ func (g *Guard) CheckResolved(ctx context.Context, host string) error {
 	return nil
 }
 
-// Control is for the field of that name of a net.Dialer that connects to host,
-// and judges the address the name turned out to have.
+// Control returns a function for the field Control of a net.Dialer that
+// connects to host. It checks the address that the name was resolved to.
 func (g *Guard) Control(host string) func(network, address string, c syscall.RawConn) error {
 	host = normalize(host)
 	return func(network, address string, _ syscall.RawConn) error {
@@ -153,8 +154,8 @@ func (g *Guard) Control(host string) func(network, address string, c syscall.Raw
 	}
 }
 
-// checkAddress judges an address that host, a name or the address itself, led
-// to.
+// checkAddress checks an address to which host, a name or the address itself,
+// was resolved.
 func (g *Guard) checkAddress(host string, address netip.Addr) error {
 	a := meaning(address)
 	if network, is := specialNetwork(a); is {
@@ -169,10 +170,10 @@ func (g *Guard) checkAddress(host string, address netip.Addr) error {
 	return nil
 }
 
-// exactly reports whether the name itself is listed.
+// exactly reports whether exactly this name is listed.
 func (g *Guard) exactly(host string) bool { return g != nil && g.hosts[host] }
 
-// named reports whether the list has the name, or a suffix of it.
+// named reports whether the name, or a suffix of it, is listed.
 func (g *Guard) named(host string) bool {
 	if g.exactly(host) {
 		return true
@@ -197,8 +198,8 @@ func (g *Guard) networkOf(a netip.Addr) bool {
 	return false
 }
 
-// networkWithin reports whether a listed network contains the address and lies
-// within the special one.
+// networkWithin reports whether there is a listed network that contains the
+// address and lies within the special network.
 func (g *Guard) networkWithin(a netip.Addr, special netip.Prefix) bool {
 	if g == nil {
 		return false

@@ -20,7 +20,7 @@ func guard(t testing.TB, entries ...string) *Guard {
 	return g
 }
 
-// urlFor writes a host as URLs have it.
+// urlFor writes a host in the form it has in URLs.
 func urlFor(host string) *url.URL {
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		host = "[" + host + "]"
@@ -28,7 +28,7 @@ func urlFor(host string) *url.URL {
 	return &url.URL{Scheme: "http", Host: host + ":9000"}
 }
 
-// spellings are special addresses, each as one of the many ways to write it.
+// spellings are special addresses, each in one of the many ways to write it.
 var spellings = []string{
 	"127.0.0.1", "127.0.0.1.", "127.255.255.254", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F.1",
 	"0177.0.0.1", "0177.0.0x1", "017700000001", "127.0.0.1.",
@@ -239,8 +239,8 @@ func FuzzNew(f *testing.F) {
 			return
 		}
 		_ = g.CheckURL(&url.URL{Scheme: "http", Host: host})
-		// Only an entry that is an address or a network, or the host's own
-		// name, may lead to a special address.
+		// Only an entry that is an address or a network, or exactly the host
+		// name, may allow a special address.
 		_, _, isCIDR := strings.Cut(entry, "/")
 		if _, notAddress := netip.ParseAddr(entry); notAddress == nil || isCIDR || normalize(entry) == normalize(host) {
 			return

@@ -1,4 +1,4 @@
-// Package loglevel bounds how much can be logged.
+// Package loglevel limits how much is logged.
 package loglevel
 
 import "go.uber.org/zap/zapcore"
@@ -7,9 +7,10 @@ import "go.uber.org/zap/zapcore"
 // Source: k8s.io/client-go/rest, logBody.
 const bodies = 8
 
-// WithoutBodies keeps requests to and answers from the API server out of the
-// log, however verbose the user asks it to be: the credentials Secrets are
-// among them. A nil level stays nil, which stands for a default below that.
+// WithoutBodies keeps the requests to the API server and its responses out of
+// the log, however verbose the user wants it to be: they include the Secrets
+// with credentials. A nil level stays nil, which means a default below that
+// verbosity.
 func WithoutBodies(level zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if level == nil {
 		return nil
@@ -19,7 +20,7 @@ func WithoutBodies(level zapcore.LevelEnabler) zapcore.LevelEnabler {
 
 type bounded struct{ zapcore.LevelEnabler }
 
-// Enabled takes zap's levels, where verbosity n is -n.
+// Enabled takes zap's levels, in which verbosity n is -n.
 func (b bounded) Enabled(l zapcore.Level) bool {
 	return l > -bodies && b.LevelEnabler.Enabled(l)
 }

@@ -1,8 +1,8 @@
 // Package metrics holds the operator's own metrics. They are in
 // controller-runtime's registry, and so on the manager's metrics endpoint.
 //
-// What is counted per probe is here and not in the objects' status: a probe that
-// has the same result as the last one writes nothing to the API server.
+// Counts of single probes are here and not in the status of the objects: a probe
+// with the same result as the previous one writes nothing to the API server.
 package metrics
 
 import (
@@ -11,22 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// InlineStore is the value of the label store for a bucket that says itself
-// where its store is.
+// InlineStore is the value of the label store for a bucket with an inline
+// store.
 const InlineStore = "inline"
 
-// StoreName is the value of the label store for an ObjectStore.
+// StoreName returns the value of the label store for an ObjectStore.
 func StoreName(namespace, name string) string { return namespace + "/" + name }
 
 var factory = promauto.With(metrics.Registry)
 
-// The metrics. The label store is made with StoreName; the series of a store
-// that is gone are dropped with ForgetStore.
+// The metrics. The label store is set with StoreName; ForgetStore drops the
+// series of a store that is gone.
 var (
 	// ProbeDuration is the duration of bucket probes, by store.
 	ProbeDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "storagebucket_probe_duration_seconds",
-		Help:    "Time a store took to answer the probe of a bucket.",
+		Help:    "Time that a store took to answer the probe of a bucket.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"store"})
 
@@ -39,14 +39,14 @@ var (
 	// DueLag is the delay between the due time of an object and the work on it.
 	DueLag = factory.NewHistogram(prometheus.HistogramOpts{
 		Name:    "storagebucket_due_lag_seconds",
-		Help:    "Time from when an object was due to when it was worked on.",
+		Help:    "Time from when an object was due until work on it started.",
 		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 	})
 
-	// DriftRepaired counts configuration that was put right, by setting.
+	// DriftRepaired counts restored configuration, by setting.
 	DriftRepaired = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "storagebucket_drift_repaired_total",
-		Help: "Configuration of buckets that somebody else had changed and that was put right.",
+		Help: "Configuration of buckets that another client had changed and that was restored.",
 	}, []string{"setting"})
 
 	// StoreChecks counts checks of stores, by store and reason.
@@ -68,8 +68,8 @@ var (
 	}, []string{"kind"})
 )
 
-// ForgetStore drops the series of a store that is gone; name is as StoreName
-// makes it.
+// ForgetStore drops the series of a store that is gone; name comes from
+// StoreName.
 func ForgetStore(name string) {
 	store := prometheus.Labels{"store": name}
 	ProbeDuration.DeletePartialMatch(store)

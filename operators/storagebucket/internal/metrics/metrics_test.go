@@ -36,8 +36,8 @@ var (
 	api    client.Client
 )
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster.
+// The control plane comes from envtest: KUBEBUILDER_ASSETS names its
+// binaries, or USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -65,7 +65,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// scrape returns the answer of the metrics endpoint.
+// scrape returns the response of the metrics endpoint.
 func scrape(t *testing.T) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -77,7 +77,7 @@ func scrape(t *testing.T) string {
 	return w.Body.String()
 }
 
-// ours are the lines of the metrics with that prefix.
+// ours returns the lines of the metrics with that prefix.
 func ours(text, prefix string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -145,7 +145,7 @@ func TestSeriesOfAStoreThatIsGoneAreDroppedAndNoOthers(t *testing.T) {
 	}
 }
 
-// newCache is a cache of one namespace's objects, filled.
+// newCache returns a synced cache of the objects in one namespace.
 func newCache(t *testing.T, namespace string) cache.Cache {
 	t.Helper()
 	c, err := cache.New(config, cache.Options{
@@ -191,7 +191,7 @@ func newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// createBucket makes a StorageBucket with these conditions, as "Type Status".
+// createBucket creates a StorageBucket with these conditions, as "Type Status".
 func createBucket(t *testing.T, namespace, name string, conditions ...string) {
 	t.Helper()
 	b := &storagev1.StorageBucket{

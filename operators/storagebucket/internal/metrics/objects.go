@@ -14,7 +14,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// scrapeLimit bounds how long a scrape waits for a cache that is not there yet.
+// scrapeLimit limits the time that a scrape waits for a cache that is not synced yet.
 const scrapeLimit = 5 * time.Second
 
 var (
@@ -29,16 +29,17 @@ var (
 		"ObjectStores, by the status of each of their conditions.", []string{"condition", "status"}, nil)
 )
 
-// RegisterBuckets has StorageBuckets and ObjectStores counted at each scrape.
-// The reader is to read from a cache; it replaces the one of an earlier call.
+// RegisterBuckets makes each scrape count StorageBuckets and ObjectStores.
+// The reader should read from a cache; it replaces the reader of an earlier
+// call.
 func RegisterBuckets(reader client.Reader) {
 	c := &objects{reader: reader}
-	metrics.Registry.Unregister(c) // a collector is known by its descriptions
+	metrics.Registry.Unregister(c) // a collector is identified by its descriptions
 	metrics.Registry.MustRegister(c)
 }
 
-// objects counts objects by condition. Every combination has a series, also
-// when there is no such object, so that an alert has something to look at.
+// objects counts objects by condition. Every combination has a series, even
+// if there is no such object, so that alerts always have a value.
 type objects struct{ reader client.Reader }
 
 var _ prometheus.Collector = (*objects)(nil)
@@ -49,8 +50,8 @@ func (*objects) Describe(out chan<- *prometheus.Desc) {
 	out <- storesDesc
 }
 
-// Collect counts. Objects that cannot be listed have no series in this scrape;
-// the other metrics are not to suffer from that.
+// Collect sends the counts. Objects that cannot be listed have no series in
+// this scrape, which must not affect the other metrics.
 func (o *objects) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit)
 	defer cancel()
@@ -72,7 +73,7 @@ func (o *objects) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// list reads the cache's own objects: they are looked at and not changed.
+// list returns the cached objects themselves: they are read and not changed.
 func (o *objects) list(ctx context.Context, list client.ObjectList) bool {
 	if err := o.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.Log.WithName("metrics").V(1).Info("cannot count objects for a scrape", "error", err.Error())
@@ -81,7 +82,7 @@ func (o *objects) list(ctx context.Context, list client.ObjectList) bool {
 	return true
 }
 
-// counts has the number of objects by condition and status.
+// counts holds the number of objects by condition and status.
 type counts map[string]map[metav1.ConditionStatus]int
 
 func newCounts(conditions []string) counts {
@@ -92,7 +93,7 @@ func newCounts(conditions []string) counts {
 	return c
 }
 
-// add counts one object. A condition that it does not have is Unknown.
+// add counts one object. A condition that the object does not have counts as Unknown.
 func (c counts) add(conditions []metav1.Condition) {
 	for condition, byStatus := range c {
 		status := metav1.ConditionUnknown

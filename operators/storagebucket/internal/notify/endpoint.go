@@ -20,24 +20,24 @@ import (
 // Outcomes of requests, in the metric storagebucket_notifications_total.
 const (
 	outcomeAccepted        = "accepted"        // something was poked
-	outcomeIgnored         = "ignored"         // no object here refers to the bucket
+	outcomeIgnored         = "ignored"         // no object refers to the bucket
 	outcomeUnauthenticated = "unauthenticated" // 401
 	outcomeForbidden       = "forbidden"       // 403
 	outcomeInvalid         = "invalid"         // any other 4xx, and 501
-	outcomeFailed          = "failed"          // our fault: the sender may try again
+	outcomeFailed          = "failed"          // our fault: the sender may retry
 )
 
 // answer is the response to a request.
 type answer struct {
 	status int
-	// Poked counts the objects that will be looked at, Unknown the buckets
+	// Poked counts the objects that will be probed, Unknown the buckets that
 	// no object refers to.
 	Poked   int `json:"poked"`
 	Unknown int `json:"unknown"`
 }
 
-// refusal is an answer that says no. Its text is fixed: nothing that was sent is
-// repeated.
+// refusal is the response to a request that is refused. Its text is fixed:
+// nothing that was sent is repeated.
 type refusal struct {
 	status int
 	text   string
@@ -48,9 +48,9 @@ func (r *refusal) Error() string { return r.text }
 var (
 	errNoSuchObject = &refusal{http.StatusNotFound, "there is no such object"}
 	errTooLarge     = &refusal{http.StatusRequestEntityTooLarge, "the body is larger than 1 MiB: send fewer records at once"}
-	errCutOff       = &refusal{http.StatusBadRequest, "the body could not be read to its end"}
+	errCutOff       = &refusal{http.StatusBadRequest, "the body could not be read completely"}
 	errMediaType    = &refusal{http.StatusUnsupportedMediaType, "send application/json in UTF-8, not compressed"}
-	errFailed       = &refusal{http.StatusServiceUnavailable, "the event could not be taken: try again"}
+	errFailed       = &refusal{http.StatusServiceUnavailable, "the event could not be processed: try again"}
 )
 
 // endpoint answers requests.
@@ -61,7 +61,7 @@ type endpoint struct {
 	logger  logr.Logger
 }
 
-// routes answers 404 and 405 by itself.
+// routes returns the handler, which itself answers 404 and 405.
 func (e *endpoint) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/stores/{namespace}/{name}/events", e.guarded("objectstores", "notify", e.events))
@@ -74,11 +74,11 @@ func (e *endpoint) routes() http.Handler {
 	})
 }
 
-// work handles a request that is allowed. What it is about is in the path.
+// work handles a request that is allowed. The path names the object that it is about.
 type work func(ctx context.Context, about types.NamespacedName, r *http.Request) (answer, error)
 
 // guarded passes a request on if its client may create the subresource of the object
-// the path names, and answers.
+// that the path names, and writes the response.
 func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), workTimeout)
@@ -101,7 +101,7 @@ func wellFormed(n types.NamespacedName) bool {
 	return len(validation.IsDNS1123Label(n.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(n.Name)) == 0
 }
 
-// events pokes the buckets that a notification names, each once.
+// events pokes each bucket that a notification names once.
 func (e *endpoint) events(ctx context.Context, store types.NamespacedName, r *http.Request) (answer, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return answer{}, err
@@ -148,7 +148,7 @@ func (e *endpoint) events(ctx context.Context, store types.NamespacedName, r *ht
 	return result, nil
 }
 
-// single pokes one bucket. The body is of no interest.
+// single pokes one bucket. It ignores the body.
 func (e *endpoint) single(ctx context.Context, bucket types.NamespacedName, _ *http.Request) (answer, error) {
 	if err := e.poke(ctx, bucket); err != nil {
 		return answer{}, err
@@ -157,7 +157,7 @@ func (e *endpoint) single(ctx context.Context, bucket types.NamespacedName, _ *h
 	return answer{status: http.StatusAccepted, Poked: 1}, nil
 }
 
-// checkMediaType accepts JSON, also under the name Amazon SNS gives it.
+// checkMediaType accepts JSON, also under the media type that Amazon SNS uses for it.
 func checkMediaType(h http.Header) error {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return errMediaType
@@ -175,7 +175,7 @@ func checkMediaType(h http.Header) error {
 	return nil
 }
 
-// respond writes the answer and counts it.
+// respond writes the response and counts it.
 func (e *endpoint) respond(w http.ResponseWriter, result answer, err error) {
 	var no *refusal
 	switch {
@@ -185,8 +185,8 @@ func (e *endpoint) respond(w http.ResponseWriter, result answer, err error) {
 		no = errNoSuchObject
 	default:
 		no = errFailed
-		if !errors.Is(err, context.Canceled) { // the sender has not gone
-			e.logger.Error(err, "an event could not be taken")
+		if !errors.Is(err, context.Canceled) { // the sender is still there
+			e.logger.Error(err, "an event could not be processed")
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

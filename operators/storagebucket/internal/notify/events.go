@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// maxRecords bounds the work one request can cause.
+// maxRecords limits the work that one request can cause.
 const maxRecords = 1000
 
 var (
 	errNotAnEvent = &refusal{http.StatusBadRequest, "the body is not an event of an object store: send S3 event records, " +
-		"also as Amazon SNS, Amazon EventBridge or MinIO wrap them"}
-	errTooMany = &refusal{http.StatusRequestEntityTooLarge, "more than 1000 records: send fewer at once"}
-	// A subscription is confirmed by a request to a URL in the message. Whoever
-	// may send events could have the operator call any address that way.
-	errSubscription = &refusal{http.StatusNotImplemented, "subscriptions are not confirmed here, because that would mean to follow " +
-		"a URL somebody sent: have Amazon EventBridge (an API destination) or a Lambda function pass the events on"}
+		"alone or wrapped by Amazon SNS, Amazon EventBridge or MinIO"}
+	errTooMany = &refusal{http.StatusRequestEntityTooLarge, "more than 1000 records: send fewer in one request"}
+	// A subscription is confirmed by a request to a URL in the message. With
+	// that, anyone who may send events could make the operator call any
+	// address.
+	errSubscription = &refusal{http.StatusNotImplemented, "this endpoint does not confirm subscriptions, because it would have to follow " +
+		"a URL from the message: forward the events with Amazon EventBridge (an API destination) or a Lambda function"}
 )
 
 // message is the part of a body that is read, whatever its sender.
@@ -31,11 +32,11 @@ type message struct {
 		} `json:"s3"`
 	} `json:"Records"`
 
-	// EventName and Key, bucket/key, are MinIO's, beside the records.
+	// EventName and Key, bucket/key, are what MinIO sends in addition to the records.
 	EventName string `json:"EventName"`
 	Key       string `json:"Key"`
 
-	// Event and Bucket are AWS's when a notification is set up.
+	// Event and Bucket are what AWS sends when a notification is set up.
 	Event  string `json:"Event"`
 	Bucket string `json:"Bucket"`
 
@@ -52,8 +53,8 @@ type message struct {
 	} `json:"detail"`
 }
 
-// bucketNames returns the buckets that the body names, each once. An empty
-// object is what some stores send to see whether anybody is there.
+// bucketNames returns the buckets that the body names, each once. Some stores
+// send an empty object to check whether the endpoint exists.
 func bucketNames(body []byte) ([]string, error) {
 	m, err := parse(body)
 	if err != nil {
@@ -104,14 +105,14 @@ func only(name string) []string {
 	return names.list
 }
 
-// distinct collects names of buckets, each once, in the order they came.
+// distinct collects names of buckets, each once, in the order in which they came.
 type distinct struct {
 	seen map[string]bool
 	list []string
 }
 
-// add takes a name as events carry it, which may be as in a URL. What cannot be
-// the name of a bucket is nobody's.
+// add takes a name as it is in an event, where it may be URL-encoded. It drops
+// what cannot be the name of a bucket.
 func (d *distinct) add(name string) {
 	if decoded, err := url.QueryUnescape(name); err == nil {
 		name = decoded
@@ -128,8 +129,8 @@ func (d *distinct) add(name string) {
 
 const bucketCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-// couldBeABucket is wider than the rules for names: stores have older buckets
-// that do not follow them.
+// couldBeABucket accepts more than the rules for names allow, because stores
+// have older buckets that do not follow them.
 func couldBeABucket(name string) bool {
 	if len(name) < 1 || len(name) > 255 {
 		return false

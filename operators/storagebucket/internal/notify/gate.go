@@ -29,26 +29,26 @@ import (
 )
 
 const (
-	// minToken is the least length of a token in a file. Only the network limits
-	// the guessing of one.
+	// minToken is the minimum length of a token in a file. Only the network
+	// limits how fast a client can guess one.
 	minToken = 16
 
-	// Times for which the API server's answers are cached.
+	// The times for which the responses of the API server are cached.
 	tokenTTL   = time.Minute
 	noTokenTTL = 10 * time.Second
 	allowTTL   = time.Minute
 	denyTTL    = 10 * time.Second
 
-	// reviewsPerSecond bounds the questions to the API server about tokens that
-	// it was not asked about lately, because unknown clients can cause them.
+	// reviewsPerSecond limits the requests to the API server about tokens that
+	// are not in the cache, because unknown clients can cause these requests.
 	reviewsPerSecond, reviewBurst = 10, 50
 )
 
 var (
-	errUnauthenticated = &refusal{http.StatusUnauthorized, "send the header Authorization: Bearer and a token: " +
-		"that of --notify-token-file, or one of a Kubernetes service account"}
+	errUnauthenticated = &refusal{http.StatusUnauthorized, "send the header Authorization with Bearer and a token: " +
+		"the one in --notify-token-file, or one of a Kubernetes service account"}
 	errForbidden = &refusal{http.StatusForbidden, "the token's owner may not do this: " +
-		"it needs the verb create on objectstores/notify or storagebuckets/poke in the group storage.koboshi.dev"}
+		"it needs the right to create objectstores/notify or storagebuckets/poke in the group storage.koboshi.dev"}
 	errBusy = &refusal{http.StatusTooManyRequests, "too many unknown tokens at the moment: try again"}
 )
 
@@ -58,8 +58,8 @@ type access struct {
 	about                 types.NamespacedName
 }
 
-// gate authorizes clients: one with the token of the file may do anything, and
-// others what the API server allows.
+// gate authorizes clients: a client with the token from the file may do
+// everything; others may do what the API server allows.
 type gate struct {
 	tokenFile string
 	tokens    authenticator.Token
@@ -82,7 +82,7 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 	if client == nil {
 		var err error
 		if client, err = rest.HTTPClientFor(config); err != nil {
-			return nil, fmt.Errorf("making a client for the API server: %w", err)
+			return nil, fmt.Errorf("creating a client for the API server: %w", err)
 		}
 	}
 	return g, g.askAPIServer(config, client)
@@ -93,11 +93,11 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("making a client for TokenReviews: %w", err)
+		return fmt.Errorf("creating a client for TokenReviews: %w", err)
 	}
 	authorization, err := authorizationclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("making a client for SubjectAccessReviews: %w", err)
+		return fmt.Errorf("creating a client for SubjectAccessReviews: %w", err)
 	}
 	g.tokens = cache.New(reviews(authentication.TokenReviews()), false, tokenTTL, noTokenTTL)
 	retry := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 4}
@@ -113,8 +113,8 @@ func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	return nil
 }
 
-// reviews asks the API server for the owner of a token. A token without one is no
-// error, so that it is remembered as such.
+// reviews returns an authenticator that asks the API server for the owner of a
+// token. A token without an owner is not an error, so that this result is cached.
 func reviews(client authenticationclient.TokenReviewInterface) authenticator.Token {
 	limit := rate.NewLimiter(reviewsPerSecond, reviewBurst)
 	return authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
@@ -140,7 +140,7 @@ func reviews(client authenticationclient.TokenReviewInterface) authenticator.Tok
 	})
 }
 
-// check returns nil when the request may proceed, and the reason otherwise.
+// check returns nil if the request may proceed, and the reason otherwise.
 func (g *gate) check(ctx context.Context, h http.Header, a access) error {
 	token := tokenOf(h)
 	if token == "" {
@@ -160,7 +160,7 @@ func (g *gate) check(ctx context.Context, h http.Header, a access) error {
 	}
 	who, ok, err := g.tokens.AuthenticateToken(ctx, token)
 	if err != nil {
-		return fmt.Errorf("asking the API server whose token it is: %w", err)
+		return fmt.Errorf("asking the API server for the owner of the token: %w", err)
 	}
 	if !ok {
 		return errUnauthenticated
@@ -185,8 +185,8 @@ func (g *gate) check(ctx context.Context, h http.Header, a access) error {
 	return nil
 }
 
-// tokenOf is the token in the header. Some senders, MinIO among them, may leave
-// out the word Bearer.
+// tokenOf returns the token in the header. Some senders, such as MinIO, may
+// leave out the word Bearer.
 func tokenOf(h http.Header) string {
 	value := strings.TrimSpace(h.Get("Authorization"))
 	if scheme, token, found := strings.Cut(value, " "); found {
@@ -201,8 +201,8 @@ func tokenOf(h http.Header) string {
 	return value
 }
 
-// readToken reads the file again each time: it is small, and a token that was
-// replaced counts from that moment on.
+// readToken reads the file each time: it is small, and a replaced token is
+// valid from that moment on.
 func readToken(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -210,12 +210,12 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(content))
 	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n,") {
-		return "", fmt.Errorf("reading the token for notifications: %s has to hold one word of at least %d characters", path, minToken)
+		return "", fmt.Errorf("reading the token for notifications: %s must contain one word of at least %d characters", path, minToken)
 	}
 	return token, nil
 }
 
-// same compares in a time that depends on neither.
+// same compares two tokens in a time that depends on neither of them.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

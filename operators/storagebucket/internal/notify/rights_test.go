@@ -31,7 +31,7 @@ func newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// serviceAccount makes one and returns a token of it.
+// serviceAccount creates a service account and returns a token for it.
 func serviceAccount(t *testing.T, namespace, name string) string {
 	t.Helper()
 	accounts := api.CoreV1().ServiceAccounts(namespace)
@@ -46,7 +46,7 @@ func serviceAccount(t *testing.T, namespace, name string) string {
 	return token.Status.Token
 }
 
-// allow lets the service account create a subresource of one object.
+// allow grants the service account the right to create a subresource of one object.
 func allow(t *testing.T, namespace, account, resource, name string) {
 	t.Helper()
 	_, err := api.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{
@@ -77,9 +77,9 @@ func allow(t *testing.T, namespace, account, resource, name string) {
 	})
 }
 
-// awaitAllowed waits until the API server has taken notice of a right, which is
-// a moment after it was given. A request before that would have the server under
-// test remember the refusal.
+// awaitAllowed waits until the API server has noticed a right, which takes a
+// moment after it was granted. An earlier request would make the server under
+// test cache the refusal.
 func awaitAllowed(t *testing.T, spec authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	tick, late := time.NewTicker(5*time.Millisecond), time.After(patience)
@@ -101,7 +101,7 @@ func awaitAllowed(t *testing.T, spec authorizationv1.SubjectAccessReviewSpec) {
 	}
 }
 
-// reviewSpy counts the questions to the API server, and can have them fail.
+// reviewSpy counts the requests to the API server, and can make them fail.
 type reviewSpy struct {
 	tokens, rights atomic.Int32
 	down           atomic.Bool
@@ -121,7 +121,7 @@ func (s *reviewSpy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(req)
 }
 
-// withAPIServer lets the server authenticate clients with the API server only.
+// withAPIServer makes the server authenticate clients with the API server only.
 func withAPIServer(spy *reviewSpy) func(*Server) {
 	return func(s *Server) {
 		s.TokenFile = ""
@@ -148,7 +148,7 @@ func TestServiceAccountMayDoWhatRBACSays(t *testing.T) {
 	r.wantStatus(request{path: "/v1/buckets/" + ns + "/films/poke", authorization: poker}, 403)
 	r.wantStatus(request{path: "/v1/buckets/team-a/photos/poke", authorization: poker}, 403)
 	r.wantStatus(request{path: events, authorization: poker, body: aws("photos")}, 403)
-	// Allowed; that there is no such store is then the answer.
+	// The request is allowed; the response is then that there is no such store.
 	r.wantStatus(request{path: events, authorization: store, body: aws("photos")}, 404)
 	r.wantStatus(request{path: mine, authorization: store}, 403)
 	r.wantStatus(request{path: mine, authorization: "Bearer " + staticToken}, 401)
@@ -177,8 +177,8 @@ func TestAnswersOfTheAPIServerServeManyRequests(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Two and one, and a few more where the test takes longer than answers are
-	// believed.
+	// There are two and one requests, and a few more if the test takes longer
+	// than responses are cached.
 	if spy.tokens.Load() > 20 || spy.rights.Load() > 10 {
 		t.Errorf("%d TokenReviews, %d SubjectAccessReviews", spy.tokens.Load(), spy.rights.Load())
 	}

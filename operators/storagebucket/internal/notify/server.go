@@ -1,14 +1,14 @@
-// Package notify is the HTTP endpoint through which events reach the operator
-// from outside the cluster.
+// Package notify is the HTTP endpoint through which the operator receives
+// events from outside the cluster.
 //
 //	POST /v1/stores/{namespace}/{name}/events    what an object store sends
-//	POST /v1/buckets/{namespace}/{name}/poke     a plain request to look now
+//	POST /v1/buckets/{namespace}/{name}/poke     a plain request to probe now
 //
 //	method, path ─▶ authenticate ─▶ authorize ─▶ body ─▶ bucket names ─▶ Poke, each once
 //
-// An event is a hint and no more: of its content only the names of buckets are
-// used, and what becomes of the hint follows from state. Keys of objects may be
-// confidential and are neither kept nor logged.
+// An event is only a hint: the operator uses only the names of buckets in it,
+// and then acts on the state that it finds. Keys of objects may be
+// confidential; they are neither kept nor logged.
 package notify
 
 import (
@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Bounds of one request. A sender whose request fails sends it again.
+// Limits of one request. A sender whose request fails sends it again.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 15 * time.Second
@@ -43,29 +43,29 @@ const (
 )
 
 // Server is the endpoint. It is a Runnable for a controller-runtime manager, and
-// runs in every replica: whichever a sender reaches takes the event.
+// runs in every replica, so that any replica can take an event.
 type Server struct {
-	// Address to listen at, as host:port. Without CertDir only a loopback
+	// Address to listen on, as host:port. Without CertDir, only a loopback
 	// address is accepted.
 	Address string
-	// CertDir holds tls.crt and tls.key, which are read again when they change.
+	// CertDir holds tls.crt and tls.key, which are reloaded when they change.
 	// Empty means plain HTTP.
 	CertDir string
 	// TokenFile holds a token that allows everything; it is read again for every
 	// request. Empty means that there is none.
 	TokenFile string
-	// Config and HTTPClient reach the API server, which authenticates a Kubernetes
-	// token belongs to and what its owner may do. Without a Config only the
-	// token of TokenFile is accepted; without an HTTPClient one is made.
+	// Config and HTTPClient connect to the API server, which determines who owns a
+	// Kubernetes token and what the owner may do. Without a Config, only the token
+	// in TokenFile is accepted; without an HTTPClient, one is created.
 	Config     *rest.Config
 	HTTPClient *http.Client
-	// Poke requests a probe of a bucket now. A "not found" error is passed on to the
-	// sender; after any other it is asked to try again.
+	// Poke requests an immediate probe of a bucket. A "not found" error is returned
+	// to the sender; after any other error, the sender is asked to try again.
 	Poke func(ctx context.Context, bucket types.NamespacedName) error
-	// Buckets returns the objects that declare a bucket of that name in a store; none
-	// when no object does. A store that does not exist is a "not found" error.
+	// Buckets returns the objects that declare a bucket of that name in a store; the
+	// list may be empty. If the store does not exist, it returns a "not found" error.
 	Buckets func(ctx context.Context, store types.NamespacedName, bucket string) ([]types.NamespacedName, error)
-	// Listener, when set, is used in place of Address.
+	// Listener is used instead of Address, if it is set.
 	Listener net.Listener
 }
 
@@ -74,7 +74,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*Server)(nil)
 )
 
-// NeedLeaderElection lets the endpoint run everywhere.
+// NeedLeaderElection returns false, so that the endpoint runs in every replica.
 func (*Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
@@ -114,8 +114,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return serve(ctx, server, listener)
 }
 
-// serve runs the server until the context ends, and gives requests that are
-// under way a moment to end.
+// serve runs the server until the context ends, and then gives the requests
+// in progress a moment to end.
 func serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -135,8 +135,8 @@ func serve(ctx context.Context, server *http.Server, listener net.Listener) erro
 	return nil
 }
 
-// listen opens the address. Tokens are sent in the clear over plain HTTP, so
-// that is for this machine only.
+// listen opens the address. Plain HTTP sends tokens unencrypted, so it is
+// allowed only on a loopback address.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	listener := s.Listener
 	if listener == nil {
@@ -154,7 +154,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// certificate reads the certificate and keeps it up to date; nil without TLS.
+// certificate loads the certificate and keeps it up to date. It returns nil without TLS.
 func (s *Server) certificate(ctx context.Context, logger logr.Logger) (*certwatcher.CertWatcher, error) {
 	if s.CertDir == "" {
 		return nil, nil
@@ -162,11 +162,11 @@ func (s *Server) certificate(ctx context.Context, logger logr.Logger) (*certwatc
 	watcher, err := certwatcher.New(filepath.Join(s.CertDir, "tls.crt"), filepath.Join(s.CertDir, "tls.key"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate for notifications: %w: "+
-			"--notify-cert-dir has to hold tls.crt and tls.key", err)
+			"--notify-cert-dir must contain tls.crt and tls.key", err)
 	}
 	go func() {
 		if err := watcher.Start(ctx); err != nil {
-			logger.Error(err, "the certificate for notifications is not kept up to date: restart the manager after changing it")
+			logger.Error(err, "the certificate for notifications is no longer reloaded: restart the manager after changing it")
 		}
 	}()
 	return watcher, nil

@@ -41,8 +41,8 @@ const (
 	pokePath    = "/v1/buckets/team-a/photos/poke"
 )
 
-// rig is a Server that runs. It knows the store team-a/store, and in it the
-// buckets photos, for which two objects stand, and films.
+// rig is a running Server. It knows the store team-a/store, and in it the
+// buckets photos, which two objects declare, and films.
 type rig struct {
 	t    *testing.T
 	url  string
@@ -141,7 +141,7 @@ func (r *rig) logged() string {
 	return r.logs.String()
 }
 
-// request is one to the server; the zero value of a field is what is usual.
+// request is a request to the server; zero values stand for the usual values.
 type request struct {
 	method, path, authorization, contentType, contentEncoding, body string
 }
@@ -180,7 +180,7 @@ func (r *rig) do(q request) (status int, header http.Header, body string) {
 	return resp.StatusCode, resp.Header, string(content)
 }
 
-// wantStatus makes a request and checks the answer's status and JSON.
+// wantStatus sends a request and checks the status and the JSON of the response.
 func (r *rig) wantStatus(q request, want int) string {
 	r.t.Helper()
 	status, header, body := r.do(q)
@@ -415,7 +415,8 @@ func writeCertificate(t *testing.T, dir string, serial int64) *x509.CertPool {
 	for name, block := range map[string]*pem.Block{
 		"tls.key": {Type: "PRIVATE KEY", Bytes: private}, "tls.crt": {Type: "CERTIFICATE", Bytes: der},
 	} {
-		// By renaming, as Kubernetes updates a volume, so that no half is read.
+		// By renaming, as Kubernetes updates a volume, so that no reader sees a partial
+		// update.
 		part := filepath.Join(dir, "part")
 		if err := errors.Join(os.WriteFile(part, pem.EncodeToMemory(block), 0o600), os.Rename(part, filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)

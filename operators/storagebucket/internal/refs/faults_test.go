@@ -23,11 +23,11 @@ import (
 
 // watchSpy sits between the client and the API server.
 type watchSpy struct {
-	// open counts the watches that are under way.
+	// open counts the watches in progress.
 	open atomic.Int32
-	// begun counts all of them.
+	// begun counts all watches.
 	begun atomic.Int32
-	// expire has the next watch answered with "too old".
+	// expire makes the next watch get the answer "too old".
 	expire atomic.Bool
 	next   http.RoundTripper
 }
@@ -213,7 +213,7 @@ func TestForbiddenWatchIsSaidOnceAndWorksWhenTheNameIsAllowed(t *testing.T) {
 		t.Error("known without the right to look")
 	}
 
-	// To list, but not to watch, is another failure of the same kind.
+	// Being allowed to list, but not to watch, is another failure of the same kind.
 	allow(t, ns, nobody.Impersonate.UserName, "keys", "list")
 	r.wantTold(owner("a"))
 	r.wantVersion(ref, s)
@@ -251,7 +251,7 @@ func allow(t *testing.T, namespace, user, name, verb string) {
 	}
 }
 
-// logBuffer keeps what was logged at the default level, a line each.
+// logBuffer keeps what was logged at the default level, one entry per line.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -317,7 +317,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 	}
 }
 
-// heap is the memory in use after a collection, stacks included.
+// heap returns the memory in use after a collection, including stacks.
 func heap() int {
 	runtime.GC()
 	runtime.GC()

@@ -25,12 +25,12 @@ var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap": {Version: "v1", Resource: "configmaps"},
 }
 
-// retry is the backoff of a failing watch: half a second at first, up to half a
-// minute.
+// retry is the backoff of a failing watch: initially half a second, and up to
+// half a minute.
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 
-// follow watches one object until the context ends. The reflector lists again
-// when a watch has expired or broken.
+// follow watches one object until the context ends. If a watch has expired or
+// broken, the reflector lists again.
 func (w *Watcher) follow(ctx context.Context, one *watched) {
 	requests := &requester{
 		client: w.client.Resource(resources[one.ref.Kind]).Namespace(one.ref.Namespace),
@@ -48,7 +48,7 @@ func (w *Watcher) follow(ctx context.Context, one *watched) {
 		&metav1.PartialObjectMetadata{},
 		versionStore{func(version string) { w.saw(one, version) }},
 		cache.ReflectorOptions{Name: "refs", Backoff: &backoff})
-	// The reflector would log every failure of every retry.
+	// The reflector would otherwise log every failure of every retry.
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
@@ -59,13 +59,13 @@ type requester struct {
 	logger logr.Logger
 	// refused is called when the API server refuses a request.
 	refused func()
-	// failing is set once a refusal has been logged, until a watch succeeds.
+	// failing reports whether a refusal has been logged since the last successful watch.
 	failing bool
 }
 
-// IsWatchListSemanticsUnSupported has the reflector list and then watch. To
-// stream the list saves nothing for one object, and a reflector that waits to
-// try that again does not end with its context.
+// IsWatchListSemanticsUnSupported makes the reflector list and then watch.
+// Streaming the list saves nothing for one object, and a reflector that waits
+// to retry the stream does not end with its context.
 func (*requester) IsWatchListSemanticsUnSupported() bool { return true }
 
 // list finds the object, if it exists.
@@ -78,8 +78,8 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 	return list, nil
 }
 
-// watch ends after each change, and the reflector starts it again. A stream keeps the
-// buffer of its last event for as long as it lives, with all of the metadata.
+// watch ends after each change, and the reflector starts it again. An open stream
+// would keep the buffer of its last event, with all of the metadata.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -103,8 +103,8 @@ func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// failed logs a problem that a person has to fix. An unavailable API server shows
-// elsewhere.
+// failed logs a problem that a person must fix. Other errors, such as an
+// unavailable API server, are shown elsewhere.
 func (r *requester) failed(ctx context.Context, err error) {
 	if apierrors.IsForbidden(err) && ctx.Err() == nil {
 		r.refused()
@@ -113,23 +113,23 @@ func (r *requester) failed(ctx context.Context, err error) {
 		return
 	}
 	if !apierrors.IsForbidden(err) {
-		r.logger.V(1).Info("cannot watch what is referred to, trying again", "error", err.Error())
+		r.logger.V(1).Info("cannot watch a referenced object, trying again", "error", err.Error())
 		return
 	}
 	r.failing = true
-	r.logger.Error(err, "cannot watch what is referred to, trying again: "+
+	r.logger.Error(err, "cannot watch a referenced object, trying again: "+
 		"allow the operator to list and watch it")
 }
 
-// versionStore passes on versions, and keeps nothing of the objects.
+// versionStore reports versions, and keeps nothing of the objects.
 type versionStore struct{ saw func(version string) }
 
 var _ cache.ReflectorStore = versionStore{}
 
-// Add takes a new object.
+// Add handles a new object.
 func (s versionStore) Add(obj any) error { return s.Update(obj) }
 
-// Update takes a changed object.
+// Update handles a changed object.
 func (s versionStore) Update(obj any) error {
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -139,13 +139,13 @@ func (s versionStore) Update(obj any) error {
 	return nil
 }
 
-// Delete takes an object that is gone.
+// Delete handles a deleted object.
 func (s versionStore) Delete(any) error {
 	s.saw("")
 	return nil
 }
 
-// Replace takes the result of a listing: one object or none.
+// Replace handles the result of a listing: one object or none.
 func (s versionStore) Replace(found []any, _ string) error {
 	if len(found) == 0 {
 		return s.Delete(nil)
@@ -153,5 +153,5 @@ func (s versionStore) Replace(found []any, _ string) error {
 	return s.Update(found[0])
 }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (versionStore) Resync() error { return nil }

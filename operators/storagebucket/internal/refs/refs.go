@@ -1,10 +1,10 @@
 // Package refs watches the Secrets and ConfigMaps that objects refer to, and no
 // others.
 //
-// Each referenced object has a watch of its own, limited to its name, so that
-// the right to list and watch may be given name by name. Only metadata is asked
-// for, and of that only identity and version are kept: an annotation written by
-// kubectl apply repeats the content of a Secret.
+// Each referenced object has its own watch, limited to its name, so that the
+// rights to list and watch can be granted name by name. The watch requests only
+// metadata, and keeps only the identity and the version: an annotation written
+// by kubectl apply repeats the content of a Secret.
 //
 //	Want ──▶ unknown ── first listing ──▶ known: a version, or absent
 //	          │    ▲                             ▲    │ any change: onChange
@@ -13,7 +13,7 @@
 //	      forbidden ── a listing is allowed ─────┘
 //
 // While the API server cannot be reached, or does not allow the watch, the last
-// known version stands.
+// known version remains valid.
 package refs
 
 import (
@@ -27,17 +27,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Ref names an object that is referred to.
+// Ref names a referenced object.
 type Ref struct {
-	// Kind is Secret or ConfigMap. Others are not watched, and never known.
+	// Kind is Secret or ConfigMap. Objects of other kinds are not watched and never
+	// known.
 	Kind string
-	// Namespace and Name of the object.
+	// Namespace and Name are those of the object.
 	Namespace, Name string
 }
 
-// Watcher watches what its owners refer to. It is a Runnable for a
-// controller-runtime manager: before Start it only records what is wanted. It is safe for
-// concurrent use.
+// Watcher watches the objects that its owners refer to. It is a Runnable for a
+// controller-runtime manager: before Start, it only records which objects are wanted. It
+// is safe for concurrent use.
 type Watcher struct {
 	client   metadata.Interface
 	onChange func(owners []types.NamespacedName)
@@ -45,20 +46,20 @@ type Watcher struct {
 	mu      sync.Mutex
 	wanted  map[types.NamespacedName][]Ref
 	watches map[Ref]*watched
-	// start begins to watch; nil while the Watcher does not run.
+	// start starts a watch; it is nil while the Watcher does not run.
 	start func(*watched)
 }
 
-// watched is one referenced object. Its fields need Watcher.mu.
+// watched is one referenced object. Access to its fields requires Watcher.mu.
 type watched struct {
 	ref    Ref
 	owners map[types.NamespacedName]struct{}
 	// version is empty while the object does not exist.
 	version string
 	known   bool
-	// forbidden is set when the API server refuses the first listing.
+	// forbidden reports whether the API server has refused the first listing.
 	forbidden bool
-	// stop ends the watch; nil before it began.
+	// stop ends the watch; it is nil until the watch has started.
 	stop context.CancelFunc
 }
 
@@ -67,10 +68,10 @@ var (
 	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
 )
 
-// New returns a Watcher that calls onChange with the owners of an object when its
-// first listing is refused, after its first listing and after each change,
-// deletion included. onChange is
-// called from several goroutines and must not block.
+// New returns a Watcher. It calls onChange with the owners of an object when the
+// first listing of the object is refused, after its first listing, and after each
+// change, deletion included. onChange is called from several goroutines and must
+// not block.
 func New(client metadata.Interface, onChange func(owners []types.NamespacedName)) *Watcher {
 	return &Watcher{
 		client:   client,
@@ -80,10 +81,11 @@ func New(client metadata.Interface, onChange func(owners []types.NamespacedName)
 	}
 }
 
-// NeedLeaderElection limits the watches to the leader, which alone acts on them.
+// NeedLeaderElection limits the watches to the leader, because only the leader acts on
+// them.
 func (*Watcher) NeedLeaderElection() bool { return true }
 
-// Start watches until the context ends, and returns when all watches have.
+// Start watches until the context ends, and returns when all watches have ended.
 func (w *Watcher) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	w.mu.Lock()
@@ -105,8 +107,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Want sets the objects that the owner refers to; without any, the owner is
-// forgotten.
+// Want sets the objects that the owner refers to. Without any objects, the
+// owner is forgotten.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,8 +128,9 @@ func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.wanted[owner] = slices.Clone(refs)
 }
 
-// Version returns the object's version, empty when it does not exist. It is not
-// known before the first listing, or when no owner wants the object.
+// Version returns the object's version; it is empty if the object does not
+// exist. The version is not known before the first listing, or if no owner
+// wants the object.
 func (w *Watcher) Version(r Ref) (version string, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +142,7 @@ func (w *Watcher) Version(r Ref) (version string, known bool) {
 }
 
 // Forbidden reports whether no version of the object is known because the API
-// server does not allow it to be listed. It is listed again from time to time.
+// server does not allow listing it. The listing is retried from time to time.
 func (w *Watcher) Forbidden(r Ref) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +150,7 @@ func (w *Watcher) Forbidden(r Ref) bool {
 	return ok && one.forbidden
 }
 
-// add needs w.mu, as does drop.
+// add and drop must be called with w.mu held.
 func (w *Watcher) add(owner types.NamespacedName, ref Ref) {
 	if _, watchable := resources[ref.Kind]; !watchable {
 		return
@@ -178,7 +181,7 @@ func (w *Watcher) drop(owner types.NamespacedName, ref Ref) {
 	}
 }
 
-// saw records a version, and tells the owners when it is new.
+// saw records a version, and calls onChange if it is new.
 func (w *Watcher) saw(one *watched, version string) {
 	w.mu.Lock()
 	if one.known && one.version == version {
@@ -188,13 +191,13 @@ func (w *Watcher) saw(one *watched, version string) {
 	one.known, one.forbidden, one.version = true, false, version
 	owners := one.ownerList()
 	w.mu.Unlock()
-	if len(owners) > 0 { // none once the watch has been stopped
+	if len(owners) > 0 { // there are none once the watch has been stopped
 		w.onChange(owners)
 	}
 }
 
-// refused records that the API server does not allow the object to be read, and
-// tells the owners when no version of it is known.
+// refused records that the API server does not allow reading the object, and
+// calls onChange if no version of it is known.
 func (w *Watcher) refused(one *watched) {
 	w.mu.Lock()
 	if one.known || one.forbidden {
@@ -209,7 +212,7 @@ func (w *Watcher) refused(one *watched) {
 	}
 }
 
-// ownerList needs Watcher.mu.
+// ownerList must be called with Watcher.mu held.
 func (one *watched) ownerList() []types.NamespacedName {
 	return slices.Collect(maps.Keys(one.owners))
 }

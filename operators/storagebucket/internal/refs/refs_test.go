@@ -22,13 +22,13 @@ func owner(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "owners", Name: name}
 }
 
-// rig is a Watcher that runs.
+// rig is a running Watcher.
 type rig struct {
 	*Watcher
 	t *testing.T
 	// told receives the owners of every call.
 	told chan []types.NamespacedName
-	// stop ends the Watcher and waits for that.
+	// stop ends the Watcher and waits for its end.
 	stop func()
 }
 
@@ -74,7 +74,7 @@ func (r *rig) wantTold(want ...types.NamespacedName) {
 	}
 }
 
-// wantVersion waits until the version is the object's; nil for absent.
+// wantVersion waits until the version is that of the object; nil means absent.
 func (r *rig) wantVersion(ref Ref, object metav1.Object) {
 	r.t.Helper()
 	want := ""
@@ -100,7 +100,7 @@ func eventually(t *testing.T, condition func() bool, format string, args ...any)
 	}
 }
 
-// newNamespace makes a namespace for one test.
+// newNamespace creates a namespace for one test.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	ns, err := api.CoreV1().Namespaces().Create(t.Context(),
@@ -124,7 +124,7 @@ func createSecret(t *testing.T, namespace, name string) *corev1.Secret {
 	return s
 }
 
-// change gives the Secret another content.
+// change changes the content of the Secret.
 func change(t *testing.T, s *corev1.Secret) *corev1.Secret {
 	t.Helper()
 	s = s.DeepCopy()

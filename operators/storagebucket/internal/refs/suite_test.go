@@ -17,8 +17,8 @@ var (
 	api    kubernetes.Interface
 )
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster.
+// The control plane comes from envtest: KUBEBUILDER_ASSETS names its
+// binaries, or USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {

@@ -17,13 +17,13 @@ type Found struct {
 	// Exists is false only when the store answered, with an error code, that there
 	// is no such bucket.
 	Exists bool
-	// StoreTime is the store's own clock when it answered; zero if the answer has no
-	// date.
+	// StoreTime is the time of the store's clock when it answered; zero if the
+	// response has no date.
 	StoreTime time.Time
 }
 
-// Find looks for a bucket. Anything but success and the error code
-// NoSuchBucket is an error: a 404 alone may come from a proxy, and must not
+// Find looks for a bucket. Any result other than success or the error code
+// NoSuchBucket is an error: a bare 404 may come from a proxy, and must not
 // cause a bucket to be created or forgotten.
 func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
 	var at time.Time
@@ -40,7 +40,7 @@ func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
 	case reason.Connection(), reason == ReasonThrottled, reason == ReasonCanceled:
 		return Found{}, err
 	}
-	// An answer to HEAD has no body, and so no error code.
+	// A response to HEAD has no body, and so no error code.
 	err = s.call(ctx, func(ctx context.Context, c *s3.Client) error {
 		out, err := list(ctx, c, &s3.ListObjectsV2Input{Bucket: &bucket, MaxKeys: aws.Int32(1)})
 		if err == nil {
@@ -60,18 +60,18 @@ func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
 	}
 }
 
-// CreateOptions say how a bucket is made.
+// CreateOptions are the options for creating a bucket.
 type CreateOptions struct {
-	// Tags the bucket is to carry from its first moment.
+	// Tags are the tags that the bucket has from its creation.
 	Tags map[string]string
-	// ObjectLock turns object lock, and with it versioning, on for good.
+	// ObjectLock turns on object lock, and with it versioning, permanently.
 	ObjectLock bool
 }
 
-// Create makes a bucket. The tags travel with the request, so that there is no
-// moment in which the bucket exists and nothing says whose it is. A store that
-// refuses them is asked again without; some drop them silently. Either way the
-// caller reads them back.
+// Create creates a bucket. The tags are sent with the request, so that there
+// is no moment in which the bucket exists without an owner. If a store refuses
+// them, Create asks again without them; some stores drop them silently. In
+// either case, the caller reads the tags back.
 func (s *Store) Create(ctx context.Context, bucket string, options CreateOptions) error {
 	err := s.create(ctx, bucket, options)
 	if len(options.Tags) > 0 && (codeOf(err) == "MalformedXML" || ReasonOf(err) == ReasonUnsupported) {
@@ -87,8 +87,8 @@ func (s *Store) create(ctx context.Context, bucket string, options CreateOptions
 		if options.ObjectLock {
 			in.ObjectLockEnabledForBucket = aws.Bool(true)
 		}
-		// For us-east-1 S3 wants no location at all, and no configuration that
-		// is empty either.
+		// For us-east-1, S3 accepts neither a location nor an empty
+		// configuration.
 		region := c.Options().Region
 		if region == "us-east-1" {
 			region = ""
@@ -104,10 +104,11 @@ func (s *Store) create(ctx context.Context, bucket string, options CreateOptions
 	})
 }
 
-// Creation is when a bucket was made, by the store's clock. It is not listed
-// when it does not belong to the account of the credentials.
+// Creation returns when a bucket was created, by the store's clock. The
+// bucket is not listed if it does not belong to the account of the
+// credentials.
 func (s *Store) Creation(ctx context.Context, bucket string) (at time.Time, listed bool, err error) {
-	// Stores that do not know the parameters list all buckets at once.
+	// Stores that do not know the parameters list all buckets in one response.
 	in := &s3.ListBucketsInput{Prefix: &bucket, MaxBuckets: aws.Int32(maxPage)}
 	err = eachPage(func() (next string, err error) {
 		out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.ListBucketsOutput, error) {
@@ -128,8 +129,8 @@ func (s *Store) Creation(ctx context.Context, bucket string) (at time.Time, list
 	return at, listed, err
 }
 
-// Delete deletes an empty bucket. One that does not exist is deleted; one that
-// is not empty is an error with ReasonNotEmpty.
+// Delete deletes an empty bucket. It succeeds if the bucket does not exist; if
+// the bucket is not empty, the error has ReasonNotEmpty.
 func (s *Store) Delete(ctx context.Context, bucket string) error {
 	_, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.DeleteBucketOutput, error) {
 		return c.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket})
@@ -137,7 +138,7 @@ func (s *Store) Delete(ctx context.Context, bucket string) error {
 	return err
 }
 
-// Tags reads the tags of a bucket. One without tags has an empty map.
+// Tags reads the tags of a bucket. The map is empty if there are none.
 func (s *Store) Tags(ctx context.Context, bucket string) (map[string]string, error) {
 	out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.GetBucketTaggingOutput, error) {
 		return c.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &bucket})
@@ -166,7 +167,7 @@ func (s *Store) SetTags(ctx context.Context, bucket string, tags map[string]stri
 	})
 }
 
-// tagSet writes tags as S3 does, always in the same order.
+// tagSet converts tags to those of S3, always in the same order.
 func tagSet(tags map[string]string) []types.Tag {
 	var set []types.Tag
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

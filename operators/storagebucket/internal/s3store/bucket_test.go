@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// beforeGateway is a store whose requests to the real server go through one
-// that fails as it is told to.
+// beforeGateway returns a store whose requests reach the real server through
+// a server with configurable faults.
 func beforeGateway(t *testing.T) (*Store, *faultserver.Server) {
 	t.Helper()
 	config := gatewayConfig(t)
@@ -154,7 +154,7 @@ func TestTagsThatAStoreRefusesOnCreateAreLeftOut(t *testing.T) {
 		{"malformed", faultserver.S3Error(400, "MalformedXML"), "", 2},
 		{"not implemented", faultserver.S3Error(501, "NotImplemented"), "", 2},
 		{"a bare 501", faultserver.Status(501), "", 2},
-		// The bucket is not to be made without the tags then.
+		// The bucket must not be created without the tags in this case.
 		{"denied", faultserver.S3Error(403, "AccessDenied"), ReasonAccessDenied, 1},
 		{"a tag that is not valid", faultserver.S3Error(400, "InvalidTag"), ReasonInvalidConfiguration, 1},
 		{"throttled", faultserver.Throttle(""), ReasonThrottled, 1},
@@ -211,7 +211,7 @@ func TestCreationIsWhatTheStoreListsForTheAccount(t *testing.T) {
 	if off := time.Since(at); err != nil || !listed || off < -time.Second || off > time.Minute {
 		t.Errorf("%v, %t, %v", at, listed, err)
 	}
-	// The last is the name of the bucket cut short: it begins like one listed.
+	// The last one differs from a listed name only in its last character.
 	for _, name := range []string{"nobodys-bucket", bucket[:len(bucket)-1] + "-"} {
 		if at, listed, err := s.Creation(t.Context(), name); err != nil || listed || !at.IsZero() {
 			t.Errorf("%s: %v, %t, %v", name, at, listed, err)
@@ -280,7 +280,7 @@ func TestDeleteTakesOnlyAnEmptyBucket(t *testing.T) {
 	if found, err := s.Find(t.Context(), bucket); err != nil || found.Exists {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	// Gone is gone: a crash may have come between.
+	// Deleting again succeeds: a crash may have come between.
 	must(t, s.Delete(t.Context(), bucket))
 }
 

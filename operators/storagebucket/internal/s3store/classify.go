@@ -19,14 +19,14 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 )
 
-// MaxRetryAfter bounds how long a store can silence its own callers.
+// MaxRetryAfter limits the time for which a store can make its callers wait.
 const MaxRetryAfter = 10 * time.Minute
 
-// reasonOfCode maps the S3 error codes that say the same whatever was asked.
-// Only codes listed here are ever repeated in a message; any other text from
-// the store is not.
-// Source: the list of error codes in the Amazon S3 API reference, and the
-// codes of versitygw, Ceph RGW, MinIO and Garage where they differ.
+// reasonOfCode maps the S3 error codes that have the same meaning for all
+// requests. Messages repeat only the codes listed here, and no other text
+// from the store. Source: the list of error codes in the Amazon S3 API
+// reference, and the codes of versitygw, Ceph RGW, MinIO and Garage where
+// they differ.
 var reasonOfCode = map[string]Reason{
 	"InvalidAccessKeyId":         ReasonInvalidCredentials,
 	"SignatureDoesNotMatch":      ReasonInvalidCredentials,
@@ -87,27 +87,27 @@ var reasonOfCode = map[string]Reason{
 	"InvalidStorageClass": ReasonInvalidConfiguration,
 }
 
-// sentence is the fixed text of each reason an answer can have.
+// sentence is the fixed text for each reason that a response can have.
 var sentence = map[Reason]string{
 	ReasonSucceeded:            "the store answered for the bucket",
 	ReasonInvalidCredentials:   "the store does not accept the credentials",
 	ReasonAccessDenied:         "the store denied access to the bucket",
 	ReasonBucketNotFound:       "the store has no such bucket",
 	ReasonBucketExists:         "the account already has a bucket of that name",
-	ReasonOwnershipConflict:    "the store says that the bucket is somebody else's",
+	ReasonOwnershipConflict:    "the store reports that the bucket has another owner",
 	ReasonNotEmpty:             "the bucket is not empty",
-	ReasonWrongRegion:          "the region or the endpoint is not the bucket's",
+	ReasonWrongRegion:          "the region or the endpoint does not match the bucket",
 	ReasonThrottled:            "the store asked for fewer requests",
 	ReasonClockSkew:            "the clocks of the store and of the controller differ too much",
 	ReasonTimeout:              "the store did not answer in time",
 	ReasonServerError:          "the store failed",
 	ReasonUnsupported:          "the store does not support the request",
-	ReasonInvalidConfiguration: "the store does not accept the request as valid",
-	ReasonUnexpectedResponse:   "the answer is not one an S3 store gives",
+	ReasonInvalidConfiguration: "the store rejected the request as invalid",
+	ReasonUnexpectedResponse:   "the response is not one that an S3 store sends",
 }
 
-// verdict judges what came of one exchange; nil is success. The cause is the
-// client's error; where there was an answer, that counts.
+// verdict returns the failure of one exchange, or nil after success. The
+// cause is the client's error; if there was a response, the response decides.
 func (s *Store) verdict(x *exchange, cause error) *Error {
 	var already *Error
 	switch {
@@ -118,10 +118,10 @@ func (s *Store) verdict(x *exchange, cause error) *Error {
 	case x.answer == nil:
 		return classifyFailure(cause)
 	case x.bodyErr != nil:
-		// The headers came, the body did not.
+		// The headers arrived, but the body did not.
 		failure := classifyFailure(x.bodyErr)
 		if failure.Reason == ReasonEndpointUnreachable {
-			failure.Message = fmt.Sprintf("the connection to the endpoint broke in the middle of an answer (HTTP status %d)", x.status)
+			failure.Message = fmt.Sprintf("the connection to the endpoint broke in the middle of a response (HTTP status %d)", x.status)
 		}
 		return failure
 	case errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):
@@ -129,7 +129,7 @@ func (s *Store) verdict(x *exchange, cause error) *Error {
 	}
 	a := answer{status: x.status, header: x.answer.Header}
 	var api smithy.APIError
-	// Where there is no code the SDK makes one up from the status.
+	// Without a code in the body, the SDK derives one from the status.
 	if bytes.Contains(x.start, []byte("<Code>")) && errors.As(cause, &api) {
 		a.code = api.ErrorCode()
 	}
@@ -140,12 +140,12 @@ func (s *Store) verdict(x *exchange, cause error) *Error {
 type answer struct {
 	status int
 	header http.Header
-	// code is the S3 error code of the body; empty when there was none.
+	// code is the S3 error code in the body; empty if there was none.
 	code string
 }
 
-// classifyAnswer judges an answer other than success. A code that is known
-// says more than the status: gateways answer unknown keys with 404.
+// classifyAnswer classifies a response other than success. A known code says
+// more than the status: gateways answer unknown keys with 404.
 func classifyAnswer(a answer, region string, now time.Time) *Error {
 	reason, known := reasonOfCode[a.code]
 	detail := a.code
@@ -162,12 +162,12 @@ func classifyAnswer(a answer, region string, now time.Time) *Error {
 	case reason == ReasonThrottled:
 		e.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
 	case reason == ReasonUnexpectedResponse && redirect(a.status):
-		e.Message = "the endpoint redirects to another, which is not followed: give the endpoint that answers (" + detail + ")"
+		e.Message = "the endpoint redirects to another, and redirects are not followed: set the endpoint that answers (" + detail + ")"
 	}
 	return e
 }
 
-// reasonOfStatus is the best guess when the store gave no code.
+// reasonOfStatus returns the most likely reason if the store sent no code.
 func reasonOfStatus(a answer, region string) Reason {
 	switch {
 	case a.status == http.StatusUnauthorized:
@@ -175,8 +175,8 @@ func reasonOfStatus(a answer, region string) Reason {
 	case a.status == http.StatusForbidden:
 		return ReasonAccessDenied
 	case redirect(a.status) && bucketRegion(a.header) != "":
-		// Without the header it is some web server's redirect, for example
-		// from http to https.
+		// Without the header, the redirect comes from some web server, for
+		// example from http to https.
 		return ReasonWrongRegion
 	case a.status == http.StatusBadRequest && bucketRegion(a.header) != "" && bucketRegion(a.header) != region:
 		return ReasonWrongRegion
@@ -189,8 +189,8 @@ func reasonOfStatus(a answer, region string) Reason {
 	case a.status >= 500:
 		return ReasonServerError
 	default:
-		// 404 included: a proxy, a wrong path or a gateway that does not know
-		// the key answers like that as well, so it says nothing of the bucket.
+		// This includes 404: a proxy, a wrong path or a gateway that does not
+		// know the key also answers 404, so it says nothing about the bucket.
 		return ReasonUnexpectedResponse
 	}
 }
@@ -205,8 +205,8 @@ func throttled(status int) bool {
 
 var regionPattern = regexp.MustCompile(`^[a-z]{2,10}(-[a-z0-9]{1,16}){1,4}$`)
 
-// bucketRegion is the region a store says the bucket is in; empty when it does
-// not say, or says something that is not a region.
+// bucketRegion returns the region that the bucket is in according to the
+// store, or "" if the store sent none, or something that is not a region.
 func bucketRegion(h http.Header) string {
 	if region := h.Get("X-Amz-Bucket-Region"); regionPattern.MatchString(region) {
 		return region
@@ -214,8 +214,8 @@ func bucketRegion(h http.Header) string {
 	return ""
 }
 
-// retryAfter parses the header of that name: seconds, or an HTTP date (RFC
-// 9110, section 10.2.3). Anything else is zero.
+// retryAfter parses the header Retry-After: seconds, or an HTTP date (RFC
+// 9110, section 10.2.3). It returns zero for anything else.
 func retryAfter(header string, now time.Time) time.Duration {
 	var d time.Duration
 	switch seconds, err := strconv.ParseUint(header, 10, 64); {
@@ -229,7 +229,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return min(max(d, 0), MaxRetryAfter)
 }
 
-// classifyFailure judges a request without an answer.
+// classifyFailure classifies a request without a response.
 func classifyFailure(err error) *Error {
 	var (
 		refused *egress.Refused

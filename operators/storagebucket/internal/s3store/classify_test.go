@@ -57,13 +57,13 @@ func TestAnswerIsClassified(t *testing.T) {
 			ReasonWrongRegion, "the bucket is in region eu-west-3 (HTTP status 301)", 2, 0},
 		{"301 with its code and no region",
 			faultserver.Status(301), faultserver.S3Error(301, "PermanentRedirect"),
-			ReasonWrongRegion, "the region or the endpoint is not the bucket's (PermanentRedirect)", 2, 0},
+			ReasonWrongRegion, "the region or the endpoint does not match the bucket (PermanentRedirect)", 2, 0},
 		{"301 with nonsense for a region does not repeat it",
 			faultserver.Status(301, "X-Amz-Bucket-Region", testKeyID), faultserver.S3Error(301, "PermanentRedirect", "X-Amz-Bucket-Region", testKeyID),
-			ReasonWrongRegion, "the region or the endpoint is not the bucket's (PermanentRedirect)", 2, 0},
+			ReasonWrongRegion, "the region or the endpoint does not match the bucket (PermanentRedirect)", 2, 0},
 		{"301 of a web server is not followed",
 			faultserver.Status(301, "Location", "http://127.0.0.1:1/elsewhere"), faultserver.Status(301, "Location", "http://127.0.0.1:1/elsewhere"),
-			ReasonUnexpectedResponse, "the endpoint redirects to another, which is not followed: give the endpoint that answers (HTTP status 301)", 2, 0},
+			ReasonUnexpectedResponse, "the endpoint redirects to another, and redirects are not followed: set the endpoint that answers (HTTP status 301)", 2, 0},
 		{"400 for a signature of another region",
 			faultserver.Status(400), faultserver.S3Error(400, "AuthorizationHeaderMalformed"), ReasonWrongRegion, "", 2, 0},
 		{"400 without a body that names another region",
@@ -143,7 +143,7 @@ func assertNoSecret(t *testing.T, s string) {
 	}
 }
 
-// createBucket is a request whose errors a probe does not meet.
+// createBucket sends a request that gets errors which a probe does not get.
 func createBucket(ctx context.Context, c *s3.Client) error {
 	bucket := "photos"
 	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})

@@ -9,12 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Credentials are a static S3 key pair. They print as "[redacted]" whatever
-// the verb or the encoder.
+// Credentials are a static S3 key pair. They are printed as "[redacted]" with
+// every fmt verb and encoder.
 type Credentials struct {
 	AccessKeyID     string
 	SecretAccessKey string
-	// SessionToken comes with temporary keys; empty for others.
+	// SessionToken is the token of temporary keys; empty for others.
 	SessionToken string
 }
 
@@ -28,7 +28,7 @@ func (Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redact
 // MarshalText keeps the key pair out of JSON and structured logs.
 func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Retrieve hands the key pair to the signer.
+// Retrieve returns the key pair to the signer.
 func (c Credentials) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{
 		AccessKeyID:     c.AccessKeyID,
@@ -37,12 +37,12 @@ func (c Credentials) Retrieve(context.Context) (aws.Credentials, error) {
 	}, nil
 }
 
-// errNoCredentials stands for whatever a provider fails with: the cause may
-// hold answers of a token service.
+// errNoCredentials replaces any error of a provider, because the cause may
+// contain responses of a token service.
 var errNoCredentials = errors.New("there are no credentials to sign with")
 
-// guarded keeps a provider's failure apart from one of the store. It is a
-// function, so that it prints as nothing but an address wherever it is kept.
+// guarded distinguishes failures of a provider from failures of the store. It
+// returns a function, which prints only as an address wherever it is kept.
 func guarded(provider aws.CredentialsProvider) aws.CredentialsProviderFunc {
 	return func(ctx context.Context) (aws.Credentials, error) {
 		if provider == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// IsEmpty reports whether a bucket holds nothing: no object, no old version, no
-// delete marker, no unfinished upload.
+// IsEmpty reports whether a bucket contains nothing: no object, no old version,
+// no delete marker and no unfinished upload.
 func (s *Store) IsEmpty(ctx context.Context, bucket string) (bool, error) {
 	objects, err := s.objects(ctx, bucket, 1)
 	if err != nil || len(objects) > 0 {
@@ -23,12 +23,12 @@ func (s *Store) IsEmpty(ctx context.Context, bucket string) (bool, error) {
 	return err == nil && len(uploads) == 0, err
 }
 
-// Empty removes the content of a bucket, including old versions, delete markers and
-// unfinished uploads, at most limit of them. It is done when a listing after the last
-// removal is empty. Each call lists the content again, so after a failure or a crash
-// the next call continues.
+// Empty removes at most limit items from a bucket, including old versions, delete
+// markers and unfinished uploads. It is done when a listing after the last removal is
+// empty. Each call lists the content again, so after a failure or a crash the next
+// call continues.
 //
-// It stops at the first batch of which the store refuses a part: a bucket with
+// It stops at the first batch that the store partly refuses: a bucket with
 // protected objects cannot be deleted, so removing the rest would be useless.
 func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed int, done bool, err error) {
 	for last := ""; removed < limit; {
@@ -40,15 +40,15 @@ func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed in
 		if first == last {
 			// Otherwise this would never end.
 			return removed, false, &Error{Reason: ReasonUnexpectedResponse, Message: "the store lists an object " +
-				"that it said it had deleted: stop what is writing to the bucket, or delete the object by hand"}
+				"that it had reported as deleted: stop the program that writes to the bucket, or delete the object by hand"}
 		}
 		last = first
 	}
 	return removed, false, nil
 }
 
-// emptySome removes one page of the content and returns the page's first item; empty
-// when the bucket is empty.
+// emptySome removes one page of the content and returns the first item of the page,
+// or "" if the bucket is empty.
 func (s *Store) emptySome(ctx context.Context, bucket string, limit int32) (first string, removed int, err error) {
 	objects, err := s.objects(ctx, bucket, limit)
 	if err != nil {
@@ -71,9 +71,9 @@ func (s *Store) emptySome(ctx context.Context, bucket string, limit int32) (firs
 	return "upload " + *uploads[0].UploadId, removed, err
 }
 
-// objects lists some of a bucket's objects, and none only when there is none. Versions
-// come first. Stores without versions, or that misunderstand the request for them, are
-// asked for current objects.
+// objects lists some of a bucket's objects; the result is empty only if there are
+// none. Versions come first. If a store has no versions, or misunderstands the request
+// for them, objects lists the current objects.
 func (s *Store) objects(ctx context.Context, bucket string, limit int32) ([]types.ObjectIdentifier, error) {
 	objects, err := s.versions(ctx, bucket, limit)
 	if len(objects) > 0 || err != nil && ReasonOf(err) != ReasonUnsupported {
@@ -121,8 +121,8 @@ func (s *Store) currentObjects(ctx context.Context, bucket string, limit int32) 
 	})
 }
 
-// uploads lists some unfinished multipart uploads; none only when there is
-// none, or when the store does not do any.
+// uploads lists some unfinished multipart uploads; the result is empty only
+// if there are none, or if the store does not support them.
 func (s *Store) uploads(ctx context.Context, bucket string, limit int32) ([]types.MultipartUpload, error) {
 	in := &s3.ListMultipartUploadsInput{Bucket: &bucket, MaxUploads: &limit, EncodingType: types.EncodingTypeUrl}
 	found, err := someOf(func() (page []types.MultipartUpload, next string, err error) {
@@ -145,7 +145,7 @@ func (s *Store) uploads(ctx context.Context, bucket string, limit int32) ([]type
 	return found, err
 }
 
-// someOf asks for pages until one holds something: a store may cut off a
+// someOf requests pages until one contains an item: a store may cut off a
 // listing before its first item.
 func someOf[Item any](page func() (items []Item, next string, err error)) (found []Item, err error) {
 	err = eachPage(func() (next string, err error) {
@@ -158,9 +158,9 @@ func someOf[Item any](page func() (items []Item, next string, err error)) (found
 	return found, err
 }
 
-// namesOf returns how keys of a listing are read. They are asked for as in a
-// URL, because XML cannot hold every character a key may have; a store that
-// does not know of that sends them plain.
+// namesOf returns a function that decodes the keys of a listing. The keys are
+// requested with URL encoding, because XML cannot represent every character
+// of a key; a store that does not support the encoding sends them unencoded.
 func namesOf(encoding types.EncodingType) func(*string) *string {
 	if encoding != types.EncodingTypeUrl {
 		return func(key *string) *string { return key }
@@ -183,8 +183,8 @@ func (s *Store) abort(ctx context.Context, bucket string, upload types.Multipart
 	return err
 }
 
-// deleteObjects deletes a batch. Where the store does not do batches, or XML
-// cannot hold a key, objects are deleted one by one.
+// deleteObjects deletes a batch. If the store does not support batches, or
+// XML cannot represent a key, it deletes objects one by one.
 func (s *Store) deleteObjects(ctx context.Context, bucket string, objects []types.ObjectIdentifier) (removed int, err error) {
 	var batch, single []types.ObjectIdentifier
 	for _, o := range objects {
@@ -226,7 +226,7 @@ func (s *Store) deleteObjects(ctx context.Context, bucket string, objects []type
 	return removed, tally.err()
 }
 
-// fitsXML reports whether XML 1.0 can hold the key.
+// fitsXML reports whether XML 1.0 can represent the key.
 func fitsXML(key string) bool {
 	return utf8.ValidString(key) && !strings.ContainsFunc(key, func(r rune) bool {
 		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF
@@ -236,23 +236,23 @@ func fitsXML(key string) bool {
 // refusals counts the objects that a store did not delete.
 type refusals struct {
 	asked, denied, failed int
-	// reason of the last that failed otherwise.
+	// reason is the reason of the last object that failed for another reason.
 	reason Reason
 }
 
-// add counts the errors of a batch and returns how many objects are still
-// there.
+// add counts the errors of a batch and returns the number of objects that
+// still exist.
 func (r *refusals) add(errors []types.Error) (left int) {
 	before := r.denied + r.failed
 	for _, e := range errors {
 		switch code := aws.ToString(e.Code); code {
 		case "NoSuchKey", "NoSuchVersion":
-			// Somebody else was faster.
+			// Another client deleted it first.
 		case "AccessDenied", "AllAccessDisabled", "InvalidRequest", "ObjectLocked":
-			// Stores differ in how they call the protection of a locked object.
+			// Stores use different codes for the protection of a locked object.
 			r.denied++
 		default:
-			// Whatever the error for one key, another attempt may succeed.
+			// Whatever the error for one key is, another attempt may succeed.
 			r.failed++
 			if r.reason = reasonOfCode[code]; r.reason == "" || r.reason.Terminal() {
 				r.reason = ReasonUnexpectedResponse
@@ -262,13 +262,13 @@ func (r *refusals) add(errors []types.Error) (left int) {
 	return r.denied + r.failed - before
 }
 
-// err returns an error that names the refused keys; nil when there are none.
+// err returns an error with the numbers of refused objects, or nil if there are none.
 func (r *refusals) err() error {
 	switch {
 	case r.denied > 0:
 		return &Error{Reason: ReasonAccessDenied, Message: fmt.Sprintf("the store refused to delete %d of %d objects: "+
 			"they are protected by object lock, or the credentials may not delete versions; "+
-			"remove the protection or wait for its end, or grant s3:DeleteObject and s3:DeleteObjectVersion", r.denied, r.asked)}
+			"remove the protection, wait for it to expire, or grant s3:DeleteObject and s3:DeleteObjectVersion", r.denied, r.asked)}
 	case r.failed > 0:
 		return &Error{Reason: r.reason, Message: fmt.Sprintf("the store failed to delete %d of %d objects", r.failed, r.asked)}
 	default:

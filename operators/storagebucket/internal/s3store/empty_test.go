@@ -19,8 +19,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// emptyAll calls Empty until it is done, and says how much was removed and how
-// often it was called.
+// emptyAll calls Empty until it is done, and returns the number of removed
+// items and the number of calls.
 func emptyAll(t *testing.T, s *Store, bucket string, limit int) (removed, calls int) {
 	t.Helper()
 	for done := false; !done; {
@@ -37,7 +37,7 @@ func emptyAll(t *testing.T, s *Store, bucket string, limit int) (removed, calls 
 	return removed, calls
 }
 
-// expectGone checks that nothing is left, by the store's own judgement.
+// expectGone checks that nothing is left, according to the store itself.
 func expectGone(t *testing.T, s *Store, bucket string) {
 	t.Helper()
 	if empty, err := s.IsEmpty(t.Context(), bucket); err != nil || !empty {
@@ -106,7 +106,7 @@ func TestKeysOfAllKindsAreRemoved(t *testing.T) {
 		for _, versioned := range []bool{false, true} {
 			bucket := newBucket(t, s, versioned)
 			for _, key := range keys {
-				// The real server lists such a key as another.
+				// The real server lists such a key under another name.
 				if key != "control\x01key" {
 					put(t, s, bucket, key)
 				}
@@ -258,7 +258,7 @@ func TestLockedObjectsAreNamedAndKept(t *testing.T) {
 			locked = append(locked, types.ObjectIdentifier{Key: in.Key, VersionId: out.VersionId})
 		}
 	}
-	// The upload shows that it went no further.
+	// The upload still exists, which shows that Empty stopped before it.
 	must(t, upload(t.Context(), s, bucket, "up"))
 	for _, want := range []int{3, 0} {
 		removed, done, err := s.Empty(t.Context(), bucket, 100)
@@ -360,8 +360,8 @@ func TestAWriterDuringEmptyLosesTheRaceOrIsSeen(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		s := gatewayStore(t)
 		bucket := newBucket(t, s, true)
-		// The real server stumbles now and then over a key that is written at
-		// that moment: it then fails either side.
+		// The real server sometimes fails on a key that is being written at
+		// the same moment: then either side fails.
 		race(t, s, bucket, func(w, i int) { _ = write(t.Context(), s, bucket, fmt.Sprintf("w%d-%d", w, i%20)) },
 			ReasonServerError, ReasonUnexpectedResponse)
 		expectGone(t, s, bucket)
@@ -372,13 +372,13 @@ func TestAWriterDuringEmptyLosesTheRaceOrIsSeen(t *testing.T) {
 		s := storeAt(t, server)
 		race(t, s, "photos", func(w, i int) {
 			fake.add(fakeVersion{key: fmt.Sprintf("w%d-%d", w, i%20), id: fmt.Sprint(i)})
-			// Not faster than a writer over the network.
+			// No faster than a writer over the network.
 			_, _ = s.Find(t.Context(), "photos")
 		})
 	})
 }
 
-// race empties a bucket while three writers fill it, and once more when they
+// race empties a bucket while three writers fill it, and once more after they
 // have stopped.
 func race(t *testing.T, s *Store, bucket string, write func(writer, i int), tolerated ...Reason) {
 	t.Helper()
@@ -414,7 +414,7 @@ func race(t *testing.T, s *Store, bucket string, write func(writer, i int), tole
 func TestObjectsThatDoNotGoAwayAreAnError(t *testing.T) {
 	s := gatewayStore(t)
 	bucket := newBucket(t, s, false)
-	// The real server lists it under another key, which it then finds deleted.
+	// The real server lists it under another key, and then reports that key as deleted.
 	key := "control\x01key"
 	put(t, s, bucket, key)
 	removed, done, err := s.Empty(t.Context(), bucket, 100)

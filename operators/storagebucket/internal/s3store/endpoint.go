@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ParseEndpoint parses the URL of an S3 API: http or https, a host, at most a
-// port and a path. Its errors never repeat the input, which may hold a
-// password in a place where it does not belong.
+// ParseEndpoint parses the URL of an S3 API: http or https, a host, and
+// optionally a port and a path. Its errors never repeat the input, which may
+// contain a password in a wrong place.
 func ParseEndpoint(s string) (*url.URL, error) {
 	if strings.ContainsAny(s, "@?#") {
 		return nil, errors.New("endpoint must not contain a user, a query or a fragment")

@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// outcomes has the store do everything that makes a request, each within the
-// time, and returns what came of it by the name of what was done.
+// outcomes makes the store send every kind of request, each within the time
+// limit, and returns the results by the name of the operation.
 func outcomes(t *testing.T, s *Store, timeout time.Duration) map[string]Result {
 	t.Helper()
 	within := func(do func(context.Context) Result) Result {
@@ -44,7 +44,7 @@ func outcomes(t *testing.T, s *Store, timeout time.Duration) map[string]Result {
 	}
 }
 
-// plenty is time enough for whatever does not hang.
+// plenty is enough time for everything that does not hang.
 const plenty = 10 * time.Second
 
 func expect(t *testing.T, s *Store, timeout time.Duration, reason Reason, message string) {
@@ -73,7 +73,7 @@ func TestFailureToConnectIsClassified(t *testing.T) {
 		c.Endpoint = &url.URL{Scheme: "http", Host: "no-such-host.invalid"}
 		c.Guard = nil
 		for name, got := range outcomes(t, storeFrom(t, c), plenty) {
-			// Without a network a resolver may not say no, but nothing.
+			// Without a network, a resolver may not answer at all.
 			if got.Reason != ReasonEndpointUnreachable && got.Reason != ReasonTimeout {
 				t.Errorf("%s: %+v", name, got)
 			}
@@ -122,7 +122,8 @@ func TestFailureToConnectIsClassified(t *testing.T) {
 		c := configAt(t, server)
 		c.Endpoint.Scheme = "http"
 		for name, got := range outcomes(t, storeFrom(t, c), plenty) {
-			// The server says what is wrong and hangs up, which may overtake it.
+			// The server reports the error and closes the connection, and the close may
+			// come first.
 			if got.Reason != ReasonUnexpectedResponse && got.Reason != ReasonEndpointUnreachable {
 				t.Errorf("%s: %+v", name, got)
 			}
@@ -188,7 +189,7 @@ func TestCallerThatGivesUpSaysNothingOfTheStore(t *testing.T) {
 	}
 }
 
-// await waits until it is so.
+// await waits until the condition is true.
 func await(t *testing.T, so func() bool) {
 	t.Helper()
 	tick, late := time.NewTicker(time.Millisecond), time.After(plenty)
@@ -272,8 +273,8 @@ func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
 	}
 }
 
-// A store that answers when it has seen the headers would otherwise do so
-// before the body was sent, and its reason would be lost.
+// Otherwise, a store that answers as soon as it has seen the headers would do
+// so before the body was sent, and its reason would be lost.
 func TestBodyLeavesInOnePieceWithTheHeaders(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -333,7 +334,7 @@ func TestEndlessBodyIsNotReadToItsEnd(t *testing.T) {
 		store := storeAt(t, server)
 		reason := tc.ask(store)
 		<-done
-		// The rest is in the buffers of the two ends.
+		// The rest is in the buffers at both ends.
 		if got := written.Load(); got > maxSmallBody+(32<<20) {
 			t.Errorf("%d: %s after %d bytes", tc.status, reason, got)
 		}

@@ -12,19 +12,19 @@ import (
 	"sync"
 )
 
-// fakeBucket answers for one bucket as S3 does, where the real server cannot,
-// and in more awkward ways: documents of configuration are kept as they come,
-// listings come in tiny pages.
+// fakeBucket answers for one bucket as S3 does, for cases in which the real
+// server cannot, and in more awkward ways: it keeps configuration documents
+// exactly as they come, and sends listings in tiny pages.
 type fakeBucket struct {
 	// page is the maximum number of items on a page of a listing.
 	page int
-	// gaps has an empty page come before each page with items.
+	// gaps makes an empty page come before each page with items.
 	gaps bool
-	// plain lists keys as they are, whatever encoding is asked for.
+	// plain lists keys without encoding, whatever encoding is requested.
 	plain bool
-	// refusals are the codes with which objects are not deleted, by key.
+	// refusals are the codes with which the deletion of objects is refused, by key.
 	refusals map[string]string
-	// drops are documents that are taken and forgotten.
+	// drops are documents that are accepted and then dropped.
 	drops []string
 
 	mu        sync.Mutex
@@ -139,7 +139,7 @@ func (f *fakeBucket) add(v fakeVersion) {
 	f.versions = append(f.versions, v)
 }
 
-// lastSent is the body of the last request that had one.
+// lastSent returns the body of the last request that had one.
 func (f *fakeBucket) lastSent() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,8 +155,8 @@ func (f *fakeBucket) lastHeader(name string) string {
 	return f.headers.Get(name)
 }
 
-// list writes a page. Markers are positions; with gaps, one that ends in a dot
-// has had its empty page.
+// list writes a page. Markers are positions; with gaps, a marker that ends in
+// a dot means that the empty page has been sent.
 func (f *fakeBucket) list(w http.ResponseWriter, query url.Values, root string, items []fakeVersion) {
 	marker := query.Get("key-marker") + query.Get("continuation-token")
 	at, _ := strconv.Atoi(strings.TrimSuffix(marker, "."))
@@ -214,7 +214,7 @@ func (f *fakeBucket) deleteBatch(w http.ResponseWriter, body []byte) {
 	_, _ = io.WriteString(w, "</DeleteResult>")
 }
 
-// remove returns the code with which the store refuses.
+// remove returns the code with which the store refuses the deletion.
 func (f *fakeBucket) remove(key, id string) string {
 	if code := f.refusals[key]; code != "" {
 		return code

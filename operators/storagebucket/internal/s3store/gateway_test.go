@@ -18,15 +18,15 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 )
 
-// gatewayPatience bounds how long the S3 server may take to start.
+// gatewayPatience limits the time that the S3 server may take to start.
 const gatewayPatience = 30 * time.Second
 
-// gateway is a real S3 server (versitygw, see test/s3server) in a process of
-// its own, started by the first test that needs it.
+// gateway is a real S3 server (versitygw, see test/s3server) in a separate
+// process. The first test that needs it starts it.
 type gateway struct {
 	dir     string
 	process *exec.Cmd
-	// ended is closed when the process has.
+	// ended is closed when the process has ended.
 	ended    chan struct{}
 	endpoint string
 }
@@ -92,7 +92,7 @@ func (g *gateway) stop() {
 	_ = os.RemoveAll(g.dir)
 }
 
-// gatewayConfig is for the real server, with plenty of room.
+// gatewayConfig returns a configuration for the real server, with generous limits.
 func gatewayConfig(t *testing.T) Config {
 	t.Helper()
 	if err := startGateway(); err != nil {
@@ -114,13 +114,13 @@ func gatewayConfig(t *testing.T) Config {
 
 func gatewayStore(t *testing.T) *Store { return storeFrom(t, gatewayConfig(t)) }
 
-// newName is a bucket's name that no other test uses.
+// newName returns a bucket name that no other test uses.
 func newName(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("bucket-%d", bucketsMade.Add(1))
 }
 
-// newBucket makes a bucket, versioned when told to.
+// newBucket creates a bucket, which is versioned on request.
 func newBucket(t *testing.T, s *Store, versioned bool) string {
 	t.Helper()
 	bucket := newName(t)
@@ -138,7 +138,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// put writes an object whose content is its key; a directory's is empty.
+// put writes an object whose content is its key; directories are empty.
 func put(t *testing.T, s *Store, bucket, key string) {
 	t.Helper()
 	must(t, write(t.Context(), s, bucket, key))
@@ -165,8 +165,8 @@ func upload(ctx context.Context, s *Store, bucket, key string) error {
 	return err
 }
 
-// expectReason checks why a call failed, and that it says nothing it should
-// not.
+// expectReason checks the reason of a failed call, and that the error shows
+// nothing that it should not.
 func expectReason(t *testing.T, err error, want Reason) {
 	t.Helper()
 	if ReasonOf(err) != want {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// busyWait is the least time after which to ask again when all places are
+	// busyWait is the minimum time after which to ask again if all places are
 	// taken.
 	busyWait = 20 * time.Millisecond
 
 	// maxWait limits the time after which to ask again, unless the store itself has
-	// asked for a longer pause. When more callers wait than have a turn in that
-	// time, they share turns, and some are rejected again.
+	// asked for a longer pause. If there are more waiting callers than turns in
+	// that time, they share turns, and some are rejected again.
 	maxWait = 30 * time.Second
 )
 
-// Limiter bounds the requests to one store: how many a second, how many at the
-// same time, and none at all during a pause that the store asked for. It is
-// safe for concurrent use.
+// Limiter limits the requests to one store: their number per second, their
+// number at the same time, and none at all during a pause that the store asked
+// for. It is safe for concurrent use.
 type Limiter struct {
 	tokens *rate.Limiter
 	places chan struct{}
@@ -29,15 +29,17 @@ type Limiter struct {
 
 	mu     sync.Mutex
 	paused time.Time
-	// turn is the time at which the last rejected caller may ask again. The next one
-	// gets a later time, so that they do not come back all at once.
+	// turn is the time at which the last rejected caller may ask again. The next
+	// caller gets a later time, so that callers do not all come back at the same
+	// time.
 	turn time.Time
 }
 
-// NewLimiter allows that many requests a second, in bursts of at most a quarter of a
-// second's worth, and that many at the same time. Both are at least one.
+// NewLimiter returns a Limiter that allows the given number of requests per second,
+// in bursts of at most a quarter of a second's worth, and the given number at the
+// same time. Both are at least one.
 func NewLimiter(requestsPerSecond float64, concurrency int) *Limiter {
-	// In this form NaN becomes 1 as well.
+	// Written like this, the condition also changes NaN to 1.
 	if !(requestsPerSecond >= 1) {
 		requestsPerSecond = 1
 	}
@@ -49,15 +51,16 @@ func NewLimiter(requestsPerSecond float64, concurrency int) *Limiter {
 	}
 }
 
-// DefaultLimiter has the operator's default limits.
+// DefaultLimiter returns a Limiter with the operator's default limits.
 func DefaultLimiter() *Limiter { return NewLimiter(300, 16) }
 
 // Concurrency returns the number of requests that may be in progress at the same
 // time.
 func (l *Limiter) Concurrency() int { return cap(l.places) }
 
-// TryAcquire takes a place for one request, to be released after it, or returns the
-// time after which to ask again; it never waits. Rejected callers get different times.
+// TryAcquire takes a place for one request, which the caller must release after the
+// request, or returns the time after which to ask again. It never waits. Rejected
+// callers get different times.
 func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +81,7 @@ func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	return l.releaser(), 0
 }
 
-// sendAway gives out the next turn that is not before earliest. It needs l.mu.
+// sendAway assigns the next turn that is not before earliest. The caller must hold l.mu.
 func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	l.turn = l.turn.Add(l.gap)
 	if l.turn.Before(earliest) || l.turn.Sub(earliest) > maxWait {
@@ -87,8 +90,8 @@ func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	return max(l.turn.Sub(now), time.Millisecond)
 }
 
-// Acquire takes a place for one request, to be released after it, and waits
-// until there is one or the context ends.
+// Acquire waits until it can take a place for one request, or until the
+// context ends. The caller must release the place after the request.
 func (l *Limiter) Acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case l.places <- struct{}{}:
@@ -115,8 +118,8 @@ func (l *Limiter) releaser() func() {
 	return sync.OnceFunc(func() { <-l.places })
 }
 
-// sleepUntil returns an error when the context ends first, at once where that
-// can be foreseen.
+// sleepUntil returns an error if the context ends first. It does so
+// immediately if the deadline of the context shows that in advance.
 func sleepUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
 	if wait <= 0 {
@@ -135,12 +138,12 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// charge records a request that was made in the place of another. Those that
-// come after wait for it.
+// charge counts an additional request that was made in the place of another
+// one. Later requests wait for it.
 func (l *Limiter) charge() { l.tokens.ReserveN(time.Now(), 1) }
 
-// Pause keeps all callers away until then. It never shortens a pause, and none
-// is longer than MaxRetryAfter.
+// Pause makes all callers wait until the given time. It never shortens a
+// pause, and no pause is longer than MaxRetryAfter.
 func (l *Limiter) Pause(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +155,7 @@ func (l *Limiter) Pause(until time.Time) {
 	}
 }
 
-// PausedUntil is when the present pause ends, or the last one ended.
+// PausedUntil returns when the current pause ends, or when the last one ended.
 func (l *Limiter) PausedUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -89,7 +89,7 @@ func TestCallersThatAreSentAwayComeBackOneByOne(t *testing.T) {
 		start := time.Now()
 		askings, most := comeBack(l, callers)
 		t.Logf("%d askings, at most %d in a second, all served after %v", askings, most, time.Since(start))
-		// Some share a turn when there are more than get one in maxWait.
+		// Some share a turn if there are more callers than turns in maxWait.
 		if most > 2*perSecond {
 			t.Errorf("%d came in one second", most)
 		}
@@ -99,9 +99,9 @@ func TestCallersThatAreSentAwayComeBackOneByOne(t *testing.T) {
 	})
 }
 
-// comeBack has callers come all at once, and come back when they are told to,
-// until all have been served. It returns how often they asked, and how often
-// at most in one second after the first.
+// comeBack makes all callers ask at the same time, and ask again when they
+// are told to, until all have been served. It returns the total number of
+// requests, and the largest number in any one second after the first.
 func comeBack(l *Limiter, callers int) (askings, most int) {
 	start := time.Now()
 	perSecond := map[time.Duration]int{}

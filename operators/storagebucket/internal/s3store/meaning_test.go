@@ -75,8 +75,8 @@ func TestAPolicyThatIsNoJSONIsLeftToTheStoreToRefuse(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreReadAsStoresWriteThem puts into the fake what a store might
-// answer, and asks whether that is what fullSpec declares.
+// TestDocumentsAreReadAsStoresWriteThem puts possible responses of a store
+// into the fake, and checks whether they match what fullSpec declares.
 func TestDocumentsAreReadAsStoresWriteThem(t *testing.T) {
 	rule := func(inside string) string {
 		return `<LifecycleConfiguration><Rule><ID>r</ID><Status>Enabled</Status>` + inside + `</Rule></LifecycleConfiguration>`

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Check asks whether the store is up and knows the credentials: one signed
-// request for the list of buckets on a new connection, so that a certificate
-// that has expired, or a name that leads elsewhere, is seen. Credentials that
-// may not list buckets are known all the same, and a store that answers, with an S3
-// error code, that it has no such list is up. It does not wait for the limiter: the
-// store's own health must not depend on the number of probes of its buckets.
+// Check asks whether the store is up and accepts the credentials. It sends one
+// signed request for the list of buckets on a new connection, so that it notices an
+// expired certificate or a changed address. Credentials that may not list buckets
+// count as accepted, and a store that answers, with an S3 error code, that it has
+// no such list counts as up. Check does not wait for the limiter: the health of the
+// store must not depend on the number of probes of its buckets.
 func (s *Store) Check(ctx context.Context) Result {
 	s.limiter.charge()
 	x, failure := s.send(ctx, exchange{fresh: true}, func(ctx context.Context, c *s3.Client) error {
@@ -30,10 +30,11 @@ func (s *Store) Check(ctx context.Context) Result {
 	return resultOf(failure, x)
 }
 
-// Probe asks for the bucket with HEAD. Since a HEAD has no body, and so no
-// error code, any other answer than success is followed by one request that
-// has both a body and the same permission (s3:ListBucket), unless the store
-// asked for fewer requests. The caller has been let through by the limiter.
+// Probe sends a HEAD request for the bucket. A response to HEAD has no body,
+// and so no error code. If the response is not success, Probe sends one more
+// request that has a body in its response and needs the same permission
+// (s3:ListBucket), unless the store asked for fewer requests. The caller must
+// already have passed the limiter.
 func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	x, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, _ *s3.Client) error {
 		return s.prober.head(ctx, bucket)
@@ -52,8 +53,8 @@ func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	return resultOf(why.expect("<ListBucketResult", reason), x)
 }
 
-// expect is the failure there was, or that the answer lacks the element: the
-// SDK takes any document, and none, for an empty list.
+// expect returns the given failure, or a new one if the response lacks the
+// element: the SDK accepts any document, and even none, as an empty list.
 func (x *exchange) expect(element string, failure *Error) *Error {
 	if failure != nil || bytes.Contains(x.start, []byte(element)) {
 		return failure
@@ -61,7 +62,7 @@ func (x *exchange) expect(element string, failure *Error) *Error {
 	return classifyAnswer(answer{status: x.status}, "", time.Now())
 }
 
-// resultOf is a failure, or success, with the latency of an exchange.
+// resultOf returns a failure, or success, with the latency of an exchange.
 func resultOf(failure *Error, x *exchange) Result {
 	if failure == nil {
 		return Result{Reason: ReasonSucceeded, Message: sentence[ReasonSucceeded], Latency: x.latency()}
@@ -69,21 +70,21 @@ func resultOf(failure *Error, x *exchange) Result {
 	return Result{Reason: failure.Reason, Message: failure.Message, Latency: x.latency(), RetryAfter: failure.RetryAfter}
 }
 
-// canaryDelete bounds the deletion of a canary's object.
+// canaryDelete limits the time to delete the object of a canary.
 const canaryDelete = 5 * time.Second
 
-// Canary writes a small object, reads it back and deletes it. The object's
-// name is the caller's to choose, and to keep from being used for anything
-// else. The caller has been let through by the limiter. The latency is that of
-// the write.
+// Canary writes a small object, reads it back and deletes it. The caller
+// chooses the key of the object, and must not use it for anything else. The
+// caller must already have passed the limiter. The latency is that of the
+// write.
 func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
-	// Random, so that an old object is not taken for the one just written.
+	// The content is random, so that an old object is not mistaken for this one.
 	content := []byte(rand.Text())
 	var version *string
 	put, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {
 		written, err := c.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(content)})
 		if err == nil {
-			// With versioning, a delete that names none only adds to the heap.
+			// With versioning, a delete without a version only adds a delete marker.
 			version = written.VersionId
 		}
 		return err
@@ -103,11 +104,11 @@ func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 		return err
 	})
 	if failure == nil && !bytes.Equal(read, content) {
-		failure = &Error{Reason: ReasonUnexpectedResponse, Message: "the store gave back another content than was written"}
+		failure = &Error{Reason: ReasonUnexpectedResponse, Message: "the store returned different content than was written"}
 	}
 	s.limiter.charge()
-	// With a timeout of its own: the object must not stay because reading it took
-	// too long.
+	// The deletion has its own timeout, so that the object is deleted even if
+	// reading it took too long.
 	deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryDelete)
 	defer cancel()
 	_, undeleted := s.send(deleting, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// BenchmarkProbe is a probe of a healthy bucket, the server's side included.
+// BenchmarkProbe measures a probe of a healthy bucket, including the server's side.
 func BenchmarkProbe(b *testing.B) {
 	store := storeAt(b, faultserver.Start(b, faultserver.WithoutRecord()))
 	b.ReportAllocs()

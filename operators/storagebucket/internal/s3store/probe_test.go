@@ -40,7 +40,7 @@ func TestRequestsAreSignedAndAddressed(t *testing.T) {
 				c.Endpoint.Host = tc.host + ":" + c.Endpoint.Port()
 			}
 			s := storeFrom(t, c)
-			// A name of localhost need not resolve everywhere.
+			// A name below localhost does not resolve everywhere.
 			dialLocally(s, strings.TrimPrefix(server.URL, "http://"))
 			if r := s.Probe(t.Context(), tc.bucket); !r.Succeeded() {
 				t.Fatal(r.Message)
@@ -68,7 +68,7 @@ func TestRequestsAreSignedAndAddressed(t *testing.T) {
 	}
 }
 
-// dialLocally leads all connections of a store to an address.
+// dialLocally directs all connections of a store to an address.
 func dialLocally(s *Store, address string) {
 	s.line.kept.Transport.(*http.Transport).DialContext = dialer(address)
 	s.line.fresh.Transport.(*http.Transport).DialContext = dialer(address)
@@ -86,8 +86,8 @@ func TestProbesShareAConnection(t *testing.T) {
 			t.Fatal(r.Message)
 		}
 	}
-	// A connection is free again a moment after an answer's body has been read,
-	// so now and then the next request opens another.
+	// A connection becomes free a moment after the response body has been read,
+	// so sometimes the next request opens another one.
 	if n := server.Connections(); n > 5 {
 		t.Errorf("%d connections for 60 requests one after the other", n)
 	}
@@ -129,7 +129,7 @@ func TestConnectionThatTheStoreClosedBetweenProbesIsNoFailure(t *testing.T) {
 		if r := store.Probe(t.Context(), "photos"); !r.Succeeded() {
 			t.Fatalf("probe %d: %+v", i, r)
 		}
-		// The client may notice before the next probe, or in the middle of it.
+		// The client may notice this before the next probe, or during it.
 		server.CloseConnections()
 	}
 }
@@ -288,7 +288,7 @@ func TestCheckDoesNotWaitForTheLimit(t *testing.T) {
 	}
 }
 
-// shelf keeps the objects of a canary as a simple store does.
+// shelf keeps the objects of a canary as a simple store would.
 func shelf(spoil func(string) string) http.Handler {
 	var mu sync.Mutex
 	objects := map[string]string{}

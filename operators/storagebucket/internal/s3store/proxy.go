@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// clearedFor is the time for which a name behind a proxy is not looked up again:
-	// the proxy resolves it itself in any case.
+	// clearedFor is the time for which a name behind a proxy is not looked up again.
+	// In any case, the proxy resolves it itself.
 	clearedFor = time.Minute
 
-	// maxCleared bounds the names kept; there are many only where buckets are
-	// host names.
+	// maxCleared limits the number of names kept. There are many names only
+	// if buckets are addressed in the host name.
 	maxCleared = 1 << 14
 )
 
-// verdicts remember for a while which hosts were found to be allowed, so that
-// not every request means a look-up. The zero value is ready.
+// verdicts remembers for a while which hosts were found to be allowed, so
+// that not every request needs a look-up. The zero value is ready to use.
 type verdicts struct {
 	mu    sync.Mutex
 	until map[string]time.Time

@@ -21,7 +21,7 @@ func dialer(address string) func(context.Context, string, string) (net.Conn, err
 	}
 }
 
-// tunnel is a proxy that knows CONNECT and leads everything to one address.
+// tunnel is a proxy that supports CONNECT and directs everything to one address.
 func tunnel(t *testing.T, to string, seen *atomic.Int32) *url.URL {
 	t.Helper()
 	server := faultserver.Start(t, faultserver.Behind(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func TestStoreBehindAProxyIsReachedThroughIt(t *testing.T) {
 	var seen atomic.Int32
 	proxy := tunnel(t, strings.TrimPrefix(server.URL, "https://"), &seen)
 	c := configAt(t, server)
-	// The proxy's own address is not in the list: the environment named it.
+	// The proxy's own address is not in the list: it comes from the environment.
 	guard, err := egress.New([]string{"localhost"})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestProxyIsNoWayAroundTheGuard(t *testing.T) {
 		{"https", "localhost", nil, ReasonEndpointForbidden},
 		{"https", "localhost", []string{"*"}, ReasonEndpointForbidden},
 		{"https", "s3.example.org", []string{"s3.example.com"}, ReasonEndpointForbidden},
-		// The proxy's address as the store's: the guard has not listed it.
+		// The store has the address of the proxy, which the guard does not allow.
 		{"http", proxy.Host, nil, ReasonEndpointForbidden},
 	} {
 		guard, err := egress.New(tc.allowed)

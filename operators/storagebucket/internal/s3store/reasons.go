@@ -9,7 +9,7 @@ import (
 // reason of a condition.
 type Reason string
 
-// Outcomes.
+// The outcomes.
 const (
 	// ReasonSucceeded means that the store answered with success.
 	ReasonSucceeded Reason = "ProbeSucceeded"
@@ -18,8 +18,8 @@ const (
 	// ReasonAccessDenied means that the key pair may not do what was asked, or the
 	// store refused without saying why.
 	ReasonAccessDenied Reason = "AccessDenied"
-	// ReasonBucketNotFound means that the store says, with an error code, that there is
-	// no such bucket. A bare 404 is ReasonUnexpectedResponse.
+	// ReasonBucketNotFound means that the store answered, with an error code, that
+	// there is no such bucket. A bare 404 is ReasonUnexpectedResponse.
 	ReasonBucketNotFound Reason = "BucketNotFound"
 	// ReasonBucketExists means that this account already has a bucket of that name.
 	ReasonBucketExists Reason = "BucketExists"
@@ -28,18 +28,19 @@ const (
 	// ReasonNotEmpty means that the bucket cannot be deleted because it holds
 	// something.
 	ReasonNotEmpty Reason = "NotEmpty"
-	// ReasonWrongRegion means that the bucket lives in, or the store signs for, another
-	// region.
+	// ReasonWrongRegion means that the bucket is in another region, or that the store
+	// expects signatures for another region.
 	ReasonWrongRegion Reason = "WrongRegion"
 	// ReasonEndpointUnreachable means that there was no connection to the endpoint,
 	// or that it broke.
 	ReasonEndpointUnreachable Reason = "EndpointUnreachable"
-	// ReasonTLSError means that the endpoint's certificate or handshake is not good.
+	// ReasonTLSError means that the certificate or the TLS handshake of the endpoint is
+	// invalid.
 	ReasonTLSError Reason = "TLSError"
 	// ReasonTimeout means that the store did not answer in time.
 	ReasonTimeout Reason = "Timeout"
 	// ReasonThrottled means that the store asked for fewer requests (429, 503), or that
-	// the operator's own limit for the store left no room in time.
+	// the operator's own limit for the store did not allow the request in time.
 	ReasonThrottled Reason = "Throttled"
 	// ReasonClockSkew means that the clocks of the store and of this process differ by
 	// more than signatures allow.
@@ -49,22 +50,22 @@ const (
 	// ReasonUnsupported means that the store does not implement the request.
 	ReasonUnsupported Reason = "Unsupported"
 	// ReasonInvalidConfiguration means that the store rejects a setting or the
-	// bucket's name as not valid.
+	// bucket's name as invalid.
 	ReasonInvalidConfiguration Reason = "InvalidConfiguration"
-	// ReasonUnexpectedResponse means that the answer is not one of an S3 store.
+	// ReasonUnexpectedResponse means that the response is not one that an S3 store sends.
 	ReasonUnexpectedResponse Reason = "UnexpectedResponse"
 	// ReasonCanceled means that the caller gave up, for example because the process is
 	// stopping. It says nothing about the store and must not be reported.
 	ReasonCanceled Reason = "Canceled"
 
-	// ReasonEndpointForbidden means that the operator is set up not to talk to the
-	// endpoint's address; nothing was sent.
+	// ReasonEndpointForbidden means that the operator is configured not to connect
+	// to the endpoint's address; nothing was sent.
 	ReasonEndpointForbidden Reason = "EndpointForbidden"
 	// ReasonInvalidEndpoint means that the endpoint is not a usable URL; nothing was
 	// sent.
 	ReasonInvalidEndpoint Reason = "InvalidEndpoint"
-	// ReasonInvalidCABundle means that the certificates to trust are missing or not
-	// valid; nothing was sent.
+	// ReasonInvalidCABundle means that the certificates to trust are missing or
+	// invalid; nothing was sent.
 	ReasonInvalidCABundle Reason = "InvalidCABundle"
 	// ReasonCredentialsNotFound means that there are no credentials to sign with;
 	// nothing was sent.
@@ -78,7 +79,8 @@ const (
 )
 
 // Terminal reports whether repeating the same request cannot help because somebody
-// has to change something first. A failure that may pass by itself is not terminal.
+// must change something first. A failure that may go away by itself is not
+// terminal.
 func (r Reason) Terminal() bool {
 	switch r {
 	case ReasonInvalidCredentials, ReasonAccessDenied, ReasonBucketNotFound, ReasonOwnershipConflict,
@@ -91,8 +93,8 @@ func (r Reason) Terminal() bool {
 	}
 }
 
-// Forbidden reports whether the operator lacks a right in Kubernetes. That it was
-// given is not always an event.
+// Forbidden reports whether the operator lacks a right in Kubernetes. When the
+// right is granted, there is not always an event.
 func (r Reason) Forbidden() bool {
 	return r == ReasonCredentialsForbidden || r == ReasonCABundleForbidden
 }
@@ -109,12 +111,13 @@ type Result struct {
 	Reason Reason
 	// Message is the outcome as a sentence of fixed text, without secrets.
 	Message string
-	// Latency is the time from sending the first request, connecting included
-	// where that was needed, to the end of its answer's headers; zero when the
-	// store did not answer. Waiting for a limit is not in it.
+	// Latency is the time from sending the first request, including the time
+	// to connect if that was necessary, to the end of the response headers;
+	// zero if the store did not answer. It does not include waiting for a
+	// limit.
 	Latency time.Duration
 	// RetryAfter is the time without requests that the store asked for, at most
-	// MaxRetryAfter; zero when it did not ask.
+	// MaxRetryAfter; zero if it did not ask.
 	RetryAfter time.Duration
 }
 
@@ -122,28 +125,28 @@ type Result struct {
 func (r Result) Succeeded() bool { return r.Reason == ReasonSucceeded }
 
 // Error is the failure of a request. Its text is fixed, like the text of a Result,
-// and there is nothing to unwrap: the causes hold URLs, request IDs and other parts
-// of the store's answer.
+// and it wraps nothing: the causes contain URLs, request IDs and other parts of the
+// store's response.
 type Error struct {
-	// Reason is the outcome; never ReasonSucceeded.
+	// Reason is the outcome; it is never ReasonSucceeded.
 	Reason Reason
 	// Message is the outcome as a sentence.
 	Message string
 	// RetryAfter is as in Result.
 	RetryAfter time.Duration
 
-	// code is the S3 error code as the store sent it, or empty. It is for
-	// comparison only: it may hold anything.
+	// code is the S3 error code as the store sent it, or empty. It is only
+	// for comparison, because it may contain anything.
 	code string
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// GoString is the message as well: %#v would show the code.
+// GoString returns the message as well: %#v would show the code.
 func (e *Error) GoString() string { return e.Message }
 
-// ReasonOf is the reason of an *Error in err's chain; empty when there is none.
+// ReasonOf returns the reason of an *Error in err's chain, or "" if there is none.
 func ReasonOf(err error) Reason {
 	var e *Error
 	if errors.As(err, &e) {
@@ -152,8 +155,8 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// codeOf is the S3 error code of an *Error in err's chain, to be compared with
-// and never to be shown; empty when there is none.
+// codeOf returns the S3 error code of an *Error in err's chain, or "" if there
+// is none. Compare it only; never show it.
 func codeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

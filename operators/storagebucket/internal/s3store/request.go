@@ -21,8 +21,9 @@ const maxPage = 1000
 // codeNoSuchBucket is the only proof that a bucket does not exist.
 const codeNoSuchBucket = "NoSuchBucket"
 
-// ask makes one request and returns its answer. An error whose code is one of
-// absent means that there is nothing of the kind: then both are nil.
+// ask makes one request and returns its response. An error with one of the
+// codes in absent means that the requested item does not exist: then both
+// results are nil.
 func ask[Answer any](
 	ctx context.Context, s *Store,
 	request func(context.Context, *s3.Client) (*Answer, error), absent ...string,
@@ -41,7 +42,7 @@ func ask[Answer any](
 	return answer, err
 }
 
-// eachPage calls page until there is no next one. The value of next only
+// eachPage calls page until there is no next page. The value of next only
 // distinguishes pages.
 func eachPage(page func() (next string, err error)) error {
 	for last := ""; ; {
@@ -50,26 +51,26 @@ func eachPage(page func() (next string, err error)) error {
 			return err
 		}
 		if next == last {
-			// Nothing would ever end this.
-			return &Error{Reason: ReasonUnexpectedResponse, Message: "the store repeats a page of its listing"}
+			// Otherwise this would never end.
+			return &Error{Reason: ReasonUnexpectedResponse, Message: "the store returned the same page of its listing again"}
 		}
 		last = next
 	}
 }
 
-// list asks for a page of objects. The bucket's name in the answer
-// proves that it is a listing: the SDK takes an empty answer, and any other document,
-// for a bucket without objects.
+// list requests a page of objects. The name of the bucket in the response proves that
+// it is a listing: the SDK treats an empty response, and any other document, as a
+// bucket without objects.
 func list(ctx context.Context, c *s3.Client, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
 	out, err := c.ListObjectsV2(ctx, in)
 	if err == nil && out.Name == nil {
-		return nil, &Error{Reason: ReasonUnexpectedResponse, Message: "the answer is not a listing of the bucket"}
+		return nil, &Error{Reason: ReasonUnexpectedResponse, Message: "the response is not a listing of the bucket"}
 	}
 	return out, err
 }
 
-// nextPage returns a key of a truncated listing's next page, made of its markers;
-// empty when the listing is complete.
+// nextPage returns a key for the next page of a truncated listing, built from its
+// markers, or "" if the listing is complete.
 func nextPage(truncated *bool, markers ...*string) string {
 	if !aws.ToBool(truncated) {
 		return ""
@@ -77,8 +78,8 @@ func nextPage(truncated *bool, markers ...*string) string {
 	return fmt.Sprintf("%q", aws.ToStringSlice(markers))
 }
 
-// dateOf is the store's clock at an answer that was an error; zero when it did
-// not tell.
+// dateOf returns the store's time from an error response, or zero if the
+// response has none.
 func dateOf(err error) time.Time {
 	var response *smithyhttp.ResponseError
 	if !errors.As(err, &response) || response.Response == nil {
@@ -91,10 +92,10 @@ func dateOf(err error) time.Time {
 	return date
 }
 
-// ownerHeader has AWS deny a request for a bucket of another account.
+// ownerHeader makes AWS deny a request for a bucket of another account.
 const ownerHeader = "X-Amz-Expected-Bucket-Owner"
 
-// expectOwner adds the account to all requests for a bucket that exists.
+// expectOwner adds the account to all requests for an existing bucket.
 func expectOwner(account string) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Build.Add(middleware.BuildMiddlewareFunc("ExpectedBucketOwner", func(
@@ -111,7 +112,8 @@ func expectOwner(account string) func(*middleware.Stack) error {
 }
 
 // withMD5 adds the header Content-MD5 to requests that must carry a checksum.
-// The SDK sends a newer one, which AWS takes and many other stores do not.
+// The SDK sends a newer checksum, which AWS accepts and many other stores do
+// not.
 func withMD5(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 }

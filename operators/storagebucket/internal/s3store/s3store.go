@@ -1,16 +1,15 @@
 // Package s3store sends requests to one S3-compatible store: to check the store and
-// its buckets, and to manage a bucket. Of Kubernetes it knows only the types in which
-// a bucket's configuration is declared.
+// its buckets, and to manage a bucket. It does not depend on Kubernetes, except for
+// the types that declare the configuration of a bucket.
 //
-// Nothing a store sends is repeated in a Result or an Error: messages are
-// fixed text, plus an HTTP status or an error code from a closed table. So
-// they may be logged, put into a status or an event without a secret, a
-// request ID or a URL slipping through, and two outcomes that are the same
-// read the same.
+// A Result or an Error repeats nothing that a store sends: messages are fixed
+// text, plus an HTTP status or an error code from a closed table. They may
+// therefore be logged, or put into a status or an event, without exposing a
+// secret, a request ID or a URL, and equal outcomes have equal texts.
 //
-// Every request is one attempt: when to try again is the caller's business,
-// which knows the plan. It uses the store's own few connections, which are
-// kept, and only addresses that the egress guard allows.
+// Every request is one attempt: the caller decides when to retry, because it
+// knows the plan. Requests use a few kept connections that belong to this
+// store, and only addresses that the egress guard allows.
 package s3store
 
 import (
@@ -29,24 +28,24 @@ import (
 
 // Config is the address of a store and how to connect to it.
 type Config struct {
-	// Endpoint of the S3 API, from ParseEndpoint. Required.
+	// Endpoint is the endpoint of the S3 API, from ParseEndpoint. Required.
 	Endpoint *url.URL
-	// Region requests are signed for. Required.
+	// Region is the region that requests are signed for. Required.
 	Region string
-	// PathStyle addresses buckets in the path, not as host names.
+	// PathStyle addresses buckets in the path, not in the host name.
 	PathStyle bool
-	// RootCAs sign the endpoint's certificate; nil means the system's.
+	// RootCAs sign the endpoint's certificate; nil means those of the system.
 	RootCAs *x509.CertPool
 	// Credentials sign the requests. nil means that every request fails with
 	// ReasonCredentialsNotFound.
 	Credentials aws.CredentialsProvider
 	// Guard allows or refuses addresses; nil refuses the special ones.
 	Guard *egress.Guard
-	// Limiter bounds the requests to the store, and the connections kept to it.
+	// Limiter limits the requests to the store, and the connections kept to it.
 	// Several Stores may share one. nil means DefaultLimiter.
 	Limiter *Limiter
 	// ExpectedBucketOwner is the account that all buckets belong to. It is sent with
-	// each request for a bucket; empty means not at all.
+	// each request for a bucket; if it is empty, it is not sent.
 	ExpectedBucketOwner string
 }
 
@@ -60,7 +59,7 @@ type Store struct {
 }
 
 // New returns a Store; nothing is sent before the first call. It reads no
-// file and nothing of the environment but the proxies, as net/http does.
+// files, and from the environment only the proxies, as net/http does.
 func New(c Config) *Store { return newStore(c, http.ProxyFromEnvironment) }
 
 func newStore(c Config, proxy proxyFunc) *Store {
@@ -72,9 +71,10 @@ func newStore(c Config, proxy proxyFunc) *Store {
 	return &Store{region: c.Region, line: l, limiter: limiter, prober: newProber(c, l), client: newClient(c, l)}
 }
 
-// newClient is the SDK's client with all it would take from elsewhere set:
-// credentials, region, retries. Checksums only where the API demands them,
-// because the SDK's default breaks some other stores (aws-sdk-go-v2#3007).
+// newClient returns a client of the SDK. It sets everything that the SDK
+// would otherwise take from the environment: credentials, region, retries.
+// Checksums are sent only if the API requires them, because the SDK's default
+// breaks some other stores (aws-sdk-go-v2#3007).
 func newClient(c Config, h s3.HTTPClient) *s3.Client {
 	options := s3.Options{
 		BaseEndpoint:                aws.String(c.Endpoint.String()),
@@ -86,7 +86,7 @@ func newClient(c Config, h s3.HTTPClient) *s3.Client {
 		RequestChecksumCalculation:  aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation:  aws.ResponseChecksumValidationWhenRequired,
 		DisableS3ExpressSessionAuth: aws.Bool(true),
-		// A wrong clock has to be noticed and set, not hidden.
+		// A wrong clock must be noticed and corrected, not hidden.
 		DisableClockSkewCorrection: true,
 	}
 	if c.ExpectedBucketOwner != "" {
@@ -95,10 +95,10 @@ func newClient(c Config, h s3.HTTPClient) *s3.Client {
 	return s3.New(options)
 }
 
-// Limiter is the store's limiter.
+// Limiter returns the store's limiter.
 func (s *Store) Limiter() *Limiter { return s.limiter }
 
-// Close gives up the connections that are idle. Requests under way go on.
+// Close closes idle connections. Requests in progress continue.
 func (s *Store) Close() { s.line.close() }
 
 // call makes one request within the store's limits and returns nil or an *Error. The
@@ -116,25 +116,25 @@ func (s *Store) call(ctx context.Context, request func(context.Context, *s3.Clie
 	return nil
 }
 
-// noRoom is the error of a request that was not sent because of the limits.
+// noRoom returns the error for a request that was not sent because of the limits.
 func (s *Store) noRoom(ctx context.Context) *Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return classifyFailure(context.Canceled)
 	}
 	return &Error{
 		Reason:     ReasonThrottled,
-		Message:    "the limits on requests to the store left no room in time",
+		Message:    "the limits on requests to the store did not allow the request in time",
 		RetryAfter: max(0, time.Until(s.limiter.PausedUntil())),
 	}
 }
 
-// send makes one request and judges it. When the store asks for fewer
-// requests, that applies to all callers.
+// send makes one request and classifies the result. When the store asks for
+// fewer requests, this applies to all callers.
 func (s *Store) send(ctx context.Context, x exchange, request func(context.Context, *s3.Client) error) (*exchange, *Error) {
 	failure := s.verdict(&x, request(x.in(ctx), s.client))
 	if failure != nil && failure.Reason == ReasonEndpointUnreachable && ctx.Err() != nil {
-		// The end of the context breaks the connection, and sometimes that shows
-		// first.
+		// When the context ends, the connection breaks, and sometimes this is
+		// noticed first.
 		failure = classifyFailure(ctx.Err())
 	}
 	if failure != nil && failure.RetryAfter > 0 {

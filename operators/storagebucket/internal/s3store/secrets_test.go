@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// TestNoOutcomeShowsASecret plants the keys in every place a store can put
-// text into, and looks at every way an outcome can be printed.
+// TestNoOutcomeShowsASecret plants the keys in every place where a store can
+// put text, and checks every way in which an outcome can be printed.
 func TestNoOutcomeShowsASecret(t *testing.T) {
 	document := "<Error><Code>" + testKeyID + "</Code><Message>" + testSecret + "</Message><AWSAccessKeyId>" + testKeyID +
 		"</AWSAccessKeyId><StringToSign>AWS4-HMAC-SHA256</StringToSign><Region>" + testToken + "</Region><RequestId>REQUEST-ID</RequestId></Error>"

@@ -17,7 +17,7 @@ type Setting struct {
 	Name string
 	// Hash identifies the declared value.
 	Hash string
-	// Keys of the tags; nil for other settings.
+	// Keys are the keys of the tags; nil for other settings.
 	Keys []string
 
 	value value
@@ -26,22 +26,23 @@ type Setting struct {
 // value is the declared value of a setting, with the requests that read and write
 // it.
 type value interface {
-	// heldBy reports whether the bucket's configuration means the same.
+	// heldBy reports whether the bucket's configuration has the same meaning.
 	heldBy(ctx context.Context, s *Store, bucket string) (bool, error)
-	// putInto gives the bucket this configuration.
+	// putInto writes this configuration to the bucket.
 	putInto(ctx context.Context, s *Store, bucket string) error
 }
 
 // kinds are all settings, in the order in which they are applied: versioning
-// before object lock, which needs it, and what forbids public policies before
-// the policy.
+// comes before object lock, which needs it, and publicAccessBlock before the
+// policy that it may forbid.
 var kinds = []struct {
 	name string
-	// declared is nil when the spec does not say anything, an empty list
-	// included: nobody empties a configuration by declaring nothing.
+	// declared returns nil if the spec does not declare the setting. An empty
+	// list counts as not declared: nobody empties a configuration by
+	// declaring nothing.
 	declared func(*v1.StorageBucketSpec) value
-	// remove takes the setting out of a bucket; one that is not there is no
-	// error. Keys are the keys of the tags.
+	// remove removes the setting from a bucket. It is not an error if the
+	// setting is absent. keys are the keys of the tags.
 	remove func(ctx context.Context, s *Store, bucket string, keys []string) error
 }{
 	{"versioning", declaredVersioning, suspendVersioning},
@@ -55,7 +56,7 @@ var kinds = []struct {
 }
 
 // Settings returns the settings that a spec declares, in the order in which they
-// have to be applied.
+// must be applied.
 func Settings(spec *v1.StorageBucketSpec) []Setting {
 	var settings []Setting
 	for _, kind := range kinds {
@@ -76,22 +77,22 @@ func Settings(spec *v1.StorageBucketSpec) []Setting {
 func hash(declared value) string {
 	text, err := json.Marshal(declared)
 	if err != nil {
-		// Only a policy can be invalid JSON, and the API server refuses that.
+		// Only a policy can be invalid JSON, and the API server rejects that.
 		text = nil
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Matches reports whether the bucket holds the setting as declared. It compares
-// the meaning and not the spelling, and all of it: a store that silently drops a
-// part it does not know does not match.
+// Matches reports whether the bucket has the complete setting as declared. It
+// compares the meaning and not the spelling: a store that silently drops a part
+// that it does not know does not match.
 func (s *Store) Matches(ctx context.Context, bucket string, setting Setting) (bool, error) {
 	return setting.value.heldBy(ctx, s, bucket)
 }
 
 // Apply writes the declared configuration to the bucket. Tags are added to existing
-// ones; any other configuration is replaced as a whole.
+// ones; any other configuration is replaced completely.
 func (s *Store) Apply(ctx context.Context, bucket string, setting Setting) error {
 	return setting.value.putInto(ctx, s, bucket)
 }
@@ -105,11 +106,11 @@ func (s *Store) Remove(ctx context.Context, bucket string, applied v1.AppliedCon
 			return kind.remove(ctx, s, bucket, applied.Keys)
 		}
 	}
-	// A newer version of the operator applied a setting that this one does not know.
-	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know the setting that was applied"}
+	// A newer version of the operator has applied a setting that this one does not know.
+	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know a setting that was applied"}
 }
 
-// deletion makes a remove function of a request.
+// deletion returns a remove function that sends the given request.
 func deletion[Answer any](
 	request func(ctx context.Context, c *s3.Client, bucket *string) (*Answer, error), absent ...string,
 ) func(context.Context, *Store, string, []string) error {

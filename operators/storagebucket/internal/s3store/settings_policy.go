@@ -39,7 +39,7 @@ func (p policy) MarshalJSON() ([]byte, error) {
 
 func readJSON(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	// Numbers stay as they are written: an account ID may look like one.
+	// Numbers keep their spelling: an account ID may look like a number.
 	decoder.UseNumber()
 	var document any
 	err := decoder.Decode(&document)
@@ -67,10 +67,10 @@ var removePolicy = deletion(func(ctx context.Context, c *s3.Client, bucket *stri
 	return c.DeleteBucketPolicy(ctx, &s3.DeleteBucketPolicyInput{Bucket: bucket})
 }, codeNoPolicy)
 
-// samePolicy compares two policies by what they say. Stores rewrite what they
-// are given; the ways known are in the IAM reference on policy elements: one
-// value instead of a list of one, lists without order, "*" for any AWS
-// principal, an account's root user for the account.
+// samePolicy compares the meaning of two policies. Stores rewrite policies;
+// the known ways are in the IAM reference on policy elements: one value
+// instead of a list of one, lists without order, "*" for any AWS principal,
+// an account's root user for the account.
 func samePolicy(a, b []byte) bool {
 	x, err := readJSON(a)
 	if err != nil {
@@ -83,7 +83,7 @@ func samePolicy(a, b []byte) bool {
 	return reflect.DeepEqual(plainPolicy(x), plainPolicy(y))
 }
 
-// plainPolicy rewrites a policy so that those that say the same are equal.
+// plainPolicy rewrites a policy so that policies with the same meaning are equal.
 func plainPolicy(document any) any {
 	p, ok := document.(map[string]any)
 	if !ok {
@@ -141,8 +141,8 @@ func plainPrincipal(principal any) any {
 	return kinds
 }
 
-// plainCondition has all values as lists of strings, as which they are
-// compared.
+// plainCondition converts all values to lists of strings, because they are
+// compared as strings.
 func plainCondition(condition any) any {
 	operators, ok := condition.(map[string]any)
 	if !ok {
@@ -167,7 +167,7 @@ func plainCondition(condition any) any {
 	return operators
 }
 
-// asList makes a list of one out of a value that is none.
+// asList converts a value that is not a list to a list of one.
 func asList(content any) []any {
 	switch c := content.(type) {
 	case nil:
@@ -179,7 +179,7 @@ func asList(content any) []any {
 	}
 }
 
-// sorted sorts a list by its JSON and drops what repeats.
+// sorted sorts a list by its JSON and drops duplicates.
 func sorted(list []any) []any {
 	slices.SortFunc(list, func(a, b any) int { return strings.Compare(textOf(a), textOf(b)) })
 	return slices.CompactFunc(list, func(a, b any) bool { return textOf(a) == textOf(b) })

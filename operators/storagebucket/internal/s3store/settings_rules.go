@@ -13,10 +13,10 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// ownTags are the operator's, which say whose the bucket is.
+// ownTags are the tags of the operator, which identify the owner of the bucket.
 const ownTags = "storage.koboshi.dev/"
 
-// tags are those declared, and never the operator's own.
+// tags are the declared tags, and never include the operator's own.
 type tags map[string]string
 
 func declaredTags(spec *v1.StorageBucketSpec) value {
@@ -60,8 +60,8 @@ func (t tags) putInto(ctx context.Context, s *Store, bucket string) error {
 	return s.SetTags(ctx, bucket, has)
 }
 
-// removeTags removes tags by their keys and leaves all others alone, the
-// operator's own even when they are asked for.
+// removeTags removes tags by their keys and keeps all others. It keeps the
+// operator's tags even if it is asked to remove them.
 func removeTags(ctx context.Context, s *Store, bucket string, keys []string) error {
 	has, err := s.Tags(ctx, bucket)
 	if err != nil {
@@ -120,8 +120,8 @@ func sameRule(a, b v1.LifecycleRule) bool {
 		same(a.AbortIncompleteMultipartUploadDays, b.AbortIncompleteMultipartUploadDays)
 }
 
-// declarable reads a store's rule. It is false for one that does something, or
-// is restricted by something, that cannot be declared.
+// declarable converts a store's rule. It returns false for a rule with an
+// action or a restriction that cannot be declared.
 func declarable(r types.LifecycleRule) (v1.LifecycleRule, bool) {
 	rule := v1.LifecycleRule{ID: aws.ToString(r.ID), Disabled: r.Status != types.ExpirationStatusEnabled}
 	prefix, plain := prefixOf(r)
@@ -147,10 +147,10 @@ func declarable(r types.LifecycleRule) (v1.LifecycleRule, bool) {
 	return rule, true
 }
 
-// prefixOf is the prefix of a store's rule, in the old place for it or one of
-// the two new ones. It is not plain when the rule is restricted otherwise.
+// prefixOf returns the prefix of a store's rule, from its old place or one of
+// the two new ones. plain is false if the rule has any other restriction.
 func prefixOf(r types.LifecycleRule) (prefix string, plain bool) {
-	prefix = aws.ToString(r.Prefix) //nolint:staticcheck // Deprecated to write; stores still answer with it.
+	prefix = aws.ToString(r.Prefix) //nolint:staticcheck // Deprecated for writing; stores still send it.
 	f := r.Filter
 	if f == nil {
 		return prefix, true
@@ -212,7 +212,7 @@ var removeLifecycle = deletion(func(ctx context.Context, c *s3.Client, bucket *s
 
 const codeNoCORS = "NoSuchCORSConfiguration"
 
-// cors is in its declared order: the first rule that fits counts.
+// cors keeps its declared order, because the first matching rule applies.
 type cors []v1.CORSRule
 
 func declaredCORS(spec *v1.StorageBucketSpec) value {
@@ -236,7 +236,7 @@ func (l cors) heldBy(ctx context.Context, s *Store, bucket string) (bool, error)
 	}), nil
 }
 
-// sameSet compares lists in which neither order nor repetition has a meaning.
+// sameSet compares lists in which order and repetition have no meaning.
 func sameSet(a, b []string) bool {
 	set := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 	return slices.Equal(set(a), set(b))

@@ -16,7 +16,7 @@ import (
 
 func days(n int32) *int32 { return &n }
 
-// fullSpec declares everything, for a bucket of that name.
+// fullSpec returns a spec that declares everything, for a bucket of that name.
 func fullSpec(bucket string) *v1.StorageBucketSpec {
 	return &v1.StorageBucketSpec{
 		Versioning: v1.VersioningEnabled,
@@ -47,7 +47,7 @@ func names(settings []Setting) []string {
 	return names
 }
 
-// settingNamed is the one with that name of a spec.
+// settingNamed returns the setting of that name in a spec.
 func settingNamed(t *testing.T, spec *v1.StorageBucketSpec, name string) Setting {
 	t.Helper()
 	for _, s := range Settings(spec) {
@@ -71,14 +71,14 @@ func TestWhatIsNotDeclaredIsNoSetting(t *testing.T) {
 		"nothing": {BucketName: "photos", Management: v1.Manage, DeletionPolicy: v1.Delete},
 		"empty lists": {Tags: map[string]v1.TagValue{}, Lifecycle: []v1.LifecycleRule{}, CORS: []v1.CORSRule{},
 			Policy: &apiextensionsv1.JSON{Raw: []byte("null")}},
-		// Validation refuses it; if it gets past, it must not take a bucket over.
+		// Validation rejects it; if it gets past, it must not take over a bucket.
 		"the operator's own tag": {Tags: map[string]v1.TagValue{"storage.koboshi.dev/uid": "1"}},
 	} {
 		if got := Settings(spec); len(got) > 0 {
 			t.Errorf("%s: %v", name, names(got))
 		}
 	}
-	// A struct that is there is declared, whatever is in it.
+	// A struct that is present counts as declared, whatever its content.
 	got := names(Settings(&v1.StorageBucketSpec{ObjectLock: &v1.ObjectLock{}, PublicAccessBlock: &v1.PublicAccessBlock{}}))
 	if diff := cmp.Diff([]string{"objectLock", "publicAccessBlock"}, got); diff != "" {
 		t.Error(diff)
@@ -139,7 +139,7 @@ func TestTheKeysOfTagsAreKept(t *testing.T) {
 	}
 }
 
-// expectHeld checks what Matches says.
+// expectHeld checks the result of Matches.
 func expectHeld(t *testing.T, s *Store, bucket string, setting Setting, want bool) {
 	t.Helper()
 	if held, err := s.Matches(t.Context(), bucket, setting); err != nil || held != want {
@@ -147,7 +147,7 @@ func expectHeld(t *testing.T, s *Store, bucket string, setting Setting, want boo
 	}
 }
 
-// fillAndClear runs a setting through its life.
+// fillAndClear applies, compares and removes a setting.
 func fillAndClear(t *testing.T, s *Store, bucket string, setting Setting) {
 	t.Helper()
 	expectHeld(t, s, bucket, setting, false)

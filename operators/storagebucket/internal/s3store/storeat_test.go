@@ -13,7 +13,7 @@ const (
 	testToken  = "t0ken-that-must-not-appear"
 )
 
-// configAt is for a store at the server, with plenty of room.
+// configAt returns a configuration for a store at the server, with generous limits.
 func configAt(tb testing.TB, server *faultserver.Server) Config {
 	tb.Helper()
 	endpoint, err := ParseEndpoint(server.URL)

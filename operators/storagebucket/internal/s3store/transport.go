@@ -18,41 +18,42 @@ import (
 )
 
 const (
-	// maxBody limits the part of an answer that is read. The longest a store gives is a
-	// list of 1,000 versions with names of 1,024 bytes, each byte written as
-	// three: less than 4 MiB.
+	// maxBody limits how much of a response body is read. The longest response is a
+	// list of 1,000 versions with names of 1,024 bytes, each byte written as three:
+	// less than 4 MiB.
 	maxBody = 8 << 20
 
-	// maxSmallBody is the same for an error, or a list of one.
+	// maxSmallBody is the same limit for an error, or for a list of one.
 	maxSmallBody = 64 << 10
 
-	// maxStart is the length of the body that is kept to find an error's code, which
-	// comes first.
+	// maxStart is the length of the start of the body that is kept to find an
+	// error's code, which comes first.
 	maxStart = 1 << 10
 
-	// maxHeader bounds an answer's headers.
+	// maxHeader limits the headers of a response.
 	maxHeader = 64 << 10
 
-	// The caller's context is the deadline. These are upper bounds for a caller
-	// that gave none.
+	// The deadline of the caller's context applies. These are upper limits for
+	// a caller without a deadline.
 	dialTimeout   = 30 * time.Second
 	answerTimeout = 2 * time.Minute
 
 	// idleTimeout keeps a connection from one probe to the next at the usual
-	// intervals. Stores close theirs earlier or later; net/http copes.
+	// intervals. Stores may close connections earlier or later; net/http
+	// handles both.
 	idleTimeout = 90 * time.Second
 )
 
-// proxyFunc returns the proxy of a request; nil, nil means none.
+// proxyFunc returns the proxy for a request; nil, nil means none.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// line is the way to one store: connections that are kept, and new ones.
+// line connects to one store, with kept connections and with new ones.
 type line struct {
 	guard *egress.Guard
 	proxy proxyFunc
-	// proxyAddress is host:port of the proxy, once one was used. It is the only
-	// address that is dialled without the guard: the operator's own environment
-	// named it.
+	// proxyAddress is the host:port of the proxy, once one has been used. It is
+	// the only address that is dialled without the guard, because it comes from
+	// the operator's own environment.
 	proxyAddress atomic.Pointer[string]
 	cleared      verdicts
 
@@ -64,8 +65,8 @@ func newLine(guard *egress.Guard, roots *x509.CertPool, connections int, proxy p
 	transport := &http.Transport{
 		Proxy:       l.proxyFor,
 		DialContext: l.dial,
-		// All buckets of a store share its connections, and no more requests
-		// are under way than the limiter lets through.
+		// All buckets of a store share its connections, and the limiter
+		// bounds the number of requests in progress.
 		MaxIdleConns:        connections,
 		MaxIdleConnsPerHost: connections,
 		IdleConnTimeout:     idleTimeout,
@@ -83,8 +84,9 @@ func newLine(guard *egress.Guard, roots *x509.CertPool, connections int, proxy p
 	return l
 }
 
-// client follows no redirect: that is an answer to be judged. A signature is
-// good for one host, and must not be shown to another.
+// client returns a client that does not follow redirects, so that a redirect
+// is classified like any response. A signature is valid for one host, and
+// must not be shown to another.
 func client(t *http.Transport) *http.Client {
 	return &http.Client{
 		Transport:     t,
@@ -110,8 +112,9 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 	return dialer.DialContext(ctx, network, address)
 }
 
-// proxyFor picks the proxy. With one, the connection is to the proxy's address
-// and the guard does not see the store's; so the target is judged here.
+// proxyFor returns the proxy for a request. With a proxy, the connection goes
+// to the proxy's address and the guard does not see the store's; so the target
+// is checked here.
 func (l *line) proxyFor(r *http.Request) (*url.URL, error) {
 	proxy, err := l.proxy(r)
 	if err != nil || proxy == nil {
@@ -154,20 +157,20 @@ func (l *line) judgeTarget(ctx context.Context, target *url.URL) error {
 	return nil
 }
 
-// exchange records a call's last request: the answer, which the SDK hides behind
-// its error types, and the time it came. It travels in the
+// exchange records the last request of a call: the response, which the SDK hides
+// behind its error types, and the time of the response. It is carried in the
 // context.
 type exchange struct {
-	// fresh asks for a new connection, small for a small answer.
+	// fresh requests a new connection; small means that a small response is expected.
 	fresh, small bool
 
 	sent, answered time.Time
 	answer         *http.Response
-	// status is the answer's own: the SDK changes that of some answers.
+	// status is the status of the original response: the SDK changes some of them.
 	status int
 	// start is the beginning of the body.
 	start []byte
-	// bodyErr is why the body could not be read to its end.
+	// bodyErr is the error because of which the body is incomplete.
 	bodyErr error
 }
 
@@ -177,7 +180,7 @@ func (x *exchange) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
 
-// latency is zero when there was no answer.
+// latency returns zero if there was no response.
 func (x *exchange) latency() time.Duration {
 	if x.answer == nil {
 		return 0
@@ -185,7 +188,7 @@ func (x *exchange) latency() time.Duration {
 	return max(x.answered.Sub(x.sent), 1)
 }
 
-// Do sends one request. It is the HTTP client of the S3 client.
+// Do sends one request. It makes line the HTTP client of the S3 client.
 func (l *line) Do(r *http.Request) (*http.Response, error) {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	if x == nil {
@@ -215,10 +218,11 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// bufferBody has a small body, and all are, leave in one piece with the
-// headers. Otherwise a store that answers as soon as it has seen the headers
-// may do so before the body was read, and the SDK, which takes the body back
-// with the answer, would break the connection and lose the answer's reason.
+// bufferBody makes a small body, as all of them are, leave in one piece with
+// the headers. Otherwise, a store that answers as soon as it has seen the
+// headers may answer before it has read the body. The SDK closes the body
+// when the response comes, which would break the connection and lose the
+// reason in the response.
 func bufferBody(r *http.Request) error {
 	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > maxBody {
 		return nil
@@ -233,8 +237,8 @@ func bufferBody(r *http.Request) error {
 	return err
 }
 
-// boundedBody ends after so many bytes, and records how the body starts
-// and of the first read that fails.
+// boundedBody ends after a limited number of bytes. It records the start of
+// the body, and the first error while reading it.
 type boundedBody struct {
 	body   io.ReadCloser
 	left   int

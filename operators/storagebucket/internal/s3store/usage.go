@@ -8,19 +8,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Usage is the content of a bucket in figures.
+// Usage is the number and size of the objects in a bucket.
 type Usage struct {
-	// Objects that a reader sees: no old versions, no unfinished uploads.
+	// Objects is the number of objects that a reader sees: no old versions, no unfinished
+	// uploads.
 	Objects int64
-	// Bytes of these objects.
+	// Bytes is the total size of these objects.
 	Bytes int64
-	// Truncated is set if there are more objects than the limit allows to count.
+	// Truncated reports whether there are more objects than the limit.
 	Truncated bool
 }
 
-// Usage counts a bucket's objects by listing them, the first maxObjects at
-// most, since S3 knows no cheaper way: a request for each thousand. The figures
-// are those of a moment only for a bucket that nobody writes to meanwhile.
+// Usage counts a bucket's objects by listing at most the first maxObjects of
+// them. S3 has no cheaper way: it takes one request per thousand objects. If
+// the bucket is written to meanwhile, the figures do not describe any single
+// moment.
 func (s *Store) Usage(ctx context.Context, bucket string, maxObjects int64) (Usage, error) {
 	var usage Usage
 	in := &s3.ListObjectsV2Input{Bucket: &bucket, EncodingType: types.EncodingTypeUrl}

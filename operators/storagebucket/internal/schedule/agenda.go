@@ -10,47 +10,47 @@ import (
 // entry is a Plan's record of one object.
 type entry struct {
 	key types.NamespacedName
-	// uid and interval are empty for an object that was poked before it was
-	// seen.
+	// uid and interval are empty for an object that was poked before the plan
+	// first saw it.
 	uid      types.UID
 	interval time.Duration
-	// inputs are the inputs when the object was last seen.
+	// inputs are the inputs with which the object was last seen.
 	inputs string
 
 	// next is the time at which the object becomes due, and cause the reason.
 	next  time.Time
 	cause Cause
-	// since is when it should have been probed; Lag counts from there.
+	// since is when the object should have been probed; Lag counts from this time.
 	since time.Time
-	// failures in a row.
+	// failures counts the failures in a row.
 	failures int
 	parked   bool
 
-	// poked is when a poke takes effect that no look at the object has taken
-	// note of; zero when there is none. A probe that ends does not touch it: the
-	// poke may have come after the probe began.
+	// poked is the time at which the last poke that Due has not seen yet takes
+	// effect; zero if there is none. The end of a probe does not change it: the
+	// poke may have come after the probe started.
 	poked time.Time
-	// lastPoke is when the last poke took, or takes, effect.
+	// lastPoke is the time at which the last poke took, or takes, effect.
 	lastPoke time.Time
 
-	// announce is when somebody has to be told, and urgent whether that is
-	// because of a poke. Once told it moves on to the next slot, so that an
-	// object is announced once a slot and not without end while its probe is
-	// under way.
+	// announce is the time of the next announcement, and urgent reports
+	// whether it is because of a poke. After an announcement, announce moves
+	// to the next slot, so that an object is announced once per slot and not
+	// repeatedly while its probe is in progress.
 	announce time.Time
 	urgent   bool
-	// index in the agenda; notListed when it is not to be announced.
+	// index is the index in the agenda; notListed if there is no announcement to make.
 	index int
 }
 
-// dueNoLaterThan brings the object forward.
+// dueNoLaterThan makes the object due earlier if necessary.
 func (e *entry) dueNoLaterThan(at time.Time, cause Cause) {
 	e.next = earlier(e.next, at)
 	e.since = earlier(e.since, at)
 	e.cause = heavier(e.cause, cause)
 }
 
-// reannounce is when to tell again, after it was done now; zero for never.
+// reannounce returns the time of the next announcement after one now; zero for never.
 func (e *entry) reannounce(now time.Time) time.Time {
 	if e.urgent && e.lastPoke.After(now) {
 		return e.lastPoke
@@ -78,10 +78,10 @@ func later(a, b time.Time) time.Time {
 // notListed is the index of an entry that is in no agenda.
 const notListed = -1
 
-// agenda is a heap of entries, the one to be announced next on top.
+// agenda is a heap of entries, with the next one to be announced on top.
 type agenda []*entry
 
-// set lists the entry, or moves it, to be announced at that time.
+// set adds the entry, or moves it, to be announced at the given time.
 func (a *agenda) set(e *entry, at time.Time) {
 	e.announce = at
 	if e.index == notListed {
@@ -91,14 +91,14 @@ func (a *agenda) set(e *entry, at time.Time) {
 	heap.Fix(a, e.index)
 }
 
-// drop takes the entry out.
+// drop removes the entry.
 func (a *agenda) drop(e *entry) {
 	if e.index != notListed {
 		heap.Remove(a, e.index)
 	}
 }
 
-// heap.Interface, not to be called directly.
+// These methods implement heap.Interface, and must not be called directly.
 
 func (a agenda) Len() int           { return len(a) }
 func (a agenda) Less(i, j int) bool { return a[i].announce.Before(a[j].announce) }

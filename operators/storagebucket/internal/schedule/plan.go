@@ -1,9 +1,9 @@
-// Package schedule decides when each object is probed next, and wakes the
-// controller when that time has come.
+// Package schedule determines when each object is probed next, and wakes the
+// controller at that time.
 //
-// Every object has its own fixed slots on the wall clock, one an interval, at
-// an offset taken from its UID. So objects with the same interval are spread
-// over it, and stay spread when the controller restarts.
+// Every object has its own fixed slots on the wall clock, one per interval,
+// at an offset derived from its UID. So objects with the same interval are
+// spread over the interval, and stay spread when the controller restarts.
 //
 //	first seen with no result;
 //	inputs changed, unless parked;
@@ -15,12 +15,13 @@
 //	     ├─ Backoff ──▶ backing off ── the wait is over ─▶ due
 //	     └─ Park ─────▶ parked ─────── Due asks: it wakes ▶ waiting
 //
-// Park and Forget are possible in every state. An object that wakes is due after
-// a time of its own within 30 seconds, so that those that wake together are
+// Park and Forget are possible in every state. An object that wakes becomes due
+// at its own time within 30 seconds, so that objects that wake together are
 // spread.
 //
-// A Plan lives in memory only. What must survive a restart is in the objects'
-// status; everything else is worked out again from the UID and the clock.
+// A Plan exists only in memory. What must survive a restart is in the status
+// of the objects; everything else is computed again from the UID and the
+// clock.
 package schedule
 
 import (
@@ -32,33 +33,33 @@ import (
 )
 
 const (
-	// mergePokes is the least time between two probes of an object because of
-	// pokes: a burst of notifications means one probe a second.
+	// mergePokes is the minimum time between two probes of an object because
+	// of pokes: a burst of notifications causes one probe per second.
 	mergePokes = time.Second
 
-	// firstBackoff and maxBackoff bound the wait after failures.
+	// firstBackoff and maxBackoff limit the wait after failures.
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
 )
 
-// Cause is why an object is due; empty when it is not.
+// Cause is the reason why an object is due; empty if it is not due.
 type Cause string
 
-// Causes. Where several apply the last one of this list is given.
+// The causes. If several apply, the one that comes last in this list is returned.
 const (
-	// Slot means that the object's own time came.
+	// Slot means that the object's own time has come.
 	Slot Cause = "Slot"
-	// Changed means that the last result is worth nothing: there is none for
-	// the present inputs.
+	// Changed means that the last result is invalid: there is none for the
+	// current inputs.
 	Changed Cause = "Changed"
-	// Poked means that somebody asked.
+	// Poked means that a probe was requested.
 	Poked Cause = "Poked"
 )
 
 // weight orders the causes.
 var weight = map[Cause]int{Slot: 1, Changed: 2, Poked: 3}
 
-// heavier is the one of two causes that counts.
+// heavier returns the cause with the higher weight.
 func heavier(a, b Cause) Cause {
 	if weight[a] > weight[b] {
 		return a
@@ -66,31 +67,32 @@ func heavier(a, b Cause) Cause {
 	return b
 }
 
-// Turn is the answer to whether an object is due.
+// Turn is the result of Due.
 type Turn struct {
-	// Cause is empty when it is not.
+	// Cause is empty if the object is not due.
 	Cause Cause
 	// Lag is the time for which it has been due.
 	Lag time.Duration
 }
 
-// Subject is an object as a Plan sees it.
+// Subject is an object as the Plan sees it.
 type Subject struct {
 	// Key names the object.
 	Key types.NamespacedName
-	// UID sets the object's phase, and tells it from a namesake; not empty.
+	// UID determines the object's phase, and distinguishes the object from another of the
+	// same name; not empty.
 	UID types.UID
-	// Interval between two probes; more than zero.
+	// Interval is the time between two probes; more than zero.
 	Interval time.Duration
-	// Inputs is a fingerprint of all that a probe's result depends on. When it
-	// changes the last result is worth nothing.
+	// Inputs is a fingerprint of everything that the result of a probe depends
+	// on. When it changes, the last result becomes invalid.
 	Inputs string
-	// Fresh is set if the object's status already holds a result for its current
-	// spec. It counts only the first time the object is seen: after
-	// that the plan knows better than a status read from a cache.
+	// Fresh reports whether the object's status already holds a result for its
+	// current spec. It matters only when the plan first sees the object: after
+	// that, the plan is more recent than a status read from a cache.
 	Fresh bool
-	// LastProbe is the time of the last probe that was written down; zero when
-	// it is not known.
+	// LastProbe is the time of the last recorded probe; zero if it is not
+	// known.
 	LastProbe time.Time
 	// Heartbeat is the time by which LastProbe may be older than the last probe,
 	// because not every probe is written to the status.
@@ -106,7 +108,7 @@ type Plan struct {
 	entries map[types.NamespacedName]*entry
 	agenda  agenda
 
-	// changed has an element whenever the time to wake up may have moved
+	// changed receives an element whenever the time to wake up may have moved
 	// closer.
 	changed chan struct{}
 }
@@ -120,10 +122,11 @@ func NewPlan(c clock.PassiveClock) *Plan {
 	}
 }
 
-// Due reports whether the object has to be probed now, and adds it to the plan
-// when it was not known. It stays due until Probed, Postpone, Backoff or Park. A
-// parked object wakes: it is due after a time of its own within 30 seconds, or
-// within its interval where that is shorter, and now only when it was poked.
+// Due reports whether the object must be probed now, and adds it to the plan if
+// it was not known. It remains due until Probed, Postpone, Backoff or Park is
+// called. A parked object wakes: it becomes due at its own time within 30
+// seconds, or within its interval if that is shorter; it is due now only if it
+// was poked.
 func (p *Plan) Due(s Subject) Turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,8 +145,9 @@ func (p *Plan) Due(s Subject) Turn {
 	return Turn{Cause: e.cause, Lag: max(0, now.Sub(e.since))}
 }
 
-// Probed notes that the object was probed just now, and that the result was
-// kept. Its next turn is its next slot, or the first slot after retryAfter.
+// Probed records that the object has just been probed, and that the result
+// was kept. The next turn is its next slot, or the first slot after
+// retryAfter.
 func (p *Plan) Probed(s Subject, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,8 +161,8 @@ func (p *Plan) Probed(s Subject, retryAfter time.Duration) {
 	p.list(e)
 }
 
-// Postpone notes that there was no room for the probe. The object is asked
-// about again after the wait, is still due for the same cause, and its lag
+// Postpone records that there was no room for the probe. After the wait, the
+// object is announced again; it is still due for the same cause, and its lag
 // grows.
 func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	p.mu.Lock()
@@ -167,7 +171,7 @@ func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	e := p.entryOf(s, now)
 	e.parked = false
 	if !e.poked.IsZero() && !now.Before(e.poked) {
-		// It is due for the poke from now on, and not announced for it again.
+		// From now on it is due because of the poke, and not announced for it again.
 		e.dueNoLaterThan(e.poked, Poked)
 		e.poked = time.Time{}
 	}
@@ -176,10 +180,10 @@ func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	p.list(e)
 }
 
-// Backoff notes that work on the object failed. It is due again, for the same
-// cause, after a wait that doubles from 1 second to 5 minutes, but is not longer
-// than the interval and not shorter than floor. Changed inputs and pokes do not
-// wait.
+// Backoff records that work on the object failed. It becomes due again, for the
+// same cause, after a wait that doubles from 1 second to 5 minutes, but is not
+// longer than the interval and not shorter than floor. Changed inputs and pokes
+// do not wait.
 func (p *Plan) Backoff(s Subject, floor time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,22 +197,22 @@ func (p *Plan) Backoff(s Subject, floor time.Duration) {
 	p.list(e)
 }
 
-// Park takes the object out of the plan's announcements until it wakes (see
-// Due) or is poked. What it was due for is kept.
+// Park stops the announcements of the object until it wakes (see Due) or is
+// poked. It remains due for the same cause.
 func (p *Plan) Park(s Subject) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.entryOf(s, p.clock.Now())
 	e.parked = true
-	if !e.urgent { // a poke that came meanwhile is announced nevertheless
+	if !e.urgent { // a poke that came meanwhile is still announced
 		p.agenda.drop(e)
 	}
 }
 
-// Poke makes the object due now, also when it is not known yet. Pokes of one
+// Poke makes the object due now, even if it is not known yet. Pokes of one
 // object that are less than a second apart are merged: the first is announced
-// at once, the others once, a second after it. An object that does not exist
-// has to be forgotten again.
+// immediately, and the others are announced together one second later. An
+// object that does not exist must be forgotten again.
 func (p *Plan) Poke(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +223,7 @@ func (p *Plan) Poke(key types.NamespacedName) {
 		p.entries[key] = e
 	}
 	if !e.lastPoke.After(now) {
-		// One that lies ahead serves this poke as well.
+		// A poke that is still ahead serves this poke as well.
 		e.lastPoke = later(now, e.lastPoke.Add(mergePokes))
 	}
 	if e.poked.IsZero() {
@@ -243,16 +247,16 @@ func (p *Plan) Forget(key types.NamespacedName) {
 	}
 }
 
-// Len is the number of objects in the plan.
+// Len returns the number of objects in the plan.
 func (p *Plan) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.entries)
 }
 
-// announce returns the objects that became due and were not announced yet, the
-// urgent ones first, and how long to wait for the next one; a negative wait
-// means there is none.
+// announce returns the objects that became due and have not been announced
+// yet, urgent ones first, and the time to wait for the next one; a negative
+// wait means that there is none.
 func (p *Plan) announce() (due []Announcement, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,14 +283,14 @@ func (p *Plan) announce() (due []Announcement, wait time.Duration) {
 	return due, p.agenda[0].announce.Sub(now)
 }
 
-// look finds the object's entry and compares it with what it is now. It needs
-// p.mu, as do all below.
+// look finds the object's entry and compares it with the object's current
+// state. It and all functions below must be called with p.mu held.
 func (p *Plan) look(s Subject, now time.Time) *entry {
 	e := p.entryOf(s, now)
 	if e.inputs != s.Inputs {
 		e.inputs = s.Inputs
 		e.failures = 0
-		if e.parked { // the problem was fixed; the time before does not count as lag
+		if e.parked { // the problem was fixed; the time before that does not count as lag
 			e.parked, e.since = false, now
 		}
 		e.dueNoLaterThan(now, Changed)
@@ -301,7 +305,7 @@ func (p *Plan) look(s Subject, now time.Time) *entry {
 	return e
 }
 
-// entryOf finds the object's entry, or makes one.
+// entryOf finds the object's entry, or creates one.
 func (p *Plan) entryOf(s Subject, now time.Time) *entry {
 	old, known := p.entries[s.Key]
 	if known && old.uid == s.UID {
@@ -310,7 +314,7 @@ func (p *Plan) entryOf(s Subject, now time.Time) *entry {
 	e := &entry{key: s.Key, uid: s.UID, interval: s.Interval, inputs: s.Inputs, index: notListed}
 	e.next, e.cause = firstProbe(s, now)
 	e.since = e.next
-	if known { // poked before it was seen, or a namesake
+	if known { // poked before it was first seen, or another object of the same name
 		e.poked, e.lastPoke, e.urgent = old.poked, old.lastPoke, old.urgent
 		p.agenda.drop(old)
 	}
@@ -326,7 +330,7 @@ func (p *Plan) wake(e *entry, now time.Time) {
 	e.next = now.Add(spread(now, e.uid, e.interval))
 	e.since = e.next
 	if !e.poked.IsZero() {
-		e.poked = later(e.poked, now) // the time while it was parked is no lag
+		e.poked = later(e.poked, now) // the time while it was parked does not count as lag
 	}
 	p.list(e)
 }
@@ -345,17 +349,17 @@ func (p *Plan) list(e *entry) {
 func (p *Plan) setAnnounce(e *entry, at time.Time) {
 	p.agenda.set(e, at)
 	if e.index != 0 {
-		return // another one is sooner: the ticker's time to wake up stands
+		return // another one is sooner: the ticker's wake-up time stays the same
 	}
 	select {
 	case p.changed <- struct{}{}:
-	default: // a wake-up is already waiting
+	default: // a wake-up is already pending
 	}
 }
 
-// firstProbe is when an object is due that this process sees for the first
-// time: at once when there is no result, at its next slot when there is, and
-// within catchUp when a slot was missed.
+// firstProbe returns when an object that this process sees for the first time
+// is due: now if there is no result, at its next slot if there is one, and
+// within catchUp if a slot was missed.
 func firstProbe(s Subject, now time.Time) (time.Time, Cause) {
 	if !s.Fresh {
 		return now, Changed
@@ -366,7 +370,7 @@ func firstProbe(s Subject, now time.Time) (time.Time, Cause) {
 	return now.Add(untilSlot(now, s.UID, s.Interval)), Slot
 }
 
-// backoff is the wait after so many failures in a row.
+// backoff returns the wait after the given number of failures in a row.
 func backoff(failures int, interval time.Duration) time.Duration {
 	wait, limit := firstBackoff, min(interval, maxBackoff)
 	for ; failures > 1 && wait < limit; failures-- {

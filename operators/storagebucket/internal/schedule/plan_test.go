@@ -22,7 +22,7 @@ func subject(name string) Subject {
 	}
 }
 
-// settled is a subject with a result from just before the start.
+// settled returns a subject with a result from just before the start.
 func settled(name string) Subject {
 	s := subject(name)
 	s.Fresh, s.LastProbe = true, start.Add(-time.Second)
@@ -34,7 +34,7 @@ func newPlan() (*Plan, *testingclock.FakePassiveClock) {
 	return NewPlan(c), c
 }
 
-// advance moves the clock on.
+// advance moves the clock forward.
 func advance(c *testingclock.FakePassiveClock, d time.Duration) { c.SetTime(c.Now().Add(d)) }
 
 // wantTurn checks why the subject is due, and since when.

@@ -73,7 +73,7 @@ func TestPokesWithinASecondAreMergedAndTheLastIsNotLost(t *testing.T) {
 			if p.Due(s).Cause == "" {
 				continue
 			}
-			// Pokes also while the probe is under way.
+			// Poke also while the probe is in progress.
 			p.Poke(s.Key)
 			p.Probed(s, 0)
 			probes++
@@ -167,7 +167,7 @@ func TestPokeWakesAParkedObject(t *testing.T) {
 	p.Park(s) // the announcement led to nothing
 	advance(c, time.Hour)
 	wantAnnounced(t, p)
-	// The store is back. The poke was kept; the time it was down is no lag.
+	// The store is up again. The poke was kept; the time the store was down is no lag.
 	wantTurn(t, p, s, Turn{Cause: Poked})
 	p.Probed(s, 0)
 	wantTurn(t, p, s, Turn{})

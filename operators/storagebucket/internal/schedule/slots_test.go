@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// randomUIDs are version 4 UUIDs, as the API server makes them.
+// randomUIDs returns version 4 UUIDs, as the API server creates them.
 func randomUIDs(seed uint64, n int) []types.UID {
 	r := rand.New(rand.NewPCG(seed, 0))
 	uids := make([]types.UID, n)
@@ -71,7 +71,7 @@ func TestRestartProbesNothingThatIsFresh(t *testing.T) {
 				s.Fresh, s.LastProbe = true, start.Add(-test.age)
 				wantTurn(t, p, s, Turn{})
 			}
-			// An hour's slots: one minute sees about one in sixty of them.
+			// Count the slots of an hour: a minute contains about one in sixty of them.
 			advance(c, time.Minute)
 			if n := len(announced(p)); n > 10 {
 				t.Errorf("%d of 100 announced in the first minute", n)

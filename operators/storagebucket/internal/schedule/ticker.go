@@ -10,20 +10,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// resolution is the least time between two looks at the plan, so that very
-// many objects do not mean very many looks.
+// resolution is the minimum time between two checks of the plan, so that very
+// many objects do not cause very many checks.
 const resolution = 20 * time.Millisecond
 
-// Announcement names an object that is due. It is a hint: the
-// receiver asks the Plan again.
+// Announcement names an object that is due. It is a hint: the receiver asks
+// the Plan again.
 type Announcement struct {
-	// Object is the name.
+	// Object is the name of the object.
 	Object types.NamespacedName
-	// Urgent is set if somebody is waiting for the result.
+	// Urgent reports whether somebody is waiting for the result.
 	Urgent bool
 }
 
-// Event is an Announcement as controller-runtime's sources take it.
+// Event is an Announcement in the form that controller-runtime's sources expect.
 type Event = event.TypedGenericEvent[Announcement]
 
 // Ticker sends an Event for every object that becomes due. It is a Runnable
@@ -31,7 +31,7 @@ type Event = event.TypedGenericEvent[Announcement]
 type Ticker struct {
 	// Plan decides which objects are due.
 	Plan *Plan
-	// Clock to wait on; the one the Plan was made with.
+	// Clock is the clock to wait on: the one that the Plan was created with.
 	Clock clock.Clock
 	// Events receives one Event for each object and slot. It must be drained
 	// until the context of Start ends.
@@ -43,12 +43,14 @@ var (
 	_ manager.LeaderElectionRunnable = (*Ticker)(nil)
 )
 
-// NeedLeaderElection keeps the ticker to the leader: the others' controllers
-// do not run, so nothing would drain the channel, and only the leader may probe.
+// NeedLeaderElection limits the ticker to the leader. The controllers of other
+// managers do not run, so nothing would drain the channel, and only the leader
+// may probe.
 func (*Ticker) NeedLeaderElection() bool { return true }
 
-// Start runs until the context ends. Every send gives way to that, because the
-// receiving source stops draining the channel at the same moment.
+// Start runs until the context ends. Every send also waits for the end of the
+// context, because the receiving source stops draining the channel at the same
+// moment.
 func (t *Ticker) Start(ctx context.Context) error {
 	for {
 		due, wait := t.Plan.announce()
@@ -65,8 +67,8 @@ func (t *Ticker) Start(ctx context.Context) error {
 	}
 }
 
-// sleep waits for the time to pass or the plan to change; it returns false
-// when the context ended. A negative wait has no end of its own.
+// sleep waits until the time has passed or the plan has changed; it returns
+// false if the context ended. With a negative wait, there is no time limit.
 func (t *Ticker) sleep(ctx context.Context, wait time.Duration) bool {
 	var elapsed <-chan time.Time
 	if wait >= 0 {

@@ -13,7 +13,7 @@ import (
 
 const patience = 10 * time.Second
 
-// startTicker runs a ticker and returns its events and how to stop it.
+// startTicker runs a ticker, and returns its events and a function that stops it.
 func startTicker(t *testing.T, p *Plan, c clock.Clock) (<-chan Event, func()) {
 	t.Helper()
 	events := make(chan Event)
@@ -44,7 +44,7 @@ func next(t *testing.T, events <-chan Event) types.NamespacedName {
 	}
 }
 
-// await waits until the ticker sleeps on the fake clock.
+// await waits until the ticker is waiting on the fake clock.
 func await(t *testing.T, c *testingclock.FakeClock) {
 	t.Helper()
 	tick, late := time.NewTicker(time.Millisecond), time.After(patience)
@@ -58,8 +58,8 @@ func await(t *testing.T, c *testingclock.FakeClock) {
 	}
 }
 
-// wake has the ticker look at the plan again. A step of the fake clock alone is
-// missed by a ticker that is about to make a timer for what is still to wait.
+// wake makes the ticker check the plan again. A step of the fake clock alone is
+// missed by a ticker that is about to create a timer for the remaining time.
 func wake(p *Plan) {
 	select {
 	case p.changed <- struct{}{}:

@@ -22,21 +22,21 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// Options are the operator's own part in a connection.
+// Options are the operator's own settings for connections.
 type Options struct {
 	// Guard allows or refuses addresses.
 	Guard *egress.Guard
-	// EnvironmentNamespaces are those whose stores may use the operator's own
-	// identity; * means all.
+	// EnvironmentNamespaces are the namespaces whose stores may use the
+	// operator's own identity; * means all.
 	EnvironmentNamespaces []string
-	// RequestsPerSecond and Concurrency bound the requests to one store.
+	// RequestsPerSecond and Concurrency limit the requests to one store.
 	RequestsPerSecond float64
 	Concurrency       int
 }
 
-// Connect makes a connection. It reads the Secret and the certificates, and
-// sends nothing to the store. An *s3store.Error is a problem that a person has to
-// fix; any other error came from the API server.
+// Connect creates a connection. It reads the Secret and the certificates, and
+// sends nothing to the store. An *s3store.Error is a problem that a person must
+// fix; any other error comes from the API server.
 func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (*s3store.Store, error) {
 	endpoint, err := s3store.ParseEndpoint(l.Endpoint)
 	if err != nil {
@@ -153,8 +153,8 @@ func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 				Message: fmt.Sprintf("Secret %q has no key %s", secret.Name, key),
 			}
 		case strings.ContainsFunc(value, unprintable):
-			// Most often the line end of an echo without -n. The store would
-			// call it a wrong signature, which sends people looking elsewhere.
+			// Usually this is the line end of an echo without -n. The store
+			// would report a wrong signature, which is misleading.
 			return nil, &s3store.Error{
 				Reason:  s3store.ReasonInvalidCredentials,
 				Message: fmt.Sprintf("Secret %q has white space or control characters in %s", secret.Name, key),
@@ -170,7 +170,7 @@ func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 
 func unprintable(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
-// readCABundle reads the certificates to trust; nil means the system's.
+// readCABundle reads the certificates to trust; nil means those of the system.
 func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.CertPool, error) {
 	ref := l.CABundle
 	if ref == nil {
@@ -199,8 +199,8 @@ func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.
 	return pool, nil
 }
 
-// forbidden is the problem that the operator may not read what a location refers
-// to.
+// forbidden returns the problem that the operator may not read an object that a
+// location refers to.
 func forbidden(use string, ref refs.Ref) *s3store.Error {
 	reason := s3store.ReasonCABundleForbidden
 	if use == useCredentials {

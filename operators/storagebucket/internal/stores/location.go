@@ -1,5 +1,6 @@
-// Package stores makes connections to the stores that objects declare, and keeps
-// each until its declaration or an object that it refers to has changed.
+// Package stores creates connections to the stores that objects declare. It
+// keeps each connection until its declaration, or an object that it refers to,
+// changes.
 package stores
 
 import (
@@ -13,17 +14,17 @@ import (
 
 // Location is the declaration of a store.
 type Location struct {
-	// Namespace of the object and of the objects it refers to.
+	// Namespace is the namespace of the object and of the objects that it refers to.
 	Namespace string
 	// Endpoint is the URL of the S3 API, as written.
 	Endpoint string
-	// Region requests are signed for.
+	// Region is the region that requests are signed for.
 	Region string
 	// PathStyle addresses buckets in the path.
 	PathStyle bool
-	// CABundle names the certificates to trust; nil means the system's.
+	// CABundle names the certificates to trust; nil means those of the system.
 	CABundle *storagev1.CABundleReference
-	// ExpectedBucketOwner is the account that all buckets belong to; may be empty.
+	// ExpectedBucketOwner is the account that all buckets belong to; it may be empty.
 	ExpectedBucketOwner string
 	// Credentials sign requests.
 	Credentials storagev1.Credentials
@@ -31,7 +32,7 @@ type Location struct {
 	Limits storagev1.RequestLimits
 }
 
-// OfStore is the location an ObjectStore declares.
+// OfStore returns the location that an ObjectStore declares.
 func OfStore(store *storagev1.ObjectStore) Location {
 	return Location{
 		Namespace:   store.Namespace,
@@ -46,7 +47,7 @@ func OfStore(store *storagev1.ObjectStore) Location {
 	}
 }
 
-// OfInline is the location a StorageBucket brings itself.
+// OfInline returns the location of an inline store of a StorageBucket.
 func OfInline(namespace string, store *storagev1.InlineStore) Location {
 	return Location{
 		Namespace: namespace,
@@ -60,13 +61,13 @@ func OfInline(namespace string, store *storagev1.InlineStore) Location {
 	}
 }
 
-// What a location refers to an object for.
+// The uses of the objects that a location refers to.
 const (
 	useCredentials = "credentials"
 	useCABundle    = "caBundle"
 )
 
-// Refs are the objects the location refers to.
+// Refs returns the objects that the location refers to.
 func (l Location) Refs() []refs.Ref {
 	var all []refs.Ref
 	if l.Credentials.SecretRef != nil {
@@ -78,12 +79,12 @@ func (l Location) Refs() []refs.Ref {
 	return all
 }
 
-// credentialsRef needs Credentials.SecretRef.
+// credentialsRef requires that Credentials.SecretRef is set.
 func (l Location) credentialsRef() refs.Ref {
 	return refs.Ref{Kind: "Secret", Namespace: l.Namespace, Name: l.Credentials.SecretRef.Name}
 }
 
-// caBundleRef needs CABundle.
+// caBundleRef requires that CABundle is set.
 func (l Location) caBundleRef() refs.Ref {
 	return refs.Ref{Kind: kindOf(l.CABundle), Namespace: l.Namespace, Name: l.CABundle.Name}
 }
@@ -95,7 +96,7 @@ func kindOf(ref *storagev1.CABundleReference) string {
 	return ref.Kind
 }
 
-// id is the same for two locations that may share a connection.
+// id returns the same value for two locations that may share a connection.
 func (l Location) id() string {
 	secret, bundle := "", ""
 	if ref := l.Credentials.SecretRef; ref != nil {
@@ -104,7 +105,7 @@ func (l Location) id() string {
 	if ref := l.CABundle; ref != nil {
 		bundle = kindOf(ref) + "/" + ref.Name + "/" + ref.Key
 	}
-	// None of the parts can hold the separator.
+	// None of the parts can contain the separator.
 	return strings.Join([]string{
 		l.Namespace, l.Endpoint, l.Region, strconv.FormatBool(l.PathStyle), l.ExpectedBucketOwner, bundle, string(l.Credentials.Source), secret,
 		strconv.Itoa(int(l.Limits.RequestsPerSecond)), strconv.Itoa(int(l.Limits.Concurrency)),

@@ -18,17 +18,17 @@ import (
 )
 
 // ErrNotYet means that the versions of the objects that a location refers to are
-// not known yet. The owner is called again when it is.
-var ErrNotYet = errors.New("what the store refers to is not known yet")
+// not known yet. When they are, the owner is reconciled again.
+var ErrNotYet = errors.New("the objects that the store refers to are not known yet")
 
 // Registry keeps one connection for each location in use. It is safe
 // for concurrent use.
 type Registry struct {
 	// Reader reads Secrets and ConfigMaps, from the API server.
 	Reader client.Reader
-	// Refs reports the versions of those that exist.
+	// Refs reports the versions of the existing Secrets and ConfigMaps.
 	Refs *refs.Watcher
-	// Options of every connection.
+	// Options apply to every connection.
 	Options Options
 
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ type Registry struct {
 type entry struct {
 	owners int
 
-	// mu lets one of several owners make the connection.
+	// mu ensures that only one of several owners creates the connection.
 	mu         sync.Mutex
 	versions   string
 	connection Connection
@@ -56,15 +56,17 @@ type Connection struct {
 	// call Connect again from time to time.
 	Again bool
 	// Last is the connection from before an object that the location refers to
-	// was deleted; nil unless one is missing. It is only for completing
-	// deletions: a namespace that ends may lose its Secret before its buckets.
+	// was deleted; nil unless such an object is missing. It is only for
+	// completing deletions: a namespace that is being deleted may lose its
+	// Secret before its buckets.
 	Last *s3store.Store
 	// Inputs changes with each new connection.
 	Inputs string
 }
 
-// Connect returns the owner's connection, and makes a new one when the location
-// or an object it refers to has changed. It returns ErrNotYet until that is known.
+// Connect returns the owner's connection, and creates a new one if the location,
+// or an object that it refers to, has changed. It returns ErrNotYet until the
+// versions of these objects are known.
 func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Location) (Connection, error) {
 	r.Refs.Want(owner, l.Refs()...)
 	versions, known := r.versions(l)
@@ -100,8 +102,8 @@ func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Lo
 	return e.connection, nil
 }
 
-// forbidden returns the problem that an object the location refers to may not be
-// listed; nil when there is none.
+// forbidden returns the problem that the operator may not list an object that
+// the location refers to, or nil if there is no such problem.
 func (r *Registry) forbidden(l Location) *s3store.Error {
 	if l.Credentials.SecretRef != nil && r.Refs.Forbidden(l.credentialsRef()) {
 		return forbidden(useCredentials, l.credentialsRef())
@@ -155,7 +157,7 @@ func (r *Registry) use(owner types.NamespacedName, id string) *entry {
 	return e
 }
 
-// release needs r.mu.
+// release must be called with r.mu held.
 func (r *Registry) release(id string) {
 	e := r.entries[id]
 	e.owners--
@@ -163,7 +165,7 @@ func (r *Registry) release(id string) {
 		return
 	}
 	delete(r.entries, id)
-	go e.close() // which may have to wait for a connection that is being made
+	go e.close() // it may have to wait for a connection that is being created
 }
 
 func (e *entry) close() {
@@ -174,7 +176,7 @@ func (e *entry) close() {
 	}
 }
 
-// fingerprint is short, because every bucket's place in the plan keeps one.
+// fingerprint returns a short value, because the plan keeps one for every bucket.
 func fingerprint(parts ...string) string {
 	h := fnv.New64a()
 	for _, part := range parts {

@@ -42,7 +42,7 @@ func TestErrorOfStoreBecomesStatusWithItsTextAndReason(t *testing.T) {
 				Group: "usage.storage.koboshi.dev", Kind: "bucketusages", Name: "photos",
 				Causes: []metav1.StatusCause{{Type: metav1.CauseType(reason), Message: "fixed text"}},
 			}
-			// No retryAfterSeconds: clients would wait for it without a word.
+			// No retryAfterSeconds: clients would silently wait for it.
 			if diff := cmp.Diff(want, status.Details); diff != "" {
 				t.Errorf("details differ (-want +got):\n%s", diff)
 			}

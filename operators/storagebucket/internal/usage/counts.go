@@ -8,11 +8,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// counts keeps each count for a while, so that a client that asks again and again
+// counts keeps each count for a while, so that a client that repeats its requests
 // does not run up a bill: stores charge for each page of a listing. Failures are not
-// kept. The zero value is ready.
+// kept. The zero value is ready to use.
 type counts struct {
-	// turns has one request count a bucket, and the others wait for its result.
+	// turns makes one request count a bucket while the others wait for its result.
 	turns gates
 
 	mu     sync.Mutex
@@ -26,7 +26,7 @@ type count struct {
 	at    time.Time
 }
 
-// get returns the count of a bucket that is not older than maxAge, or makes one.
+// get returns a count of the bucket that is not older than maxAge, or counts again.
 func (c *counts) get(ctx context.Context, bucket string, maxAge time.Duration, measure func() (s3store.Usage, error)) (count, error) {
 	leave, err := c.turns.enter(ctx, bucket, 1)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *counts) recent(bucket string, maxAge time.Duration) (count, bool) {
 	return last, ok && time.Since(last.at) < maxAge
 }
 
-// keep also drops what is too old, at most once in maxAge.
+// keep stores a count. It also drops counts that are too old, at most once per maxAge.
 func (c *counts) keep(bucket string, now count, maxAge time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// gates let a limited number of callers in at each name. An unused name takes no
-// memory. The zero value is ready.
+// gates admit a limited number of callers for each name. An unused name takes no
+// memory. The zero value is ready to use.
 type gates struct {
 	mu    sync.Mutex
 	named map[string]*gate
@@ -14,12 +14,12 @@ type gates struct {
 
 type gate struct {
 	slots chan struct{}
-	// users are in, or wait.
+	// users is the number of callers that are admitted or waiting.
 	users int
 }
 
-// enter waits until there is room, and returns what to call when done. The
-// limit is the first caller's for as long as the name is in use.
+// enter waits until there is room, and returns a function to call when done.
+// The first caller's limit applies for as long as the name is in use.
 func (g *gates) enter(ctx context.Context, name string, limit int) (leave func(), err error) {
 	at := g.join(name, limit)
 	release, err := take(ctx, at.slots)

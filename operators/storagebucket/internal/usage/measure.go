@@ -13,12 +13,13 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// touchTimeout bounds the first request to a store.
+// touchTimeout limits the first request to a store.
 const touchTimeout = 10 * time.Second
 
-// Stores finds the store a bucket is in.
+// Stores finds the store of a bucket.
 type Stores interface {
-	// Find reads the declaration of the bucket's store, and does not contact it. It returns nil when there is no such store.
+	// Find reads the declaration of the bucket's store, and does not contact it. It
+	// returns nil if there is no such store.
 	Find(ctx context.Context, bucket *storagev1.StorageBucket) (Store, error)
 }
 
@@ -32,7 +33,7 @@ type Store interface {
 	Connect(ctx context.Context) (Counter, error)
 }
 
-// Counter counts what is in buckets.
+// Counter counts the objects in buckets.
 type Counter interface {
 	// Usage counts at most maxObjects objects.
 	Usage(ctx context.Context, bucket string, maxObjects int64) (s3store.Usage, error)
@@ -42,37 +43,35 @@ type Counter interface {
 
 // Measurement is the result for one bucket.
 type Measurement struct {
-	// Usage is valid when Err is nil.
+	// Usage is valid if Err is nil.
 	Usage s3store.Usage
-	// Err is an *s3store.Error, whose text may be shown to any user who may see
+	// Err is an *s3store.Error. Its text may be shown to any user who may see
 	// the bucket.
 	Err error
 	// At is when counting ended.
 	At time.Time
 }
 
-// Measurer counts what is in buckets, within bounds. It is safe for concurrent
-// use.
+// Measurer counts the objects in buckets, within limits. It is safe for
+// concurrent use.
 type Measurer struct {
 	// Stores finds the stores.
 	Stores Stores
-	// MaxObjects ends the counting of one bucket.
+	// MaxObjects limits the count of one bucket.
 	MaxObjects int64
-	// Concurrency is the number of buckets that one request may have counted at the same
-	// time.
+	// Concurrency is the number of buckets that one request may count at the same time.
 	Concurrency int
-	// MaxAge is the time for which a count is kept and given as the answer; zero means that
+	// MaxAge is the time for which a count is kept and returned again; zero means that
 	// every request counts.
 	MaxAge time.Duration
 
 	counts counts
-	// gates hold all requests together to each store's own concurrency.
+	// gates limit all requests together to the concurrency of each store.
 	gates gates
 }
 
-// Measure counts what is in the buckets, each on its own: a
-// failure of one is in its own Measurement. It ends before the context does, so that there
-// is time to give an answer.
+// Measure counts the objects in each bucket separately: a failure for one is in its own
+// Measurement. It ends before the context does, so that there is time to send a response.
 func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucket) []Measurement {
 	ctx, cancel := beforeDeadline(ctx)
 	defer cancel()
@@ -85,8 +84,8 @@ func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucke
 	for name, indexes := range byStore(buckets) {
 		v := m.visit(ctx, name, r)
 		defer v.close()
-		// No more workers than there is work for; how many are at it at the same
-		// time is decided by the gate and the slots.
+		// There are no more workers than buckets; the gate and the slots
+		// determine how many of them work at the same time.
 		work := make(chan int, len(indexes))
 		for _, i := range indexes {
 			work <- i
@@ -105,8 +104,8 @@ func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucke
 	return results
 }
 
-// beforeDeadline leaves a tenth of the time, and at most two seconds, to write
-// the answer in.
+// beforeDeadline reserves a tenth of the time, and at most two seconds, for
+// writing the response.
 func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -125,12 +124,12 @@ func byStore(buckets []storagev1.StorageBucket) map[string][]int {
 	return groups
 }
 
-// request has the slots that all stores of a request share.
+// request holds the slots that all stores of a request share.
 type request struct {
-	// counting is for buckets that are counted.
+	// counting is for buckets that are being counted.
 	counting chan struct{}
-	// calling is for first calls to a store. They do not take the place of
-	// counting, so that stores that hang do not hold up those that answer.
+	// calling is for first calls to a store. They do not use the slots of
+	// counting, so that stores that hang do not delay those that answer.
 	calling chan struct{}
 }
 
@@ -148,22 +147,23 @@ func take(ctx context.Context, slots chan struct{}) (release func(), err error) 
 	}
 }
 
-// visit is one request at one store: the store is looked up once, and once it
-// turns out that it cannot be asked, it is not asked again.
+// visit is the part of one request that concerns one store: it looks up the
+// store once, and once the store turns out not to be usable, it does not ask
+// the store again.
 type visit struct {
 	*Measurer
 	*request
 	name string
-	// asking ends with the request, and when the store cannot be asked.
+	// asking ends with the request, or when the store turns out not to be usable.
 	asking context.Context
 	stop   context.CancelCauseFunc
 
-	// mu has one of several buckets look the store up.
+	// mu ensures that only one of several buckets looks up the store.
 	mu    sync.Mutex
 	found bool
 	store Store
 
-	// turn is to be had before counter is read or written.
+	// turn must be held to read or write counter.
 	turn    chan struct{}
 	counter Counter
 }
@@ -181,8 +181,8 @@ func (v *visit) close() {
 	}
 }
 
-// count returns a count that is not too old. Whether the bucket may be counted is
-// found out each time.
+// count returns a count that is not too old. It checks every time whether the
+// bucket may be counted.
 func (v *visit) count(bucket *storagev1.StorageBucket) (count, error) {
 	store, err := v.find(bucket)
 	if err != nil {
@@ -192,7 +192,7 @@ func (v *visit) count(bucket *storagev1.StorageBucket) (count, error) {
 	return v.counts.get(v.asking, key, v.MaxAge, func() (s3store.Usage, error) { return v.ask(store, bucket) })
 }
 
-// ask has the store list the bucket.
+// ask makes the store list the bucket.
 func (v *visit) ask(store Store, bucket *storagev1.StorageBucket) (s3store.Usage, error) {
 	leave, err := v.gates.enter(v.asking, v.name, store.Concurrency())
 	if err != nil {
@@ -228,9 +228,9 @@ func ofStore(reason s3store.Reason) bool {
 	}
 }
 
-// find looks the store up. Whether the bucket's namespace may use it comes
-// first: a tenant may not learn what is wrong with another tenant's store, nor
-// whether it exists.
+// find looks up the store. It first checks whether the bucket's namespace may
+// use the store: a tenant must not learn what is wrong with another tenant's
+// store, or even whether it exists.
 func (v *visit) find(bucket *storagev1.StorageBucket) (Store, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -256,7 +256,7 @@ func (v *visit) find(bucket *storagev1.StorageBucket) (Store, error) {
 	}
 }
 
-// connect returns the connection, or why the store is not asked.
+// connect returns the connection, or the reason why the store is not asked.
 func (v *visit) connect(store Store, bucket string) (Counter, error) {
 	done, err := take(v.asking, v.turn)
 	if err != nil {
@@ -283,8 +283,8 @@ func (v *visit) connect(store Store, bucket string) (Counter, error) {
 	return counter, v.touch(counter, bucket)
 }
 
-// touch asks for one object, so that a store that hangs is found out long before
-// the request's own time is up.
+// touch requests one object, so that a store that hangs is detected long before
+// the request itself times out.
 func (v *visit) touch(counter Counter, bucket string) error {
 	ctx, cancel := context.WithTimeout(v.asking, touchTimeout)
 	defer cancel()
@@ -295,8 +295,9 @@ func (v *visit) touch(counter Counter, bucket string) error {
 	return err
 }
 
-// presentable turns any error into one that may be shown. What the API server
-// says, for example about this program's own rights, is for the log.
+// presentable converts any error into one that may be shown to users. Errors
+// of the API server, for example about this program's own rights, are only
+// logged.
 func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error) error {
 	if err == nil {
 		return nil
@@ -308,13 +309,13 @@ func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error
 	if ctx.Err() != nil {
 		return &s3store.Error{
 			Reason:  s3store.ReasonTimeout,
-			Message: "the bucket could not be counted in the time of the request: ask for this bucket alone, or lower --max-objects of the usage server",
+			Message: "the bucket could not be counted within the time limit of the request: ask for this bucket alone, or lower --max-objects of the usage server",
 		}
 	}
-	klog.ErrorS(err, "Reading what a bucket refers to", "storageBucket", klog.KObj(bucket))
+	klog.ErrorS(err, "Reading the objects that a bucket refers to", "storageBucket", klog.KObj(bucket))
 	return &s3store.Error{
 		Reason:  ReasonInternalError,
-		Message: "what the bucket refers to could not be read: see the log of the usage server",
+		Message: "the objects that the bucket refers to could not be read: see the log of the usage server",
 	}
 }
 
@@ -347,7 +348,7 @@ func notAllowed(bucket *storagev1.StorageBucket) error {
 // inline is the name of an inline store.
 const inline = "inline"
 
-// storeName returns the name of the bucket's store for people.
+// storeName returns the name of the bucket's store for messages.
 func storeName(bucket *storagev1.StorageBucket) string {
 	namespace, name := bucket.StoreKey()
 	if name == "" {
@@ -356,7 +357,7 @@ func storeName(bucket *storagev1.StorageBucket) string {
 	return namespace + "/" + name
 }
 
-// storeKey is the same for two buckets in the same store.
+// storeKey returns the same value for two buckets in the same store.
 func storeKey(bucket *storagev1.StorageBucket) string {
 	if store := bucket.Spec.Store; bucket.Spec.StoreRef == nil && store != nil {
 		return fmt.Sprintf("%s:%q,%q,%q,%q", inline, bucket.Namespace, store.Endpoint, store.Region, store.CredentialsSecretRef.Name)

@@ -29,13 +29,13 @@ func (c cluster) Find(_ context.Context, bucket *storagev1.StorageBucket) (Store
 	return store, store.findErr
 }
 
-// scripted is a store that answers as told, and remembers being asked.
+// scripted is a store that answers as told, and records the requests.
 type scripted struct {
 	allowed     []string
 	concurrency int
 	findErr     error
 	connectErr  error
-	// count answers for a bucket; nil means one object of 10 bytes.
+	// count returns the response for a bucket; nil means one object of 10 bytes.
 	count func(ctx context.Context, bucket string, maxObjects int64) (s3store.Usage, error)
 
 	mu               sync.Mutex
@@ -79,7 +79,7 @@ func (s *scripted) Usage(ctx context.Context, bucket string, maxObjects int64) (
 	return s.count(ctx, bucket, maxObjects)
 }
 
-// seconds is a bucket that takes its time.
+// seconds is a bucket whose count takes time.
 func seconds(n time.Duration) func(context.Context, string, int64) (s3store.Usage, error) {
 	return func(ctx context.Context, _ string, maxObjects int64) (s3store.Usage, error) {
 		if maxObjects == 1 { // the touch
@@ -89,12 +89,12 @@ func seconds(n time.Duration) func(context.Context, string, int64) (s3store.Usag
 	}
 }
 
-// hang answers nothing, not even the first request.
+// hang never answers, not even the first request.
 func hang(ctx context.Context, _ string, _ int64) (s3store.Usage, error) {
 	return answerAfter(ctx, time.Hour)
 }
 
-// answerAfter behaves at the end of the context as s3store does.
+// answerAfter behaves as s3store does when the context ends.
 func answerAfter(ctx context.Context, d time.Duration) (s3store.Usage, error) {
 	select {
 	case <-time.After(d):
@@ -111,7 +111,7 @@ func newMeasurer(stores Stores, concurrency int) *Measurer {
 	return &Measurer{Stores: stores, MaxObjects: 1000, Concurrency: concurrency}
 }
 
-// bucketIn is a StorageBucket of namespace home, for a store as namespace/name.
+// bucketIn returns a StorageBucket in namespace home, for a store as namespace/name.
 func bucketIn(store, name string) storagev1.StorageBucket {
 	namespace, storeName, _ := strings.Cut(store, "/")
 	return storagev1.StorageBucket{
@@ -128,7 +128,7 @@ func bucketsIn(store string, n int) []storagev1.StorageBucket {
 	return buckets
 }
 
-// reasons are the outcomes in one word each; "ok" for success.
+// reasons returns the outcomes in one word each; "ok" means success.
 func reasons(measured []Measurement) []string {
 	all := make([]string, len(measured))
 	for i, m := range measured {
@@ -234,7 +234,7 @@ func TestMeasureEndsBeforeTheDeadline(t *testing.T) {
 			switch {
 			case m.Err == nil:
 				ok++
-			case strings.Contains(m.Err.Error(), "in the time of the request"):
+			case strings.Contains(m.Err.Error(), "within the time limit of the request"):
 				late++
 			}
 		}

@@ -12,10 +12,10 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// openAPIDefinitions returns the schema that kubectl explain reads. The two types of this API
-// are written by hand; their descriptions are the comments in the types, and a
-// test ensures that they stay so. Those of apimachinery come from the
-// aggregator, the smallest library that has them.
+// openAPIDefinitions returns the schema that kubectl explain reads. The two types of this
+// API are written by hand: their descriptions are the comments of the types, and a test
+// ensures that they stay the same. Those of apimachinery come from the aggregator, which
+// is the smallest library that has them.
 func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := aggregatoropenapi.GetOpenAPIDefinitions(ref)
 	maps.DeleteFunc(definitions, func(name string, _ common.OpenAPIDefinition) bool {
@@ -29,16 +29,16 @@ func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPID
 
 func bucketUsageDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return object(
-		"BucketUsage has the number and size of the objects in the bucket that the StorageBucket of the same name and namespace declares. They are counted while the request waits, or were counted a few minutes before: see measuredAt. BucketUsages cannot be watched or written.",
+		"BucketUsage reports the number and total size of the objects in the bucket that the StorageBucket of the same name and namespace declares. They are counted while the request waits, or were counted a few minutes earlier: see measuredAt. BucketUsages cannot be watched or written.",
 		map[string]spec.Schema{
 			"metadata":   reference(ref(metav1.ObjectMeta{}.OpenAPIModelName()), "metadata has the name, the namespace and the labels of the StorageBucket."),
 			"bucketName": plain("string", "", "bucketName is the name of the bucket in the store."),
 			"store":      plain("string", "", `store is the ObjectStore the bucket is in, as namespace/name, or "inline" when the StorageBucket has an inline store.`),
-			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, old versions not counted. It is absent when they could not be counted; see reason."),
-			"bytes":      plain("integer", "int64", "bytes is the sum of the objects' sizes, old versions not counted. It is absent when objects is."),
-			"truncated":  plain("boolean", "", "truncated means that counting ended at the server's limit of objects: there are at least as many objects and bytes as given."),
+			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, not counting old versions. It is absent if they could not be counted; see reason."),
+			"bytes":      plain("integer", "int64", "bytes is the total size of the objects, not counting old versions. It is absent if objects is absent."),
+			"truncated":  plain("boolean", "", "truncated means that counting stopped at the server's limit of objects: the bucket holds at least as many objects and bytes as reported."),
 			"measuredAt": reference(ref(metav1.Time{}.OpenAPIModelName()), "measuredAt is the time at which counting ended, whether it succeeded or not."),
-			"reason":     plain("string", "", "reason, in one word, for which the objects could not be counted; it is absent when they were."),
+			"reason":     plain("string", "", "reason is one word for why the objects could not be counted; it is absent if they were counted."),
 			"message":    plain("string", "", "message explains the reason and what to do about it."),
 		},
 		[]string{"bucketName", "store", "measuredAt"},
@@ -54,9 +54,9 @@ func bucketUsageListDefinition(ref common.ReferenceCallback) common.OpenAPIDefin
 	items := plain("array", "", "items are the BucketUsages.")
 	items.Items = &spec.SchemaOrArray{Schema: &item}
 	return object(
-		"BucketUsageList is a list of BucketUsages. A bucket that could not be measured is in it all the same, with the reason.",
+		"BucketUsageList is a list of BucketUsages. It includes the buckets that could not be measured, with the reason.",
 		map[string]spec.Schema{
-			"metadata": reference(ref(metav1.ListMeta{}.OpenAPIModelName()), "metadata has the token to go on with, when the list was asked for in pieces."),
+			"metadata": reference(ref(metav1.ListMeta{}.OpenAPIModelName()), "metadata has the token to continue with if the list was requested in pages."),
 			"items":    items,
 		},
 		[]string{"items"},
@@ -64,7 +64,7 @@ func bucketUsageListDefinition(ref common.ReferenceCallback) common.OpenAPIDefin
 	)
 }
 
-// object describes a kind: its own properties, and those every kind has.
+// object describes a kind: its own properties, and those that every kind has.
 func object(description string, properties map[string]spec.Schema, required []string, dependencies ...string) common.OpenAPIDefinition {
 	properties["apiVersion"] = plain("string", "", "apiVersion is the group and version of the schema of this object.")
 	properties["kind"] = plain("string", "", "kind is the kind of this object.")

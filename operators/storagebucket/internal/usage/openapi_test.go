@@ -16,8 +16,8 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// The definitions are written by hand: what would otherwise drift apart is
-// compared with the types.
+// The definitions are written by hand. This test compares them with the
+// types, so that they do not drift apart.
 func TestOpenAPISaysWhatTheTypesSay(t *testing.T) {
 	definitions := openAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef("#/definitions/" + name) })
 	comments := typeComments(t, "../../api/usage/v1/bucketusage_types.go")
@@ -53,8 +53,8 @@ func wantDependencies(t *testing.T, definitions map[string]common.OpenAPIDefinit
 	}
 }
 
-// fieldsOf are the JSON names of a kind's fields with the comments of the Go
-// fields, and the names of those that are always there.
+// fieldsOf returns the JSON names of a kind's fields with the comments of the
+// Go fields, and the names of the fields that are always present.
 func fieldsOf(of reflect.Type, comments map[string]string) (fields map[string]string, required []string) {
 	fields = map[string]string{}
 	for f := range of.Fields() {
@@ -71,8 +71,8 @@ func fieldsOf(of reflect.Type, comments map[string]string) (fields map[string]st
 	return fields, required
 }
 
-// typeComments are the comments of types ("") and their fields, as one line and
-// without markers.
+// typeComments returns the comments of types ("") and their fields, each as one
+// line without markers.
 func typeComments(t *testing.T, path string) map[string]map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)

@@ -1,5 +1,5 @@
-// Package usage answers for the aggregated API usage.storage.koboshi.dev: it
-// counts what is in buckets while the request waits, and keeps each count for a few
+// Package usage serves the aggregated API usage.storage.koboshi.dev: it counts the
+// objects in buckets while the request waits, and keeps each count for a few
 // minutes, because stores charge for listing.
 //
 //	kubectl ──▶ API server ──▶ usage server ──▶ StorageBucket, ObjectStore, Secret
@@ -26,22 +26,22 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// page is the number of StorageBuckets read at a time, so that a list of very
-// many does not need memory for all of them.
+// page is the number of StorageBuckets that are read at a time, so that a
+// list of very many does not need memory for all of them.
 const page = 500
 
-// Buckets is the resource bucketusages. It can be got and listed, no more.
+// Buckets is the resource bucketusages. It supports only get and list.
 type Buckets struct {
 	reader   client.Reader
 	measurer *Measurer
-	// requests bounds how many are counting at the same time.
+	// requests limits the number of requests that count at the same time.
 	requests chan struct{}
-	// namespaces are the only ones that are answered for; none means all.
+	// namespaces are the only ones that are served; none means all.
 	namespaces []string
 }
 
-// NewBuckets returns the resource, for at most maxRequests at the same time. No
-// namespaces means all.
+// NewBuckets returns the resource, which serves at most maxRequests at the same
+// time. Without namespaces, it serves all.
 func NewBuckets(reader client.Reader, measurer *Measurer, maxRequests int, namespaces ...string) *Buckets {
 	return &Buckets{reader: reader, measurer: measurer, requests: make(chan struct{}, maxRequests), namespaces: namespaces}
 }
@@ -70,8 +70,9 @@ func (*Buckets) NamespaceScoped() bool { return true }
 // GetSingularName implements rest.SingularNameProvider.
 func (*Buckets) GetSingularName() string { return "bucketusage" }
 
-// ShortNames implements rest.ShortNamesProvider. There is no category on
-// purpose: kubectl get storage should not count all objects there are.
+// ShortNames implements rest.ShortNamesProvider. The resource is
+// intentionally in no category: kubectl get storage should not count all
+// objects.
 func (*Buckets) ShortNames() []string { return []string{"bu"} }
 
 // Get implements rest.Getter.
@@ -99,8 +100,9 @@ func (b *Buckets) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return &usage, nil
 }
 
-// List implements rest.Lister. Selectors are those of the StorageBuckets, and so
-// are the pieces: with a limit, one page is answered and the token is theirs.
+// List implements rest.Lister. The selectors apply to the StorageBuckets. So do
+// the pages: with a limit, the response is one page, with the token for the next
+// one.
 func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	done, err := b.begin()
 	if err != nil {
@@ -118,8 +120,8 @@ func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOpt
 		}
 		return list, nil
 	}
-	// Without the right to list in all namespaces there is no token that goes on
-	// from one namespace to the next, so the answer is always complete.
+	// Without the right to list in all namespaces, no token can continue from
+	// one namespace to the next, so the response is always complete.
 	for _, namespace := range b.namespaces {
 		query := queryOf(namespace, options)
 		query.Limit, query.Continue = page, ""
@@ -130,8 +132,8 @@ func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOpt
 	return list, nil
 }
 
-// answers refuses a namespace that is not among those of the server. A bucket
-// without a namespace is a list of all namespaces.
+// answers refuses a namespace that is not among those of the server. An empty
+// namespace means a list of all namespaces.
 func (b *Buckets) answers(namespace, name string) error {
 	if namespace == "" || within(b.namespaces, namespace) {
 		return nil
@@ -140,12 +142,12 @@ func (b *Buckets) answers(namespace, name string) error {
 		fmt.Errorf("namespace %q is not among the usage server's --namespaces", namespace))
 }
 
-// within reports whether a namespace is one of the list; no list means all.
+// within reports whether a namespace is in the list; an empty list means all.
 func within(namespaces []string, namespace string) bool {
 	return len(namespaces) == 0 || slices.Contains(namespaces, namespace)
 }
 
-// list adds the buckets of a query to the list: one page, or all.
+// list adds the buckets of a query to the list: one page, or all of them.
 func (b *Buckets) list(ctx context.Context, query *client.ListOptions, onePage bool, list *usagev1.BucketUsageList) error {
 	for {
 		var buckets storagev1.StorageBucketList
@@ -164,8 +166,8 @@ func (b *Buckets) list(ctx context.Context, query *client.ListOptions, onePage b
 	}
 }
 
-// begin refuses a request when there are too many. That answer has a
-// Retry-After, which clients obey: it is a matter of a moment.
+// begin refuses a request when there are too many. That response has a
+// Retry-After, which clients obey, because there will soon be room.
 func (b *Buckets) begin() (done func(), err error) {
 	select {
 	case b.requests <- struct{}{}:

@@ -30,24 +30,24 @@ import (
 
 // Server is the usage server.
 type Server struct {
-	// Kubeconfig is the kubeconfig of the API server; empty means the server of the
-	// cluster that this process runs in.
+	// Kubeconfig is the kubeconfig of the API server; empty means the API server of
+	// the cluster that this process runs in.
 	Kubeconfig string
-	// Listener accepts the requests.
+	// Listener accepts the connections.
 	Listener net.Listener
-	// CertFile and KeyFile are the serving certificate; they are read again when
+	// CertFile and KeyFile hold the serving certificate; they are reloaded when
 	// they change.
 	CertFile, KeyFile string
-	// RequestTimeout bounds a request as a whole.
+	// RequestTimeout limits the total time of a request.
 	RequestTimeout time.Duration
-	// MaxRequests is the number of requests that may be counting at the same time.
+	// MaxRequests is the number of requests that may count at the same time.
 	MaxRequests int
 	// Concurrency is the number of buckets of one request that are counted at the
 	// same time.
 	Concurrency int
-	// MaxObjects ends the counting of one bucket.
+	// MaxObjects limits the count of one bucket.
 	MaxObjects int64
-	// MaxAge is the time for which a count is kept and given as the answer; zero means that
+	// MaxAge is the time for which a count is kept and returned again; zero means that
 	// every request counts.
 	MaxAge time.Duration
 	// Namespaces are the only ones whose buckets are counted; none means all.
@@ -56,8 +56,8 @@ type Server struct {
 	Stores stores.Options
 }
 
-// Run serves until the context ends, and then until the requests have that are
-// under way.
+// Run serves until the context ends, and then until the requests in progress
+// have ended.
 func (s *Server) Run(ctx context.Context) error {
 	reader, err := s.newReader()
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return server.PrepareRun().RunWithContext(ctx)
 }
 
-// newConfig leaves out all that a server without a storage has no use for:
-// admission, audit, watch caches, profiling, priority and fairness.
+// newConfig leaves out everything that a server without storage does not
+// need: admission, audit, watch caches, profiling, priority and fairness.
 func (s *Server) newConfig() (*genericapiserver.Config, error) {
 	config := genericapiserver.NewConfig(codecs)
 	config.RequestTimeout = s.RequestTimeout
@@ -103,7 +103,7 @@ func (s *Server) newConfig() (*genericapiserver.Config, error) {
 	serving.ServerCert = genericoptions.GeneratableKeyCert{
 		CertKey: genericoptions.CertKey{CertFile: s.CertFile, KeyFile: s.KeyFile},
 	}
-	// The front proxy puts all users' requests on one connection.
+	// The front proxy sends the requests of all users on one connection.
 	serving.HTTP2MaxStreamsPerConnection = 1000
 	authentication := genericoptions.NewDelegatingAuthenticationOptions()
 	authentication.RemoteKubeConfigFile = s.Kubeconfig
@@ -124,8 +124,8 @@ func (s *Server) newConfig() (*genericapiserver.Config, error) {
 	return config, nil
 }
 
-// newReader reads from the API server itself: there is no cache, because what
-// it would have to hold are Secrets, and nothing is asked for twice.
+// newReader reads from the API server directly. There is no cache, because it
+// would hold Secrets, and nothing is read twice.
 func (s *Server) newReader() (client.Reader, error) {
 	var config *restclient.Config
 	var err error
@@ -137,21 +137,21 @@ func (s *Server) newReader() (client.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
-	// The API server's own priority and fairness bounds what this sends; a limit
-	// here would only have the requests wait that are being counted.
+	// The priority and fairness of the API server limits these requests; a limit
+	// here would only delay the user requests that are already admitted.
 	config.QPS = -1
 	transport, err := restclient.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the API server: %w", err)
+		return nil, fmt.Errorf("creating a client for the API server: %w", err)
 	}
 	reader, err := client.New(config, client.Options{HTTPClient: transport, Scheme: read, Mapper: mapper()})
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the API server: %w", err)
+		return nil, fmt.Errorf("creating a client for the API server: %w", err)
 	}
 	return reader, nil
 }
 
-// mapper knows the kinds that are read, so that nothing has to be discovered.
+// mapper returns a mapper with the kinds that are read, so that no discovery is needed.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, gvk := range []schema.GroupVersionKind{
@@ -166,7 +166,7 @@ func mapper() meta.RESTMapper {
 }
 
 var (
-	// served has the kinds that are answered with.
+	// served has the kinds that the server returns.
 	served = newScheme(usagev1.AddToScheme, func(scheme *runtime.Scheme) error {
 		unversioned := schema.GroupVersion{Version: "v1"}
 		metav1.AddToGroupVersion(scheme, unversioned)
@@ -176,7 +176,7 @@ var (
 	})
 	codecs = serializer.NewCodecFactory(served)
 
-	// read has the kinds that are read.
+	// read has the kinds that the server reads.
 	read = newScheme(storagev1.AddToScheme, corev1.AddToScheme)
 )
 

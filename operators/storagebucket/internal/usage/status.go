@@ -14,11 +14,12 @@ import (
 
 var resource = schema.GroupResource{Group: usagev1.GroupVersion.Group, Resource: "bucketusages"}
 
-// statusOf is the answer to a request for one bucket that could not be counted:
-// the class of the error as an API status, with its reason in details.causes.
+// statusOf returns the response to a request for one bucket that could not be
+// counted: the class of the error as an API status, with its reason in
+// details.causes.
 //
-// None carries a Retry-After header. Clients would obey it without a word, and
-// a person in front of kubectl had rather know.
+// No response has a Retry-After header. Clients would obey it silently, but a
+// person who uses kubectl would rather see the reason.
 func statusOf(name string, err error) error {
 	var known *s3store.Error
 	if !errors.As(err, &known) {
@@ -44,9 +45,9 @@ func statusOf(name string, err error) error {
 	return status
 }
 
-// readingError is the answer when StorageBuckets themselves cannot be read. What
-// the caller can do something about is passed on; the rest, such as this
-// program's own rights, is for the log.
+// readingError returns the response if StorageBuckets themselves cannot be read.
+// It passes on errors that the caller can fix; others, such as those about this
+// program's own rights, are only logged.
 func readingError(err error) error {
 	switch {
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsResourceExpired(err), apierrors.IsTooManyRequests(err):

@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
-// Declared are the stores as ObjectStores and StorageBuckets declare them, read
-// from the API server each time.
+// Declared finds the stores that ObjectStores and StorageBuckets declare, and
+// reads them from the API server each time.
 type Declared struct {
 	// Reader must not be a cache: Secrets are read through it.
 	Reader client.Reader
@@ -62,7 +62,7 @@ type declared struct {
 	concurrency int
 }
 
-// Allows implements Store. An inline store is its bucket's own.
+// Allows implements Store. An inline store belongs to its bucket.
 func (s *declared) Allows(namespace string) bool {
 	return s.object == nil || stores.Allowed(s.object, namespace)
 }
@@ -70,9 +70,10 @@ func (s *declared) Allows(namespace string) bool {
 // Concurrency implements Store.
 func (s *declared) Concurrency() int { return s.concurrency }
 
-// Connect implements Store. Every request has a connection of its own, and at
-// most Concurrency of them are in use at the same time, so each gets that part
-// of the store's rate: together they keep to it, and share nothing.
+// Connect implements Store. Every request has its own connection, and at most
+// Concurrency of them are in use at the same time. Each gets that fraction of
+// the store's rate, so together they do not exceed it although they share
+// nothing.
 func (s *declared) Connect(ctx context.Context) (Counter, error) {
 	location, options := s.location, s.Options
 	options.RequestsPerSecond /= float64(s.concurrency)

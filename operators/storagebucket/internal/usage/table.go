@@ -12,14 +12,15 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// columns of the table kubectl shows. The figures are strings, because a
-// truncated one has a plus sign and a missing one is a dash.
+// columns are the columns of the table that kubectl shows. The figures are
+// strings, because a truncated figure has a plus sign and a missing one is a
+// dash.
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the StorageBucket."},
 	{Name: "Bucket", Type: "string", Description: "Name of the bucket in the store."},
-	{Name: "Store", Type: "string", Description: "ObjectStore the bucket is in."},
-	{Name: "Objects", Type: "string", Description: "Number of objects; with a plus sign, at least so many."},
-	{Name: "Size", Type: "string", Description: "Sum of the objects' sizes."},
+	{Name: "Store", Type: "string", Description: "ObjectStore that the bucket is in."},
+	{Name: "Objects", Type: "string", Description: "Number of objects; a plus sign means that there are at least that many."},
+	{Name: "Size", Type: "string", Description: "Total size of the objects."},
 	{Name: "Measured", Type: "string", Description: "When the objects were counted."},
 	{Name: "Reason", Type: "string", Description: "Why they could not be counted."},
 	{Name: "Message", Type: "string", Priority: 1, Description: "Why they could not be counted, and what to do."},
@@ -61,7 +62,7 @@ func row(u *usagev1.BucketUsage) metav1.TableRow {
 	}
 }
 
-// humanSize rounds to three digits or a whole number, in powers of 1024, with
+// humanSize rounds to three digits or to an integer, in powers of 1024, with
 // the suffixes of Kubernetes quantities.
 func humanSize(bytes int64) string {
 	if bytes < 1024 {
@@ -69,7 +70,7 @@ func humanSize(bytes int64) string {
 	}
 	value, unit := float64(bytes)/1024, 0
 	const units = "KMGTPE"
-	// What would be printed as 1024 is one of the next unit.
+	// A value that would be printed as 1024 belongs to the next unit.
 	for value >= 1023.5 && unit < len(units)-1 {
 		value, unit = value/1024, unit+1
 	}

@@ -8,25 +8,26 @@ import (
 	"time"
 )
 
-// side is on which side of a write the operator dies.
+// side is the side of a write on which the operator dies.
 type side string
 
 const (
-	// neither: nothing is killed.
+	// neither means that nothing is killed.
 	neither side = "no kill"
-	// beforeEffect: the request never reaches the server.
+	// beforeEffect means that the request never reaches the server.
 	beforeEffect side = "before write"
-	// afterEffect: the server has carried it out; the answer is lost.
+	// afterEffect means that the server has carried out the request, but the response is
+	// lost.
 	afterEffect side = "after write"
-	// underWay: the request reaches the server only when blade.deliver is
-	// called, long after the operator is dead.
+	// underWay means that the request reaches the server only when
+	// blade.deliver is called, long after the operator is dead.
 	underWay side = "write under way"
 )
 
 var bothSides = []side{beforeEffect, afterEffect}
 
-// moment picks the write at which the operator dies: the n-th since the count
-// began, which is of that kind.
+// moment selects the write at which the operator dies: the n-th of that kind
+// since the count started.
 type moment func(n int, kind string) bool
 
 func nth(at int) moment { return func(n int, _ string) bool { return n == at } }
@@ -38,7 +39,7 @@ type blade struct {
 	kill func()
 
 	mu sync.Mutex
-	// at is nil when nothing is to be killed any more.
+	// at is nil when nothing is to be killed any longer.
 	at      moment
 	side    side
 	falling bool
@@ -46,11 +47,11 @@ type blade struct {
 	last    time.Time
 	struck  chan struct{}
 	release chan struct{}
-	// late is the status the server answered the late request with.
+	// late is the status with which the server answered the late request.
 	late chan int
 }
 
-// arm starts the count. It returns what is closed once the operator is dead.
+// arm starts the count. It returns a channel that is closed once the operator is dead.
 func (b *blade) arm(at moment, s side) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,14 +72,14 @@ func (b *blade) disarm() (struck bool) {
 	return falling
 }
 
-// deliver lets the request that is under way reach the server, and returns the
-// status it is answered with.
+// deliver lets the held request reach the server, and returns the status of
+// the response.
 func (b *blade) deliver() int {
 	close(b.release)
 	return <-b.late
 }
 
-// count notes a write and tells on which side of it the operator is to die.
+// count counts a write, and returns the side of it on which the operator must die.
 func (b *blade) count(kind string) side {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,28 +92,28 @@ func (b *blade) count(kind string) side {
 	return b.side
 }
 
-// strike kills the operator. It returns when it is dead.
+// strike kills the operator. It returns once the operator is dead.
 func (b *blade) strike() {
 	b.kill()
 	close(b.struck)
 }
 
-// seen are the writes since the count began.
+// seen returns the writes since the count started.
 func (b *blade) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.writes)
 }
 
-// quietFor is the time since the last write.
+// quietFor returns the time since the last write.
 func (b *blade) quietFor() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Since(b.last)
 }
 
-// kubeWrite names a write to the API server; empty for reads, and for what says
-// nothing of a bucket.
+// kubeWrite names a write to the API server; it returns "" for reads, and for
+// writes that do not concern a bucket.
 func kubeWrite(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return ""
@@ -133,7 +134,7 @@ func kubeWrite(r *http.Request) string {
 	return r.Method + " " + r.URL.Path
 }
 
-// storeWrite names a write to the store; empty for reads.
+// storeWrite names a write to the store; it returns "" for reads.
 func storeWrite(r *http.Request) string {
 	if r.Method != http.MethodPut && r.Method != http.MethodPost && r.Method != http.MethodDelete {
 		return ""

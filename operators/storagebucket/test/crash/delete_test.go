@@ -12,7 +12,7 @@ func removeObject(ctx context.Context, w *world) error { return w.remove(ctx) }
 
 func wantGone(ctx context.Context, w *world) error { return w.gone(ctx, nil) }
 
-// filled has a bucket made that is as hard to empty as can be.
+// filled creates a bucket that is as hard to empty as possible.
 func filled(ctx context.Context, w *world) error {
 	if err := settled(ctx, w, declareConfigured); err != nil {
 		return err
@@ -50,7 +50,7 @@ func TestEmptyBucketIsDeletedWhereverTheOperatorDies(t *testing.T) {
 }
 
 // The finalizer is removed when the bucket is known to be gone, not when the store has
-// said that it will be.
+// promised to delete it.
 func TestBucketIsSeenToBeGoneBeforeItsObjectIs(t *testing.T) {
 	sweep(t, scenario{
 		habit: deletesLater, prepare: emptyBucket, act: removeObject, want: wantGone,
@@ -78,9 +78,9 @@ func TestRetainedBucketStaysAsItIsWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// Somebody thinks better of it while the operator is dead, when the bucket may
-// or may not have been made, and may still be made by a request on its way: the
-// operator waits for that long.
+// The user deletes the object while the operator is dead. At that time, the
+// bucket may or may not have been created, and a request in progress may still
+// create it: the operator waits as long as that is possible.
 func TestBucketOfAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{
@@ -88,7 +88,7 @@ func TestBucketOfAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
 		want: func(ctx context.Context, w *world) error {
 			b, err := w.bucket(ctx)
 			if err == nil && b.DeletionTimestamp.IsZero() {
-				// It came through alive.
+				// The operator survived.
 				return wantCreated(ctx, w)
 			}
 			return wantGone(ctx, w)

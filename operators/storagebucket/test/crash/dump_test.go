@@ -22,20 +22,20 @@ type dump struct {
 	Versioning string
 	Policy     any
 	CORS       []types.CORSRule
-	// Objects are all versions and delete markers: key, version, ETag.
+	// Objects are all versions and delete markers, each with key, version and ETag.
 	Objects []string
 	Uploads []string
 }
 
-// config is the dump without what depends on the moment it was made.
+// config returns the dump without the parts that depend on when it was made.
 func (d *dump) config() dump {
 	c := *d
 	c.Created, c.Objects, c.Uploads = time.Time{}, nil, nil
 	return c
 }
 
-// ask makes one request; nil without an error when the store says that there is
-// nothing of the kind.
+// ask makes one request; it returns nil without an error if the store reports
+// that the requested item does not exist.
 func ask[In, Out any](ctx context.Context, in *In, f func(context.Context, *In, ...func(*s3.Options)) (*Out, error), absent ...string) (*Out, error) {
 	out, err := f(ctx, in)
 	var coded smithy.APIError
@@ -49,7 +49,7 @@ func ask[In, Out any](ctx context.Context, in *In, f func(context.Context, *In, 
 	return out, err
 }
 
-// dumpOf reads a bucket; nil when it does not exist.
+// dumpOf reads a bucket; it returns nil if the bucket does not exist.
 func dumpOf(ctx context.Context, bucket string) (*dump, error) {
 	listed, err := root.ListBuckets(ctx, &s3.ListBucketsInput{Prefix: &bucket})
 	if err != nil {
@@ -190,8 +190,8 @@ func putObjects(ctx context.Context, bucket string, count int) error {
 	return nil
 }
 
-// fill puts into a bucket all that makes emptying hard: some sixty objects, two
-// versions of some, delete markers and an unfinished upload.
+// fill puts into a bucket everything that makes emptying hard: some sixty
+// objects, two versions of some, delete markers and an unfinished upload.
 func fill(ctx context.Context, bucket string) error {
 	for range 2 {
 		if err := putObjects(ctx, bucket, 25); err != nil {
@@ -208,7 +208,7 @@ func fill(ctx context.Context, bucket string) error {
 	return err
 }
 
-// purge removes a bucket and its content, whatever its owner.
+// purge removes a bucket and its content, whoever owns it.
 func purge(ctx context.Context, bucket string) error {
 	d, err := dumpOf(ctx, bucket)
 	if d == nil || err != nil {

@@ -23,17 +23,17 @@ var errStruck = errors.New("the operator is dead")
 
 type fatalKey struct{}
 
-// front is a proxy in front of a server that has the blade see every write.
+// front is a proxy in front of a server that shows every write to the blade.
 type front struct {
 	blade   *blade
 	forward *httputil.ReverseProxy
-	// write names a write; empty for reads.
+	// write names a write; it returns "" for reads.
 	write func(*http.Request) string
-	// refuse answers a request that the server is to know nothing of.
+	// refuse answers a request that must not reach the server.
 	refuse func(http.ResponseWriter, *http.Request) (refused bool)
-	// reads counts the requests that write nothing.
+	// reads counts the requests that are not writes.
 	reads atomic.Int64
-	// tamper changes what the server did before anybody hears of it.
+	// tamper changes the effect of a request before the client gets the response.
 	tamper func(*http.Response) error
 }
 
@@ -46,7 +46,7 @@ func newFront(t *testing.T, b *blade, target string, transport http.RoundTripper
 	f := &front{blade: b, write: write}
 	f.forward = &httputil.ReverseProxy{
 		Transport: transport,
-		// Watches have to stream.
+		// Watches must stream.
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(u)
@@ -71,7 +71,7 @@ func newFront(t *testing.T, b *blade, target string, transport http.RoundTripper
 	return f, server.URL
 }
 
-// ServeHTTP lets a request through, unless it is the one.
+// ServeHTTP passes a request on, unless it is the chosen one.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.refuse != nil && f.refuse(w, r) {
 		return
@@ -92,13 +92,13 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case neither, afterEffect:
 	}
-	// A write on its way does not end with the process that sent it.
+	// A write in progress does not end with the process that sent it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	f.forward.ServeHTTP(w, r.WithContext(context.WithValue(ctx, fatalKey{}, s == afterEffect)))
 }
 
-// hold kills the operator and keeps its request until it is to be delivered.
+// hold kills the operator and keeps its request until it is delivered.
 func (f *front) hold(r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *front) hold(r *http.Request) {
 	f.blade.late <- answer.Code
 }
 
-// answered sees the server's answer before the operator does.
+// answered receives the server's response before the operator does.
 func (f *front) answered(resp *http.Response) error {
 	if f.tamper != nil {
 		if err := f.tamper(resp); err != nil {
@@ -132,7 +132,7 @@ func (f *front) answered(resp *http.Response) error {
 	return errStruck
 }
 
-// kubeFront is the way to the API server. It brings the credentials itself.
+// kubeFront is the proxy in front of the API server. It adds the credentials itself.
 func kubeFront(t *testing.T, b *blade) string {
 	t.Helper()
 	transport, err := rest.TransportFor(cfg)
@@ -143,7 +143,7 @@ func kubeFront(t *testing.T, b *blade) string {
 	return address
 }
 
-// storeFront is the way to the store.
+// storeFront is the proxy in front of the store.
 func storeFront(t *testing.T, b *blade, habit storeHabit) (f *front, address string) {
 	t.Helper()
 	f, address = newFront(t, b, shop.Endpoint, &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}, storeWrite)
@@ -159,21 +159,21 @@ func storeFront(t *testing.T, b *blade, habit storeHabit) (f *front, address str
 	return f, address
 }
 
-// storeHabit is a behaviour in which a store differs from versitygw.
+// storeHabit is a way in which a store behaves differently from versitygw.
 type storeHabit int
 
 const (
 	wellBehaved storeHabit = iota
-	// dropsTags forgets the tags that come with the request that makes a bucket.
+	// dropsTags drops the tags in the request that creates a bucket.
 	dropsTags
 	// noBatches cannot delete several objects with one request.
 	noBatches
-	// deletesLater reports a bucket as deleted although it was not, once for each.
+	// deletesLater reports a bucket as deleted although it was not, once per bucket.
 	deletesLater
 )
 
-// dropTags takes the tags away before the answer to the request is seen, for
-// what is signed cannot be changed on its way.
+// dropTags removes the tags before the response is seen, because a signed
+// request cannot be changed on its way.
 func dropTags(resp *http.Response) error {
 	if !isCreate(resp.Request) || resp.StatusCode != http.StatusOK {
 		return nil

@@ -9,8 +9,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// takenBy has another client create the bucket while the operator is dead, in the
-// place of the operator's where that was made already.
+// takenBy makes another client create the bucket while the operator is dead. If
+// the operator had already created it, the new bucket replaces it.
 func takenBy(tags map[string]string) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		if err := purge(ctx, w.name); err != nil {
@@ -23,7 +23,7 @@ func takenBy(tags map[string]string) func(context.Context, *world) error {
 		if w.foreign, err = w.note(ctx); err != nil {
 			return err
 		}
-		// Where all had been done the operator has no reason to look again soon.
+		// If everything was done, the operator has no reason to check again soon.
 		return w.annotate(ctx, storagev1.AnnotationReconcileRequestedAt, "now")
 	}
 }
@@ -36,7 +36,7 @@ func wantConflict(ctx context.Context, w *world) error {
 	return w.conflicted(ctx)
 }
 
-// letGo deletes the StorageBucket, told to empty and delete its bucket.
+// letGo deletes the StorageBucket, whose spec asks to empty and delete the bucket.
 func letGo(ctx context.Context, w *world) error {
 	if err := w.remove(ctx); err != nil {
 		return err
@@ -55,8 +55,8 @@ func TestBucketSomebodyTaggedMeanwhileIsNotTouched(t *testing.T) {
 	})})
 }
 
-// The store drops tags, so the operator may claim a bucket by the time it was
-// made; not one with something in it.
+// The store drops tags, so the operator may claim a bucket because of the
+// time at which it was created, but not if the bucket contains anything.
 func TestBucketSomebodyMadeMeanwhileIsNotTouchedThoughTheStoreDropsTags(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{
@@ -65,8 +65,8 @@ func TestBucketSomebodyMadeMeanwhileIsNotTouchedThoughTheStoreDropsTags(t *testi
 	})
 }
 
-// Of a store that keeps tags it is known that a bucket without is not the
-// operator's, be it empty and made at that very moment.
+// If a store keeps tags, a bucket without tags is known not to be the
+// operator's, even if it is empty and was created at that very moment.
 func TestEmptyBucketSomebodyMadeMeanwhileIsNotTouchedWhereTheStoreKeepsTags(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{
@@ -96,7 +96,7 @@ func TestEmptyBucketSomebodyMadeMeanwhileIsNotTouchedWhereTheStoreKeepsTags(t *t
 }
 
 // A deletion in progress must not continue in a bucket that another client has
-// made since.
+// created since.
 func TestBucketSomebodyMadeDuringADeletionIsNotTouched(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{

@@ -12,8 +12,9 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// lateCreate has the operator die with the request that makes the bucket on its
-// way, and deliver it when the next life has been told that there is no bucket.
+// lateCreate kills the operator while its request to create the bucket is in
+// progress. The request is delivered after the restarted operator has found
+// that there is no bucket.
 func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Context, *world) error) (status int) {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +38,7 @@ func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Con
 	before := s.shop.reads.Load()
 	s.operator.start(t)
 	s.await(ctx, t, 0, "the store to be asked again", func() error {
-		// HEAD, and then a request whose answer says why.
+		// A HEAD request, and then a request whose response contains the reason.
 		if s.shop.reads.Load() < before+2 {
 			return errors.New("it has not been")
 		}

@@ -22,8 +22,8 @@ func TestBucketIsMadeAndConfiguredWhereverTheOperatorDies(t *testing.T) {
 	sweep(t, scenario{act: declareConfigured, want: wantCreated, writes: writesOfCreate})
 }
 
-// Between making the bucket and tagging it nothing in the store says whose it
-// is.
+// Between the creation and the tagging of the bucket, nothing in the store
+// identifies its owner.
 func TestBucketIsMadeWhereverTheOperatorDiesThoughTheStoreDropsTags(t *testing.T) {
 	sweep(t, scenario{
 		habit: dropsTags,
@@ -47,7 +47,7 @@ func TestBucketIsReconfiguredWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// What is written down before it is applied is known to be taken out again.
+// Configuration that is recorded before it is applied can be removed again.
 func TestConfigurationTakenBackMeanwhileIsRemoved(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{
@@ -93,7 +93,8 @@ func TestBucketIsAdoptedWhereverTheOperatorDies(t *testing.T) {
 		},
 		act:  func(ctx context.Context, w *world) error { return w.annotate(ctx, storagev1.AnnotationAdopt, w.name) },
 		want: func(ctx context.Context, w *world) error { return w.ready(ctx, storagev1.ExternalAdopted) },
-		// It was not made here, so it is not deleted, whatever the policy says.
+		// It was not created by the operator, so it is not deleted, whatever the policy
+		// is.
 		then: func(ctx context.Context, w *world) error {
 			adopted, err := w.note(ctx)
 			if err != nil {
@@ -108,7 +109,7 @@ func TestBucketIsAdoptedWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// settled waits until a bucket that was declared is there.
+// settled waits until a declared bucket exists.
 func settled(ctx context.Context, w *world, declare func(context.Context, *world) error) error {
 	if err := declare(ctx, w); err != nil {
 		return err

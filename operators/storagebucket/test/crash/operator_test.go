@@ -14,10 +14,10 @@ import (
 // clusterID is the cluster that the operator writes into tags.
 const clusterID = "crash-test"
 
-// logTail is the length of a dead operator's log that a failure shows.
+// logTail is the length of the dead operator's log that a failure shows.
 const logTail = 40
 
-// operator is the manager, which dies and is started again.
+// operator is the manager process, which dies and is restarted.
 type operator struct {
 	kubeconfig string
 	namespace  string
@@ -35,7 +35,7 @@ func newOperator(t *testing.T, namespace, apiServer string) *operator {
 	return o
 }
 
-// start starts it where it is not running.
+// start starts the manager if it is not running.
 func (o *operator) start(t *testing.T) {
 	t.Helper()
 	if o.running() {
@@ -65,14 +65,14 @@ func (o *operator) running() bool {
 	return s != nil && s.ExitCode() == -1
 }
 
-// kill returns when the process is dead.
+// kill kills the manager, and returns when the process is dead.
 func (o *operator) kill() {
 	if s := o.current(); s != nil {
 		<-s.Kill().Exited
 	}
 }
 
-// logs are the last lines of the last two lives.
+// logs returns the last lines of the last two processes.
 func (o *operator) logs() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

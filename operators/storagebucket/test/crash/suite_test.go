@@ -1,19 +1,20 @@
-// Package crash kills the manager, as it is shipped, at each of its writes and
-// starts it again.
+// Package crash kills the manager, as it is shipped, at each of its writes,
+// and then restarts it.
 //
 // The manager runs against two proxies, one in front of the API server and one
-// in front of a real S3 server. They count what it writes. At the chosen write
-// the process is killed: before the request goes on its way, or after the
-// server has carried it out and before the answer is seen. Started again it has
-// to bring the matter to its end, with every bucket accounted for and none
-// touched that is not its own.
+// in front of a real S3 server. They count its writes. At the chosen write, the
+// process is killed: either before the request is sent on, or after the server
+// has carried it out and before the response is seen. After the restart, the
+// manager must complete its work, with every bucket accounted for and no other
+// bucket touched.
 //
-// What is to be killed at is known only once a scenario has run, so these are
-// plain subtests and not Ginkgo's, whose tree is fixed beforehand: each kill is
-// a subtest, to be run alone by its name.
+// The writes of a scenario are known only once it has run. These are therefore
+// plain subtests and not Ginkgo's, whose tree is fixed in advance: each kill is
+// a subtest that can be run alone by its name.
 //
-// The programs are bin/manager and bin/s3server, or what MANAGER and S3SERVER
-// name. CRASH=all runs every scenario; without it, those that make and delete.
+// The programs are bin/manager and bin/s3server, or those that MANAGER and
+// S3SERVER name. CRASH=all runs every scenario; without it, only those that
+// create and delete run.
 package crash
 
 import (
@@ -117,7 +118,7 @@ func makeBystanders(ctx context.Context) error {
 	return err
 }
 
-// onlyBystandersLeft: every scenario clears away what it made.
+// onlyBystandersLeft checks that every scenario has removed what it created.
 func onlyBystandersLeft(ctx context.Context) error {
 	names, err := bucketNames(ctx)
 	if err != nil {

@@ -19,47 +19,47 @@ import (
 )
 
 const (
-	// settleLimit bounds the time in which everything has to come to rest.
+	// settleLimit limits the time until there are no more writes.
 	settleLimit = 30 * time.Second
 
-	// quiet without a write means that nothing more is coming.
+	// quiet is the time without a write after which no more writes are expected.
 	quiet = 200 * time.Millisecond
 
 	pollEvery = 20 * time.Millisecond
 
-	// mostWrites ends a sweep in which the writes never do.
+	// mostWrites stops a sweep whose writes never end.
 	mostWrites = 150
 )
 
-// scenario is something that happens to a StorageBucket, in the course of which
-// the operator is killed.
+// scenario is something that happens to a StorageBucket while the operator is
+// killed.
 type scenario struct {
 	habit storeHabit
-	// prepare brings everything to where the scenario begins.
+	// prepare establishes the state in which the scenario starts.
 	prepare func(context.Context, *world) error
 	// act performs the action of the scenario.
 	act func(context.Context, *world) error
 	// meddle changes the bucket as another client would while the operator is dead.
 	meddle func(context.Context, *world) error
-	// want returns what differs from the state that must be reached in the end.
+	// want returns the differences from the state that must finally be reached.
 	want func(context.Context, *world) error
 	// then performs a second action and checks its result.
 	then func(context.Context, *world) error
-	// writes that must be among those the sweep went through.
+	// writes are the writes that the sweep must include.
 	writes []string
-	// skip leaves out some of the kills, where there are many of a kind.
+	// skip leaves out some of the kills if there are many of the same kind.
 	skip func(at int) bool
-	// limit is more than settleLimit where the operator has to wait.
+	// limit replaces settleLimit if the operator has to wait longer.
 	limit time.Duration
 }
 
-// series is one operator with a namespace to itself, which lives through many
-// runs of one scenario.
+// series is one operator with its own namespace, which survives many runs of
+// one scenario.
 type series struct {
 	blade     *blade
 	operator  *operator
 	namespace string
-	// shop is the way to the store, at endpoint.
+	// shop is the proxy in front of the store, at endpoint.
 	shop     *front
 	endpoint string
 }
@@ -86,7 +86,7 @@ func newSeries(t *testing.T, habit storeHabit) *series {
 	return s
 }
 
-// clearAway leaves nothing to the tests that follow, whatever has failed.
+// clearAway removes everything that could affect later tests, whatever has failed.
 func (s *series) clearAway(t *testing.T, ns *corev1.Namespace) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
 	defer cancel()
@@ -118,8 +118,8 @@ func (s *series) clearAway(t *testing.T, ns *corev1.Namespace) {
 	g.Expect(api.Delete(ctx, ns)).To(Succeed())
 }
 
-// sweep runs a scenario again and again, killing the operator at its first
-// write, at its second, and so on, until it gets to the end alive.
+// sweep repeats a scenario and kills the operator at its first write, then at
+// its second, and so on, until the operator survives.
 func sweep(t *testing.T, sc scenario) {
 	t.Helper()
 	t.Parallel()
@@ -153,7 +153,7 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 			break
 		}
 		if !ran && at == mostWrites {
-			// Another one was asked for by name.
+			// Another kill was selected by its name.
 			return
 		}
 	}
@@ -165,8 +165,8 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 	}
 }
 
-// run runs the scenario once, with one kill. It reports whether the operator came
-// through alive, because there was no such write.
+// run runs the scenario once, with one kill. It reports whether the operator
+// survived because there was no such write.
 func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool, seen []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*settleLimit+sc.limit)
 	defer cancel()
@@ -208,7 +208,7 @@ func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool
 	return alive, seen
 }
 
-// untilStruck waits until the operator is dead, or all is well and stays so.
+// untilStruck waits until the operator is dead, or the goal is reached and stays reached.
 func (s *series) untilStruck(ctx context.Context, t *testing.T, struck <-chan struct{}, want func() error) (alive bool) {
 	t.Helper()
 	tick := time.NewTicker(pollEvery)
@@ -243,7 +243,7 @@ func (s *series) await(ctx context.Context, t *testing.T, limit time.Duration, w
 	}).WithPolling(pollEvery).WithTimeout(max(settleLimit, limit)).Should(Succeed(), "waiting for "+what)
 }
 
-// wholeSet skips what is not run every time.
+// wholeSet skips scenarios that do not run every time.
 func wholeSet(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CRASH") != "all" {

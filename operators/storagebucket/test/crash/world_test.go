@@ -23,23 +23,23 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// The tags that say whose a bucket is. They are written out here, because a
-// change would lose the buckets of the operator's users.
+// The tags that identify the owner of a bucket. They are repeated here,
+// because with a change the operator would lose the buckets of its users.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
 	tagUID     = "storage.koboshi.dev/uid"
 	tagOrigin  = "storage.koboshi.dev/origin"
 )
 
-// world is one run's: an ObjectStore, a StorageBucket and a bucket of the same
-// name, and a bystander whose name begins like the bucket's.
+// world belongs to one run: an ObjectStore, a StorageBucket and a bucket of
+// the same name, and a bystander whose name begins with the bucket's name.
 type world struct {
 	*series
 	name string
-	// uid of the StorageBucket.
+	// uid is the UID of the StorageBucket.
 	uid string
-	// base is the content of a bucket before the operator was given it, or before
-	// it had to let it go.
+	// base is the content of a bucket before it was given to the operator, or
+	// before the operator had to let it go.
 	base *dump
 	// foreign is a bucket of that name that another client created.
 	foreign *dump
@@ -49,7 +49,7 @@ type world struct {
 
 func (w *world) neighbourName() string { return w.name + "-x" }
 
-// begin makes the ObjectStore and the bystander.
+// begin creates the ObjectStore and the bystander.
 func (w *world) begin(ctx context.Context) error {
 	if err := makeForeign(ctx, w.neighbourName(), map[string]string{"team": "next-door"}); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (w *world) begin(ctx context.Context) error {
 	})
 }
 
-// end lets the operator clear away what is left of the run.
+// end makes the operator remove what is left of the run.
 func (w *world) end(ctx context.Context) error {
 	for _, o := range []client.Object{&storagev1.StorageBucket{}, &storagev1.ObjectStore{}} {
 		o.SetNamespace(w.namespace)
@@ -96,7 +96,7 @@ func (w *world) untilGone(ctx context.Context, o client.Object) error {
 	})
 }
 
-// poll waits until there is nothing wrong.
+// poll waits until the check finds no problem.
 func poll(ctx context.Context, wrong func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -131,7 +131,7 @@ func wrongCondition(all []metav1.Condition, kind string, status metav1.Condition
 	return nil
 }
 
-// declare makes the StorageBucket, or another spec of it.
+// declare creates the StorageBucket, or changes its spec.
 func (w *world) declare(ctx context.Context, spec storagev1.StorageBucketSpec) error {
 	b := &storagev1.StorageBucket{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.name}, Spec: spec}
 	if w.uid == "" {
@@ -168,7 +168,7 @@ func (w *world) bucket(ctx context.Context) (*storagev1.StorageBucket, error) {
 	return &b, err
 }
 
-// managed is a spec without configuration.
+// managed returns a spec without configuration.
 func (w *world) managed(policy storagev1.DeletionPolicy, forceEmpty bool) storagev1.StorageBucketSpec {
 	return storagev1.StorageBucketSpec{
 		StoreRef:       &storagev1.ObjectStoreReference{Name: w.name},
@@ -179,7 +179,7 @@ func (w *world) managed(policy storagev1.DeletionPolicy, forceEmpty bool) storag
 	}
 }
 
-// configured is a spec with all the configuration the store can hold.
+// configured returns a spec with all the configuration that the store supports.
 func (w *world) configured(policy storagev1.DeletionPolicy, forceEmpty bool) storagev1.StorageBucketSpec {
 	spec := w.managed(policy, forceEmpty)
 	spec.Versioning = storagev1.VersioningEnabled
@@ -189,8 +189,8 @@ func (w *world) configured(policy storagev1.DeletionPolicy, forceEmpty bool) sto
 	return spec
 }
 
-// ready returns how the bucket differs from the spec, or the StorageBucket's status
-// from Ready.
+// ready returns the differences between the bucket and the spec, or those between
+// the StorageBucket's status and Ready.
 func (w *world) ready(ctx context.Context, state storagev1.ExternalState) error {
 	b, err := w.bucket(ctx)
 	if err != nil {
@@ -242,8 +242,8 @@ func appliedNames(b *storagev1.StorageBucket) []string {
 	return names
 }
 
-// holds compares the bucket in the store with the spec, and with what it held
-// before the spec was.
+// holds compares the bucket in the store with the spec, and with its content
+// before the spec.
 func (w *world) holds(ctx context.Context, spec *storagev1.StorageBucketSpec, state storagev1.ExternalState) error {
 	got, err := dumpOf(ctx, w.name)
 	if err != nil {
@@ -277,7 +277,7 @@ func (w *world) holds(ctx context.Context, spec *storagev1.StorageBucketSpec, st
 	}
 	has := got.config()
 	if spec.Versioning == "" && want.Versioning == "" && has.Versioning == string(storagev1.VersioningSuspended) {
-		// What was enabled once cannot be more off than that.
+		// After it was enabled once, it can only be suspended.
 		has.Versioning = ""
 	}
 	if diff := cmp.Diff(want, has, asCORS...); diff != "" {
@@ -288,7 +288,7 @@ func (w *world) holds(ctx context.Context, spec *storagev1.StorageBucketSpec, st
 
 var asCORS = []cmp.Option{cmpopts.IgnoreUnexported(types.CORSRule{}), cmpopts.EquateEmpty()}
 
-// storeHeld: a store is kept as long as buckets in it are managed.
+// storeHeld checks that a store is kept as long as buckets in it are managed.
 func (w *world) storeHeld(ctx context.Context, held bool) error {
 	var store storagev1.ObjectStore
 	if err := api.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: w.name}, &store); err != nil {
@@ -300,8 +300,8 @@ func (w *world) storeHeld(ctx context.Context, held bool) error {
 	return nil
 }
 
-// gone returns an error while the StorageBucket still exists, or the bucket is not
-// as it has to be afterwards: unchanged, or deleted as well.
+// gone returns an error while the StorageBucket still exists, or if the bucket is
+// not as it must be afterwards: unchanged, or deleted as well.
 func (w *world) gone(ctx context.Context, kept *dump) error {
 	if b, err := w.bucket(ctx); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("the StorageBucket is there, with the finalizers %q: %w", b.Finalizers, err)
@@ -327,7 +327,7 @@ func (w *world) conflicted(ctx context.Context) error {
 	return w.untouched(ctx, w.name, w.foreign)
 }
 
-// untouched compares a bucket with what it was, to the last version.
+// untouched compares a bucket with its earlier state, including all versions.
 func (w *world) untouched(ctx context.Context, name string, before *dump) error {
 	after, err := dumpOf(ctx, name)
 	if err != nil {
@@ -339,8 +339,8 @@ func (w *world) untouched(ctx context.Context, name string, before *dump) error 
 	return nil
 }
 
-// accounted makes sure that no bucket was touched that is none of the
-// operator's business, and that each there is belongs to a StorageBucket.
+// accounted checks that no foreign bucket was touched, and that each bucket
+// belongs to a StorageBucket.
 func (w *world) accounted(ctx context.Context) error {
 	for name, before := range bystanders {
 		if err := w.untouched(ctx, name, before); err != nil {
@@ -359,7 +359,7 @@ func (w *world) accounted(ctx context.Context) error {
 			continue
 		}
 		if name == w.name && (w.foreign != nil || w.base != nil) {
-			// The test made it, or was told that it stays.
+			// The test created it, or was told that it is kept.
 			continue
 		}
 		b, err := w.bucket(ctx)
@@ -370,7 +370,7 @@ func (w *world) accounted(ctx context.Context) error {
 	return nil
 }
 
-// note takes down what is in the bucket.
+// note records the content of the bucket.
 func (w *world) note(ctx context.Context) (*dump, error) {
 	d, err := dumpOf(ctx, w.name)
 	if d == nil && err == nil {
@@ -379,7 +379,7 @@ func (w *world) note(ctx context.Context) (*dump, error) {
 	return d, err
 }
 
-// describe is for failures.
+// describe describes the state for failure messages.
 func (w *world) describe(ctx context.Context) string {
 	b, err := w.bucket(ctx)
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 const (
 	leaseName = "storagebucket.storage.koboshi.dev"
 
-	// leaseExpiry is more than the time after which the lease of a leader that
-	// died is taken over.
+	// leaseExpiry is longer than the time after which the lease of a dead
+	// leader is taken over.
 	leaseExpiry = time.Minute
 )
 
-// slotOf numbers the slots of a bucket: one for each interval, at a place in it
-// that is the bucket's own.
+// slotOf returns the number of a bucket's slot at a time. There is one slot per
+// interval, at an offset of the bucket.
 func slotOf(at time.Time, uid types.UID, interval time.Duration) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))

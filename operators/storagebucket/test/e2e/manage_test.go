@@ -42,7 +42,7 @@ func bucketNames(ctx context.Context, s *rig.Store) []string {
 	return names
 }
 
-// tagsOf are the tags of a bucket; nil when there is no telling.
+// tagsOf returns the tags of a bucket, or nil if they cannot be read.
 func tagsOf(ctx context.Context, s *rig.Store, bucket string) map[string]string {
 	out, err := s.Client().GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &bucket})
 	if err != nil {

@@ -32,7 +32,7 @@ func goodSecret(namespace string) *corev1.Secret {
 	return newSecret(namespace, rig.AccessKey, rig.SecretKey)
 }
 
-// newObjectStore is one that nothing but an event has checked again.
+// newObjectStore returns an ObjectStore that is checked again only because of an event.
 func newObjectStore(namespace, endpoint string) *storagev1.ObjectStore {
 	return &storagev1.ObjectStore{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
@@ -44,7 +44,7 @@ func newObjectStore(namespace, endpoint string) *storagev1.ObjectStore {
 	}
 }
 
-// newBucket is only observed.
+// newBucket returns a bucket that is only observed.
 func newBucket(namespace, name string, interval time.Duration) *storagev1.StorageBucket {
 	return &storagev1.StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -55,7 +55,7 @@ func newBucket(namespace, name string, interval time.Duration) *storagev1.Storag
 	}
 }
 
-// newInlineBucket brings its store itself.
+// newInlineBucket returns a bucket with an inline store.
 func newInlineBucket(namespace, endpoint, name string, interval time.Duration) *storagev1.StorageBucket {
 	b := newBucket(namespace, name, interval)
 	b.Spec.StoreRef = nil
@@ -65,7 +65,7 @@ func newInlineBucket(namespace, endpoint, name string, interval time.Duration) *
 	return b
 }
 
-// condition gives the "Status Reason" of a condition, as often as it is asked.
+// condition returns a function that reads the "Status Reason" of a condition.
 func condition(ctx context.Context, o client.Object, kind string) func() string {
 	return func() string {
 		var conditions []metav1.Condition
@@ -100,7 +100,7 @@ func ready(ctx context.Context, o client.Object) func() string {
 	return condition(ctx, o, storagev1.ConditionReady)
 }
 
-// change edits an object and writes it.
+// change changes an object and writes it.
 func change[T client.Object](ctx context.Context, o T, edit func(T)) {
 	GinkgoHelper()
 	Expect(api.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
@@ -118,7 +118,7 @@ func rotate(ctx context.Context, secret *corev1.Secret, id, key string) {
 	})
 }
 
-// eventReasons are the reasons of the Events about an object.
+// eventReasons returns the reasons of the Events about an object.
 func eventReasons(ctx context.Context, o client.Object) func() []string {
 	return func() []string {
 		var all eventsv1.EventList
@@ -135,7 +135,7 @@ func eventReasons(ctx context.Context, o client.Object) func() []string {
 	}
 }
 
-// metrics returns the answer of a manager's metrics endpoint.
+// metrics returns the response of a manager's metrics endpoint.
 func (m *managerProcess) metrics(ctx context.Context) string {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metricsAddress+"/metrics", nil)
@@ -148,7 +148,7 @@ func (m *managerProcess) metrics(ctx context.Context) string {
 	return string(text)
 }
 
-// written is all that the API server keeps of the operator's words.
+// written returns all texts of the operator that the API server keeps.
 func written(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	var events eventsv1.EventList
@@ -162,8 +162,8 @@ func written(ctx context.Context, namespace string) string {
 	return b.String()
 }
 
-// expectDiscretion looks for what nobody may see in all that a manager said,
-// and for signs that it was short of a right or had more to say than it knew.
+// expectDiscretion checks that nothing that a manager wrote contains a secret
+// or an error of the SDK.
 func expectDiscretion(said ...string) {
 	GinkgoHelper()
 	for _, text := range said {

@@ -26,18 +26,18 @@ func startStore() *rig.Store {
 	GinkgoHelper()
 	s, err := rig.StartStore(GinkgoT().TempDir(), GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	// Its last process, should it have been started again.
+	// This stops the current process, even if the store was restarted.
 	DeferCleanup(func() { s.Stop() })
 	return s
 }
 
-// managerProcess is a running manager and what it was given.
+// managerProcess is a running manager with its settings.
 type managerProcess struct {
 	*gexec.Session
 	metricsAddress string
 }
 
-// freeAddress is free at this moment.
+// freeAddress returns an address that is free at this moment.
 func freeAddress() string {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,8 +46,8 @@ func freeAddress() string {
 	return l.Addr().String()
 }
 
-// startManager runs a manager with a token and further arguments. Those given
-// last win.
+// startManager runs a manager with a token and additional arguments, which
+// override the others.
 func startManager(token string, namespaces []string, args ...string) *managerProcess {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -72,10 +72,10 @@ func startManager(token string, namespaces []string, args ...string) *managerPro
 	return m
 }
 
-// log is all it has said so far.
+// log returns everything that the manager has logged so far.
 func (m *managerProcess) log() string { return string(m.Err.Contents()) }
 
-// notifyAddress finds the address for events in the log.
+// notifyAddress finds the address of the notification endpoint in the log.
 func (m *managerProcess) notifyAddress() string {
 	GinkgoHelper()
 	line := regexp.MustCompile(`serving notifications.*"(127\.0\.0\.1:\d+)"`)
@@ -87,7 +87,7 @@ func (m *managerProcess) notifyAddress() string {
 	return found[1]
 }
 
-// post sends an event and returns the answer's status.
+// post sends an event and returns the status of the response.
 func (m *managerProcess) post(ctx context.Context, token, path, body string) int {
 	GinkgoHelper()
 	target := "http://" + m.notifyAddress() + path
@@ -101,7 +101,7 @@ func (m *managerProcess) post(ctx context.Context, token, path, body string) int
 	return resp.StatusCode
 }
 
-// front stands before a store and sees every request.
+// front is in front of a store and sees every request.
 type front struct {
 	*httptest.Server
 
@@ -114,7 +114,8 @@ type seenRequest struct {
 	method, path string
 }
 
-// newFront is not started yet: with or without TLS is for the caller to say.
+// newFront returns a front that is not started yet: the caller chooses whether it uses
+// TLS.
 func newFront(s *rig.Store) *front {
 	GinkgoHelper()
 	u, err := url.Parse(s.Endpoint)
@@ -127,7 +128,7 @@ func newFront(s *rig.Store) *front {
 			// The host is part of the signature.
 			p.Out.Host = p.In.Host
 		},
-		// With the store gone, so is the connection.
+		// If the store is down, the connection must break as well.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +144,7 @@ func newFront(s *rig.Store) *front {
 	return f
 }
 
-// seen are the requests for a path since some time.
+// seen returns the requests for a path since a given time.
 func (f *front) seen(path string, since time.Time) []seenRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +157,7 @@ func (f *front) seen(path string, since time.Time) []seenRequest {
 	return found
 }
 
-// total counts all requests since some time.
+// total counts all requests since a given time.
 func (f *front) total(since time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
 )
 
-// grantManager makes a service account in the first namespace with the rights
-// the manager is shipped with when it watches only these, and returns a token
-// for it.
+// grantManager creates a service account in the first namespace, with the
+// rights that the manager is shipped with for watching only these namespaces.
+// It returns a token for the account.
 func grantManager(ctx context.Context, namespaces ...string) string {
 	GinkgoHelper()
 	home := namespaces[0]
@@ -36,7 +36,7 @@ func grantManager(ctx context.Context, namespaces ...string) string {
 	return tokenFor(ctx, account)
 }
 
-// grantNotifier makes a service account that may send events, and returns a
+// grantNotifier creates a service account that may send events, and returns a
 // token for it.
 func grantNotifier(ctx context.Context, namespace string) string {
 	GinkgoHelper()
@@ -59,9 +59,9 @@ func tokenFor(ctx context.Context, account *corev1.ServiceAccount) string {
 	return request.Status.Token
 }
 
-// shippedRole makes a ClusterRole of the first role in a file, under a name of
-// its own, so that tests do not share it. A Role becomes one as well: where it
-// counts is decided by how it is bound.
+// shippedRole creates a ClusterRole from the first role in a file, under a
+// separate name, so that tests do not share it. A Role becomes a ClusterRole
+// as well, because the binding determines where it applies.
 func shippedRole(ctx context.Context, name string, path ...string) *rbacv1.ClusterRole {
 	GinkgoHelper()
 	content, err := os.ReadFile(rig.FromRoot(path...))
@@ -83,7 +83,7 @@ func shippedRole(ctx context.Context, name string, path ...string) *rbacv1.Clust
 	}
 }
 
-// bind gives the account the role in a namespace, or in the whole cluster.
+// bind grants the role to the account in a namespace, or in the whole cluster.
 func bind(ctx context.Context, namespace string, role *rbacv1.ClusterRole, account *corev1.ServiceAccount) {
 	GinkgoHelper()
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
@@ -97,7 +97,7 @@ func bind(ctx context.Context, namespace string, role *rbacv1.ClusterRole, accou
 	})
 }
 
-// create makes an object that is gone at the end.
+// create creates an object that is deleted at the end.
 func create(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, o)).To(Succeed())

@@ -1,10 +1,10 @@
-// Package e2e runs the manager as it is shipped, with the rights it is shipped
-// with for a namespace, against a real S3 server that is stopped, killed and
-// started again.
+// Package e2e runs the manager as it is shipped, with the rights that it is
+// shipped with for one namespace, against a real S3 server that is stopped,
+// killed and restarted.
 //
-// The programs are bin/manager and bin/s3server (make build s3server), or what
-// MANAGER and S3SERVER name. The control plane is envtest's, as for the
-// controller's own suite.
+// The programs are bin/manager and bin/s3server (make build s3server), or
+// those that MANAGER and S3SERVER name. The control plane comes from envtest,
+// as for the suite of the controller.
 package e2e
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
 )
 
-// Secrets that must not show up anywhere, beside the root key pair.
+// Secrets that must not appear anywhere, in addition to the root key pair.
 const (
 	wrongSecret = "not-the-secret"
 	unknownKey  = "NOBODYSKEY"
@@ -66,13 +66,13 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// newNamespace makes a namespace that is empty again at the end.
+// newNamespace creates a namespace that is emptied at the end.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stb-e2e-"}}
 	Expect(api.Create(ctx, ns)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) {
-		// The manager is gone by now, and nothing else removes finalizers.
+		// The manager has ended by now, and nothing else removes finalizers.
 		for _, o := range objectsIn(ctx, ns.Name) {
 			before, ok := o.DeepCopyObject().(client.Object)
 			Expect(ok).To(BeTrue())
@@ -85,7 +85,7 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// objectsIn are all StorageBuckets and ObjectStores of a namespace.
+// objectsIn returns all StorageBuckets and ObjectStores in a namespace.
 func objectsIn(ctx context.Context, namespace string) []client.Object {
 	GinkgoHelper()
 	var buckets storagev1.StorageBucketList

@@ -18,21 +18,22 @@ import (
 // Certificate is the certificate of a server.
 type Certificate int
 
-// Certificates.
+// The certificates.
 const (
-	// Good is for the server's address and signed by RootCAs.
+	// Good is for the server's address, and signed by RootCAs.
 	Good Certificate = iota
 	// UnknownAuthority is signed by an authority that is not in RootCAs.
 	UnknownAuthority
-	// Expired was good until an hour ago.
+	// Expired was valid until an hour ago.
 	Expired
 	// WrongHost is for another host.
 	WrongHost
-	// PlainHTTP is none: the server does not speak TLS at all.
+	// PlainHTTP means no certificate: the server does not speak TLS at all.
 	PlainHTTP
 )
 
-// config makes the server's side, and what a client is to trust.
+// config returns the configuration of the server, and the certificates that a client
+// trusts.
 func (c Certificate) config() (*tls.Config, *x509.CertPool, error) {
 	trusted, err := testAuthority()
 	if err != nil {
@@ -77,15 +78,15 @@ func (c Certificate) config() (*tls.Config, *x509.CertPool, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, roots, nil
 }
 
-// authority signs certificates. It lives as long as the process, and its key
-// is written nowhere.
+// authority signs certificates. It exists as long as the process, and its key
+// is not written anywhere.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         []byte
 }
 
-// testAuthority is the one all servers of a process share.
+// testAuthority returns the authority that all servers of a process share.
 var testAuthority = sync.OnceValues(newAuthority)
 
 func newAuthority() (*authority, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// answers is a Fault that has nothing to do with what is behind.
+// answers returns a Fault that does not call the handler behind.
 func answers(f http.HandlerFunc) Fault {
 	return func(http.Handler) http.Handler { return f }
 }
@@ -34,9 +34,9 @@ func Body(code int, body string, headers ...string) Fault {
 	})
 }
 
-// S3Error answers with an S3 error document, as a careless store writes it: it
-// says the code, and repeats the request's signature and resource, which a
-// client must not show to anybody.
+// S3Error answers with an S3 error document as a careless store would write
+// it. It contains the code, but also the request's signature and resource,
+// which a client must not show to anybody.
 func S3Error(status int, code string, headers ...string) Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		body := fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>`+
@@ -49,8 +49,8 @@ func S3Error(status int, code string, headers ...string) Fault {
 	})
 }
 
-// Throttle answers 503 SlowDown; retryAfter is the header's text, empty for
-// none.
+// Throttle answers 503 SlowDown; retryAfter is the text of the header, or
+// empty for no header.
 func Throttle(retryAfter string) Fault {
 	if retryAfter == "" {
 		return S3Error(http.StatusServiceUnavailable, "SlowDown")
@@ -58,11 +58,11 @@ func Throttle(retryAfter string) Fault {
 	return S3Error(http.StatusServiceUnavailable, "SlowDown", "Retry-After", retryAfter)
 }
 
-// Hang takes the request and never answers.
+// Hang accepts the request and never answers.
 func Hang() Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
-		// Until the body has been read net/http does not notice that the client
-		// has gone.
+		// Until the body has been read, net/http does not notice that the
+		// client has disconnected.
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 		abort(w)
@@ -82,7 +82,7 @@ func Delay(d time.Duration) Fault {
 }
 
 // HangInBody answers with the status and the beginning of an error document,
-// and then nothing more.
+// and then sends nothing more.
 func HangInBody(status int) Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
@@ -93,8 +93,8 @@ func HangInBody(status int) Fault {
 	})
 }
 
-// SlowBody answers at once and then writes a byte of white space of an endless
-// document every so often.
+// SlowBody answers immediately, and then sends an endless document at the rate
+// of one space character per interval.
 func SlowBody(status int, every time.Duration) Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
@@ -109,7 +109,7 @@ func SlowBody(status int, every time.Duration) Fault {
 	})
 }
 
-// TruncatedBody promises a longer answer than it gives and closes the
+// TruncatedBody announces a longer body than it sends, and closes the
 // connection.
 func TruncatedBody(status int) Fault {
 	return answers(func(w http.ResponseWriter, _ *http.Request) {
@@ -127,8 +127,8 @@ func Garbage(status int) Fault {
 	return Body(status, "<html><body><p>It works!<br></body></html>", "Content-Type", "text/html")
 }
 
-// HugeBody answers with a status and a document of so many bytes that never
-// gets to the point.
+// HugeBody answers with a status and a document of the given size without any
+// useful content.
 func HugeBody(status, size int) Fault {
 	return answers(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -141,7 +141,7 @@ func HugeBody(status, size int) Fault {
 	})
 }
 
-// Reset breaks the connection without an answer, with a TCP reset.
+// Reset breaks the connection with a TCP reset, without a response.
 func Reset() Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		reset(r)
@@ -149,8 +149,8 @@ func Reset() Fault {
 	})
 }
 
-// LoseAnswer has the request carried out by what is behind, and then breaks
-// the connection: the client cannot know.
+// LoseAnswer passes the request on, and then breaks the connection without a
+// response: the client cannot know whether the request was carried out.
 func LoseAnswer() Fault {
 	return func(behind http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +161,7 @@ func LoseAnswer() Fault {
 	}
 }
 
-// abort cuts the answer off.
+// abort cuts off the response.
 func abort(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
 type connectionKey struct{}
@@ -170,7 +170,7 @@ func rememberConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// reset has the end of the connection be a reset, and not an orderly close.
+// reset ends the connection with a TCP reset instead of an orderly close.
 func reset(r *http.Request) {
 	c, _ := r.Context().Value(connectionKey{}).(net.Conn)
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
@@ -182,7 +182,7 @@ func reset(r *http.Request) {
 	}
 }
 
-// pause returns false when the context ended first.
+// pause returns false if the context ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

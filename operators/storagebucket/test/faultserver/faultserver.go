@@ -1,5 +1,5 @@
-// Package faultserver is an HTTP(S) server on loopback that fails as it is
-// told to, for tests and measurements of what talks to S3 stores.
+// Package faultserver is an HTTP(S) server on loopback with configurable
+// faults, for tests and measurements of clients of S3 stores.
 //
 //	request ──▶ recorded ──▶ first rule that matches and has turns left?
 //	                             │ yes            │ no
@@ -7,8 +7,8 @@
 //	                           fault ──────▶ what is behind
 //	                              (or not)   (a handler, or a real store)
 //
-// What is recorded is method, path and query. Headers, which hold signatures,
-// are never kept.
+// Only the method, the path and the query are recorded. Headers, which
+// contain signatures, are never kept.
 package faultserver
 
 import (
@@ -33,20 +33,20 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Fault answers in place of what is behind the server, or calls it and spoils
-// the answer.
+// Fault answers instead of the handler behind the server, or calls it and
+// spoils its response.
 type Fault func(behind http.Handler) http.Handler
 
 // Rule selects the requests that fail.
 type Rule struct {
-	// Method of the request; empty means any.
+	// Method is the method of the request; empty means any.
 	Method string
 	// Path is a prefix of the request's path; empty means any.
 	Path string
 	// Query is a part of the request's raw query, for example "tagging"; empty
 	// means any.
 	Query string
-	// Skip lets so many matching requests pass before the first fault.
+	// Skip is the number of matching requests that pass before the first fault.
 	Skip int
 	// Times is the number of requests that fail; 0 means all.
 	Times int
@@ -69,11 +69,11 @@ func (r *Rule) takes(req *http.Request) bool {
 // Request is the record of a request.
 type Request struct {
 	Method, Path, Query string
-	// At is when the request's headers had come.
+	// At is the time at which the request's headers had arrived.
 	At time.Time
 }
 
-// String is the request's line without its version.
+// String returns the request line without the HTTP version.
 func (r Request) String() string {
 	if r.Query == "" {
 		return r.Method + " " + r.Path
@@ -82,7 +82,7 @@ func (r Request) String() string {
 }
 
 // Server is a running server. Its address stays the same from Start to the end
-// of the test, also while it is down.
+// of the test, even while it is down.
 type Server struct {
 	// URL is the endpoint: http or https, 127.0.0.1, a port.
 	URL string
@@ -93,8 +93,8 @@ type Server struct {
 	roots   *x509.CertPool
 	address string
 
-	// ctx is the requests': it ends with the test, so that a fault that hangs
-	// does as well.
+	// ctx is the base context of the requests. It ends with the test, so that
+	// a fault that hangs ends as well.
 	ctx context.Context
 
 	mu          sync.Mutex
@@ -114,15 +114,15 @@ type options struct {
 	noTrace bool
 }
 
-// Option changes how a Server is started.
+// Option changes the settings with which a Server is started.
 type Option func(*options)
 
-// Behind puts a handler behind the server, for requests no rule takes. Without
-// one they get 200 and no body.
+// Behind puts a handler behind the server, for requests that no rule matches.
+// Without a handler, these requests get 200 and no body.
 func Behind(h http.Handler) Option { return func(o *options) { o.behind = h } }
 
-// Before puts the server in front of a real store. Requests are passed on as
-// they are, host name included, so that their signatures stay good.
+// Before puts the server in front of a real store. Requests are passed on
+// unchanged, including the host name, so that their signatures stay valid.
 func Before(store *url.URL) Option {
 	return Behind(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -133,18 +133,18 @@ func Before(store *url.URL) Option {
 		FlushInterval: -1,
 		ErrorLog:      silent,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			// A gateway that cannot reach its store; clients of a store that is
-			// down see the connection fail, not an answer.
+			// The gateway cannot reach its store. Clients of a store that is
+			// down see a failed connection, and no response.
 			abort(w)
 		},
 	})
 }
 
-// TLS has the server speak TLS with such a certificate.
+// TLS makes the server speak TLS with the given certificate.
 func TLS(c Certificate) Option { return func(o *options) { o.useTLS, o.tls = true, c } }
 
-// WithoutRecord keeps requests from being recorded one by one; Count works all
-// the same. It is for measurements.
+// WithoutRecord turns off the recording of single requests; Count still works.
+// It is for measurements.
 func WithoutRecord() Option { return func(o *options) { o.noTrace = true } }
 
 // Start starts a server that stops with the test.
@@ -170,7 +170,7 @@ func Start(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// Up has a server that is down listen again, at the same address.
+// Up makes a server that is down listen again, at the same address.
 func (s *Server) Up() {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -210,23 +210,23 @@ func (s *Server) Up() {
 	}()
 }
 
-// Down closes the listener and all connections; requests under way are cut
-// off. It returns when all of that is done.
+// Down closes the listener and all connections, and cuts off requests in
+// progress. It returns when everything is closed.
 func (s *Server) Down() {
 	s.mu.Lock()
 	server, listener := s.running, s.listener
 	s.running, s.listener = nil, nil
 	s.mu.Unlock()
 	if server != nil {
-		// A server that has only just been started does not know of its listener
+		// A server that has only just been started does not know its listener
 		// yet.
 		_ = listener.Close()
 		_ = server.Close()
 	}
 }
 
-// CloseConnections closes the connections there are, as a store does with
-// those that were idle for too long; the server goes on to listen.
+// CloseConnections closes the open connections, as a store does with
+// connections that were idle for too long; the server continues to listen.
 func (s *Server) CloseConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +235,7 @@ func (s *Server) CloseConnections() {
 	}
 }
 
-// Script adds rules. The first that takes a request decides.
+// Script adds rules. The first rule that matches a request applies.
 func (s *Server) Script(rules ...Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,14 +251,14 @@ func (s *Server) Heal() {
 	s.rules = nil
 }
 
-// Requests are those seen since the start, or since Forget.
+// Requests returns the requests since the start, or since Forget.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Lines are the Requests as text.
+// Lines returns the Requests as text.
 func (s *Server) Lines() []string {
 	var lines []string
 	for _, r := range s.Requests() {
@@ -282,17 +282,17 @@ func (s *Server) Connections() int {
 	return s.connections
 }
 
-// Forget drops what was recorded.
+// Forget drops all records.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests, s.count, s.connections = nil, 0, 0
 }
 
-// RootCAs sign the server's certificate, if it speaks TLS at all.
+// RootCAs returns the certificates that sign the server's, if it speaks TLS at all.
 func (s *Server) RootCAs() *x509.CertPool { return s.roots }
 
-// CAPEM is the certificate of the authority that signs a good server's.
+// CAPEM returns the certificate of the authority that signs Good certificates.
 func (s *Server) CAPEM() ([]byte, error) {
 	a, err := testAuthority()
 	if err != nil {
@@ -309,7 +309,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.options.behind.ServeHTTP(w, r)
 }
 
-// record keeps the request and says what happens to it; nil means nothing.
+// record records the request and returns its fault; nil means none.
 func (s *Server) record(r *http.Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,7 +325,7 @@ func (s *Server) record(r *http.Request) Fault {
 	return nil
 }
 
-// track keeps count of the connections.
+// track keeps track of the connections.
 func (s *Server) track(c net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +338,7 @@ func (s *Server) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// silent drops what net/http has to say of faults that are meant.
+// silent drops the messages of net/http about intended faults.
 var silent = log.New(discard{}, "", 0)
 
 type discard struct{}

@@ -21,7 +21,8 @@ import (
 
 const patience = 10 * time.Second
 
-// clientOf trusts the server, keeps no connection and follows nothing.
+// clientOf returns a client that trusts the server, keeps no connections and follows no
+// redirects.
 func clientOf(t *testing.T, s *Server) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.RootCAs()}, DisableKeepAlives: true}
@@ -32,7 +33,7 @@ func clientOf(t *testing.T, s *Server) *http.Client {
 	}
 }
 
-// send returns the answer, its body, and what went wrong with either.
+// send returns the response, its body, and the error of either.
 func send(t *testing.T, c *http.Client, method, url string) (*http.Response, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -149,7 +150,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault Fault
-		// answered is set once the headers have come.
+		// answered is set once the headers have arrived.
 		answered bool
 		is       func(error) bool
 	}{
@@ -275,7 +276,7 @@ func TestServerInFrontPassesRequestsOnAsTheyAre(t *testing.T) {
 	}
 }
 
-// stopper is a test that has ended.
+// stopper is the TB of a test that has ended.
 type stopper struct {
 	*testing.T
 	cleanups []func()

@@ -33,7 +33,7 @@ import (
 // control plane of the tests has neither.
 var foreign = []string{"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"}
 
-// cluster is a client of the API server of the tests.
+// cluster is a client of the tests' API server.
 func cluster(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
 	kubeconfig := os.Getenv("KUBECONFIG")
@@ -81,8 +81,8 @@ func remove(t *testing.T, c client.Client, in objects) {
 }
 
 // waitUntilServed waits until the objects of a CRD can be listed. The API server
-// lists them to delete a CRD; where it cannot because the CRD is new, it does not
-// try again within a minute.
+// lists them when it deletes a CRD. If it cannot, because the CRD is new, it does
+// not retry within a minute.
 func waitUntilServed(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -102,8 +102,8 @@ func foreignKind(object client.Object) bool {
 	return slices.Contains(foreign, object.GetObjectKind().GroupVersionKind().Kind)
 }
 
-// makeNamespaces makes the operator's namespace, in which only restricted Pods
-// may run, and those that it is told to watch.
+// makeNamespaces creates the operator's namespace, in which only restricted
+// Pods may run, and the namespaces that it watches.
 func makeNamespaces(t *testing.T, c client.Client) {
 	t.Helper()
 	for _, name := range []string{namespace, "team-a", "team-b"} {
@@ -162,8 +162,8 @@ func TestAnAPIServerTakesWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// checkPodSecurity asks the API server, in a namespace that is restricted, for a
-// Pod as the Deployment makes it, and for one that it has to refuse.
+// checkPodSecurity sends two Pods to the API server, in a restricted namespace:
+// one as the Deployment creates it, and one that must be refused.
 func checkPodSecurity(t *testing.T, c client.Client, d *appsv1.Deployment) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -309,7 +309,7 @@ func certificates(t *testing.T, c client.Client) map[string]string {
 	return all
 }
 
-// helm is Helm's way to the API server.
+// helm is Helm's configuration for the API server.
 func helm(t *testing.T, config *rest.Config) *action.Configuration {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(false)

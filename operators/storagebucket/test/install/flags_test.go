@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the image's programs are built from, by the command in it.
+// The packages that the programs are built from, by the command in the image.
 var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/usage-server"}
 
-// Flags the chart has no value for.
+// Flags for which the chart has no value.
 var notInTheChart = map[string]string{
 	"await":                     "the Pod of helm test has it",
 	"await-limit":               "the Pod of helm test has it",
@@ -28,12 +28,12 @@ var notInTheChart = map[string]string{
 	"zap-devel":                 "it is a set of defaults of the other --zap flags",
 }
 
-// A flagHelp holds the defaults of a program's flags, by name, from its help.
+// A flagHelp holds the defaults of a program's flags by name, as printed by its help.
 type flagHelp map[string]string
 
 var flagLine = regexp.MustCompile(`(?m)^  -([a-z-]+)\b`)
 
-// help asks each program, as it is built from the source, for its flags.
+// help gets the flags from each program, built from the source.
 func help(t *testing.T) map[string]flagHelp {
 	t.Helper()
 	askOnce.Do(func() { asked = ask(t) })
@@ -60,7 +60,7 @@ func ask(t *testing.T) map[string]flagHelp {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", build.Args, err, out)
 		}
-		// The exit code says only that nothing was run.
+		// The exit code only shows that nothing was run.
 		out, _ := exec.Command(program, "--help").CombinedOutput()
 		all[command] = parseHelp(string(out))
 		if len(all[command]) == 0 {
@@ -177,7 +177,7 @@ func TestTheDefaultsInTheCommentsOfTheChartAreThoseOfThePrograms(t *testing.T) {
 			t.Errorf("only %d defaults of %s are documented", len(matches), program)
 		}
 		for _, m := range matches {
-			// The logger's defaults are not in its help.
+			// The logger's defaults are not in its help text.
 			if got := known[program][m[2]]; !sameDefault(m[1], got) && !strings.HasPrefix(m[2], "zap-") {
 				t.Errorf("values.yaml says that --%s is %s by default, %s says %s", m[2], m[1], program, got)
 			}
@@ -187,8 +187,8 @@ func TestTheDefaultsInTheCommentsOfTheChartAreThoseOfThePrograms(t *testing.T) {
 	check(usage, "/usage-server", 6)
 }
 
-// sameDefault compares durations as such. A flag whose default is the zero value
-// has none in its help.
+// sameDefault compares durations by value. The help does not show a default that
+// is the zero value.
 func sameDefault(documented, helped string) bool {
 	a, err := time.ParseDuration(documented)
 	b, otherErr := time.ParseDuration(helped)

@@ -40,8 +40,7 @@ const (
 	namespace = "storagebucket-system"
 )
 
-// The components of config/, all of them but namespaced, which changes what
-// others are.
+// The components of config/, except namespaced, which changes the others.
 var components = []string{"prometheus", "grafana", "network-policy", "notify"}
 
 var scheme = func() *runtime.Scheme {
@@ -93,7 +92,7 @@ func kustomization(t *testing.T, resources []string, with ...string) objects {
 	return parse(t, string(manifest))
 }
 
-// rendered is the chart with values, as `helm template` would give it.
+// rendered returns the chart with values, as `helm template` would render it.
 func rendered(t *testing.T, values map[string]any) objects {
 	t.Helper()
 	files, err := render(t, values)
@@ -174,7 +173,7 @@ func parse(t *testing.T, manifest string) objects {
 	}
 }
 
-// blank reports whether a document has nothing but comments.
+// blank reports whether a document contains nothing but comments.
 func blank(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
@@ -197,14 +196,14 @@ func get[T client.Object](t *testing.T, in objects, name string) T {
 	return kind
 }
 
-// generic is an object as the API server gets it.
+// generic returns an object as the API server receives it.
 func generic(t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An installation does not write it: Go makes it of an empty one.
+	// An installation does not write this field: Go adds it for an empty struct.
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}
 }

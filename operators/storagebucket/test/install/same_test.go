@@ -64,9 +64,9 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	}
 }
 
-// essence is an object without what the two ways of installing may do their own
-// way: labels other than those that grant something, the image, and the names
-// of the Secrets with certificates.
+// essence returns an object without the parts that may differ between the two
+// ways of installing: labels other than those that grant something, the image,
+// and the names of the Secrets with certificates.
 func essence(t *testing.T, object client.Object) map[string]any {
 	object = object.DeepCopyObject().(client.Object)
 	switch o := object.(type) {
@@ -131,7 +131,7 @@ func TestTheFilesOfTheChartAreThoseOfConfig(t *testing.T) {
 	}
 }
 
-// files are the contents of a folder by path.
+// files returns the contents of a folder by path.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	contents := map[string]string{}
@@ -200,7 +200,7 @@ func TestEveryBindingIsOfAnExistingRoleToAnExistingAccount(t *testing.T) {
 			default:
 				continue
 			}
-			// This one is every cluster's own.
+			// Every cluster has this one.
 			if in[ref.Kind+"/"+ref.Name] == nil && ref.Name != "extension-apiserver-authentication-reader" {
 				t.Errorf("%s: %s refers to %s %s, which is not installed", name, key, ref.Kind, ref.Name)
 			}

@@ -8,7 +8,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 )
 
-// set makes values from dotted paths.
+// set builds values from dotted paths.
 func set(pairs ...any) map[string]any {
 	values := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -25,7 +25,7 @@ func set(pairs ...any) map[string]any {
 	return values
 }
 
-// everything turns on all that config/ has, made as config/ makes it.
+// everything turns on everything that config/ has, with the same settings.
 func everything() map[string]any {
 	return set(
 		"certManager.enabled", true,
@@ -38,7 +38,7 @@ func everything() map[string]any {
 	)
 }
 
-// allFlags sets all values that are flags, besides everything.
+// allFlags sets all values that are flags, in addition to everything.
 func allFlags() map[string]any {
 	values := everything()
 	for key, value := range set(

@@ -13,8 +13,8 @@ import (
 // uidTag names the object that a bucket belongs to. Its value differs each time.
 const uidTag = "storage.koboshi.dev/uid"
 
-// ledger is a line for each thing in the store that does not depend on when it was
-// made: buckets, what is configured of them, their objects.
+// ledger returns a line for everything in the store that does not depend on the
+// time of its creation: buckets, their configuration, and their objects.
 func ledger(ctx context.Context, client *s3.Client) ([]string, error) {
 	var lines []string
 	buckets := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{})
@@ -38,14 +38,14 @@ func bucketLines(ctx context.Context, client *s3.Client, bucket string) ([]strin
 	lines := []string{"bucket " + bucket}
 	versioning, err := client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &bucket})
 	if err != nil {
-		return nil, fmt.Errorf("asking for the versioning of %s: %w", bucket, err)
+		return nil, fmt.Errorf("reading the versioning of %s: %w", bucket, err)
 	}
 	if versioning.Status != "" {
 		lines = append(lines, fmt.Sprintf("%s versioning %s", bucket, versioning.Status))
 	}
 	tags, err := client.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &bucket})
 	if err != nil && !nothing(err) {
-		return nil, fmt.Errorf("asking for the tags of %s: %w", bucket, err)
+		return nil, fmt.Errorf("reading the tags of %s: %w", bucket, err)
 	}
 	if err == nil {
 		for _, tag := range tags.TagSet {
@@ -60,7 +60,7 @@ func bucketLines(ctx context.Context, client *s3.Client, bucket string) ([]strin
 	for objects.HasMorePages() {
 		page, err := objects.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing the objects of %s: %w", bucket, err)
+			return nil, fmt.Errorf("listing the objects in %s: %w", bucket, err)
 		}
 		for _, o := range page.Contents {
 			lines = append(lines, fmt.Sprintf("%s object %s", bucket, aws.ToString(o.Key)))
@@ -69,7 +69,7 @@ func bucketLines(ctx context.Context, client *s3.Client, bucket string) ([]strin
 	return lines, nil
 }
 
-// nothing is the error code for a bucket without such a configuration.
+// nothing reports whether the error means that a bucket has no such configuration.
 func nothing(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorCode() == "NoSuchTagSet"

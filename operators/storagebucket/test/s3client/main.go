@@ -1,14 +1,14 @@
-// Command s3client is somebody else at a store, for demos: it changes what the
-// operator keeps as declared.
+// Command s3client acts as another client of a store, for demos: it changes
+// what the operator keeps as declared.
 //
-//	s3client --endpoint URL versioning BUCKET              says its state
+//	s3client --endpoint URL versioning BUCKET              prints its state
 //	s3client --endpoint URL suspend-versioning BUCKET      changes it
-//	s3client --endpoint URL exists BUCKET                  says true or false
-//	s3client --endpoint URL make BUCKET                    makes it
+//	s3client --endpoint URL exists BUCKET                  prints true or false
+//	s3client --endpoint URL make BUCKET                    creates it
 //	s3client --endpoint URL put BUCKET                     puts an object into it
 //	s3client --endpoint URL ledger                         prints the whole store, in lines
 //
-// The key pair comes from the environment, as s3server's does.
+// The key pair comes from the environment, as for s3server.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, client *s3.Client, verb, bucket string) (string, e
 	case "versioning":
 		out, err := client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &bucket})
 		if err != nil {
-			return "", fmt.Errorf("asking for the versioning of %s: %w", bucket, err)
+			return "", fmt.Errorf("reading the versioning of %s: %w", bucket, err)
 		}
 		return string(out.Status), nil
 	case "suspend-versioning":

@@ -1,13 +1,13 @@
 // Command s3server is a real S3 server for tests and demos: versitygw on a
-// local directory, on loopback only, with its IAM directory on, so that wrong
-// keys are refused as a store in production refuses them.
+// local directory, only on loopback. Its IAM directory is turned on, so that
+// it refuses wrong keys as a store in production does.
 //
 // The root key pair comes from the environment (ROOT_ACCESS_KEY and
-// ROOT_SECRET_KEY, versitygw's own names) and not from flags, where every user
-// of the machine could read it.
+// ROOT_SECRET_KEY, versitygw's own names) and not from flags, which every user
+// of the machine could read.
 //
-// Stopped and started again with the same --dir and --listen it is the same
-// store at the same address.
+// After a restart with the same --dir and --listen, it is the same store at
+// the same address.
 package main
 
 import (
@@ -28,12 +28,13 @@ const (
 	accessKeyEnv = "ROOT_ACCESS_KEY"
 	secretKeyEnv = "ROOT_SECRET_KEY"
 
-	// stopLimit bounds an orderly stop. What is left open after that are
-	// clients that hang, and the process's end closes them as well.
+	// stopLimit limits an orderly stop. After that, only clients that hang
+	// still have open connections, and the end of the process closes them as
+	// well.
 	stopLimit = 3 * time.Second
 )
 
-// options are the command line and the environment.
+// options are the command-line flags and the environment.
 type options struct {
 	dir           string
 	listen        string
@@ -51,7 +52,7 @@ func (l *stringList) String() string     { return strings.Join(*l, ",") }
 func (l *stringList) Set(s string) error { *l = append(*l, s); return nil }
 
 func main() {
-	// Before anything slow, so that a parent that dies at once is noticed.
+	// This comes before anything slow, so that the early death of a parent is noticed.
 	parent := os.Getppid()
 	o, err := parseOptions(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -79,11 +80,11 @@ func main() {
 func parseOptions(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("s3server", flag.ContinueOnError)
-	flags.StringVar(&o.dir, "dir", "", "directory of the store; made when it does not exist (required)")
+	flags.StringVar(&o.dir, "dir", "", "directory of the store; created if it does not exist (required)")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
-	flags.StringVar(&o.readyFile, "ready-file", "", "file the endpoint's URL is written to once the store answers")
-	flags.StringVar(&o.region, "region", "us-east-1", "region the store signs for")
-	flags.Var(&o.buckets, "bucket", "bucket to make when it does not exist; may be repeated")
+	flags.StringVar(&o.readyFile, "ready-file", "", "file to write the endpoint's URL to once the store answers")
+	flags.StringVar(&o.region, "region", "us-east-1", "region that requests must be signed for")
+	flags.Var(&o.buckets, "bucket", "bucket to create if it does not exist; may be repeated")
 	flags.BoolVar(&o.dieWithParent, "die-with-parent", false, "stop when the process that started this one has ended")
 	flags.Usage = func() {
 		_, _ = fmt.Fprintf(flags.Output(), "usage: %s=... %s=... s3server --dir DIR [flags]\n", accessKeyEnv, secretKeyEnv)
@@ -104,15 +105,15 @@ func parseOptions(args []string) (options, error) {
 	return o, o.resolve()
 }
 
-// resolve checks the address and makes paths absolute: the gateway changes the
-// working directory.
+// resolve checks the address and makes paths absolute, because the gateway
+// changes the working directory.
 func (o *options) resolve() error {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return fmt.Errorf("parsing --listen: %w", err)
 	}
-	// Names are refused as well: what localhost resolves to is for others to
-	// decide.
+	// Names are refused as well, because others determine what localhost
+	// resolves to.
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("--listen %s is not a loopback address: use 127.0.0.1 or [::1]", o.listen)
 	}
@@ -127,7 +128,7 @@ func (o *options) resolve() error {
 	return nil
 }
 
-// untilOrphaned returns a context that also ends when the parent process has.
+// untilOrphaned returns a context that also ends when the parent process has ended.
 func untilOrphaned(ctx context.Context, parent int) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

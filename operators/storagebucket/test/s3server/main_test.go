@@ -21,8 +21,8 @@ import (
 
 const patience = 15 * time.Second
 
-// TestMain lets the test binary stand in for the program, because the gateway
-// runs once a process.
+// TestMain lets the test binary act as the program, because the gateway can
+// run only once per process.
 func TestMain(m *testing.M) {
 	if os.Getenv("S3SERVER_TEST_AS_PROGRAM") != "" {
 		main()
@@ -69,7 +69,7 @@ func (s *server) host(t *testing.T) string {
 	return u.Host
 }
 
-// stop ends the program in an orderly way and says how long that took.
+// stop stops the program gracefully and returns the time that takes.
 func (s *server) stop(t *testing.T, sig os.Signal) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -91,7 +91,8 @@ func (s *server) client(id, key string) *s3.Client {
 	})
 }
 
-// head asks for a bucket; an error's code comes from the body of a list.
+// head sends a HEAD request for a bucket; the code of an error comes from the body of a
+// list.
 func (s *server) head(t *testing.T, bucket, id, key string) string {
 	t.Helper()
 	_, err := s.client(id, key).ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})

@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// bindAttempts is the number of free ports that are tried when a port was taken
-	// before the gateway could listen on it.
+	// bindAttempts is the number of unused ports that are tried if a port is taken
+	// before the gateway can listen on it.
 	bindAttempts = 5
 
-	// answerLimit bounds the wait for the first good answer.
+	// answerLimit limits the time to wait for the first successful response.
 	answerLimit = 10 * time.Second
 )
 
 // run serves until the context ends.
 func run(ctx context.Context, o options) error {
 	if o.readyFile != "" {
-		// One left by an earlier run must not be taken for this one's.
+		// A file left by an earlier run must not be mistaken for the file of this run.
 		if err := os.Remove(o.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("removing an old ready file: %w", err)
 		}
@@ -55,8 +55,9 @@ func run(ctx context.Context, o options) error {
 	}
 }
 
-// freeAddress picks a port. The gateway cannot be handed a listener, nor tell
-// which port it was given, so the port is free again for a moment; see run.
+// freeAddress picks a port. The gateway can neither be given a listener nor
+// report which port it was given, so the port is unused again for a moment;
+// see run.
 func freeAddress(listen string) (string, error) {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -102,15 +103,15 @@ func serve(ctx context.Context, o options, address string) error {
 	}
 }
 
-// openBackend opens the directory. Metadata is kept in files beside the data,
-// because not every file system has extended attributes, and old versions of
-// objects in a directory of their own, without which buckets cannot be
-// versioned.
+// openBackend opens the directory. Metadata is kept in files next to the
+// data, because not every file system has extended attributes. Old versions
+// of objects are kept in a separate directory, without which buckets cannot
+// be versioned.
 func openBackend(dir string) (*posix.Posix, error) {
 	data, metadata, versions := filepath.Join(dir, "data"), filepath.Join(dir, "metadata"), filepath.Join(dir, "versions")
 	for _, d := range []string{data, metadata, versions, iamDir(dir)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, fmt.Errorf("making the store's directory: %w", err)
+			return nil, fmt.Errorf("creating the store's directory: %w", err)
 		}
 	}
 	sidecar, err := meta.NewSideCar(metadata)
@@ -136,15 +137,15 @@ func gatewayConfig(o options, address string, listening chan<- struct{}) *embedg
 		MaxRequests:       512,
 		MultipartMaxParts: 10000,
 		Quiet:             true,
-		// Without an IAM back end an unknown key is answered with 404.
+		// Without an IAM back end, requests with an unknown key get 404.
 		IAMDir:          iamDir(o.dir),
 		IAMCacheDisable: true,
 		S3Options:       []s3api.Option{s3api.WithOnListen(func() { close(listening) })},
 	}
 }
 
-// prepare makes the buckets and announces the store. That the first request is
-// answered with success is what ready means.
+// prepare creates the buckets and announces the store. The store is ready when
+// the first request has succeeded.
 func prepare(ctx context.Context, o options, endpoint string) error {
 	client := s3.New(s3.Options{
 		BaseEndpoint: aws.String(endpoint),
@@ -189,7 +190,7 @@ func awaitAnswer(ctx context.Context, client *s3.Client) error {
 	}
 }
 
-// writeAtomically writes a file so that no reader sees half of it.
+// writeAtomically writes a file so that no reader sees an incomplete file.
 func writeAtomically(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

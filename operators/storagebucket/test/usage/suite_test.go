@@ -1,12 +1,13 @@
-// Package usage runs the usage server as it is shipped, with the rights it is
-// shipped with, behind an API server that passes requests on, and before a real
-// S3 server.
+// Package usage runs the usage server as it is shipped, with the rights that it
+// is shipped with, behind an API server that passes requests on, and in front
+// of a real S3 server.
 //
 // The programs are bin/usage-server and bin/s3server (make build s3server), or
-// what USAGE_SERVER and S3SERVER name, and koboshi for its kubectl (KOBOSHI). The
-// control plane is envtest's, as for the other suites; it has to have a front
-// proxy, which koboshi's has and stock envtest's has not. The specs that need
-// controllers are skipped where there are none: koboshi up --profile gc has them.
+// those that USAGE_SERVER and S3SERVER name, and koboshi for its kubectl
+// (KOBOSHI). The control plane comes from envtest, as for the other suites. It
+// must have a front proxy, which koboshi has but stock envtest does not. The
+// specs that need controllers are skipped if there are none: koboshi up --profile
+// gc has them.
 package usage
 
 import (
@@ -59,7 +60,7 @@ const (
 	systemNamespace = "storagebucket-system"
 	account         = "storagebucket-usage"
 
-	// maxObjects is the limit of counting in these specs.
+	// maxObjects is the limit of the counts in these specs.
 	maxObjects = 20
 )
 
@@ -103,7 +104,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	aggregate(ctx, server)
 })
 
-// needFrontProxy skips the suite on a plane that cannot pass requests on.
+// needFrontProxy skips the suite if the plane cannot pass requests on.
 func needFrontProxy(ctx context.Context) {
 	GinkgoHelper()
 	var published corev1.ConfigMap
@@ -118,7 +119,7 @@ func fromRoot(path ...string) string {
 	return filepath.Join(append([]string{"..", ".."}, path...)...)
 }
 
-// program is the absolute path of a built program.
+// program returns the absolute path of a built program.
 func program(env string, path ...string) string {
 	GinkgoHelper()
 	p := os.Getenv(env)
@@ -131,7 +132,7 @@ func program(env string, path ...string) string {
 	return absolute
 }
 
-// installManifests makes what config/usage brings beside the program itself.
+// installManifests creates everything in config/usage except the program itself.
 func installManifests(ctx context.Context) {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}
@@ -174,14 +175,14 @@ type usageServer struct {
 	session  *gexec.Session
 	port     int32
 	caBundle []byte
-	// ready is the time it took to answer.
+	// ready is the time that the server took to answer.
 	ready time.Duration
 }
 
 var serving = regexp.MustCompile(`Serving securely on \S*:(\d+)`)
 
-// startServer runs the program as its service account, as verbose as it can be
-// made.
+// startServer runs the program as its service account, with the highest
+// possible verbosity.
 func startServer(ctx context.Context) *usageServer {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -218,8 +219,8 @@ func launch(cmd *exec.Cmd) *gexec.Session {
 	return session
 }
 
-// aggregate has the API server pass requests on to a process on its own machine,
-// where it resolves a Service of type ExternalName to the name.
+// aggregate makes the API server pass requests on to a process on the same
+// machine, on which it resolves a Service of type ExternalName to that name.
 func aggregate(ctx context.Context, s *usageServer) {
 	GinkgoHelper()
 	create(ctx, &corev1.Service{
@@ -235,7 +236,7 @@ func aggregate(ctx context.Context, s *usageServer) {
 		g.Expect(service.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))))
 	}).Should(Succeed())
-	// The group is available a moment before its requests are passed on.
+	// The group is available a moment before requests for it are passed on.
 	Eventually(func() error {
 		return api.List(ctx, &usagev1.BucketUsageList{}, client.InNamespace("default"))
 	}).Should(Or(Succeed(), MatchError(meta.IsNoMatchError, "no match")))
@@ -243,7 +244,7 @@ func aggregate(ctx context.Context, s *usageServer) {
 }
 
 // issueCertificate writes tls.crt and tls.key for the Service of config/usage,
-// and returns what to trust.
+// and returns the certificates to trust.
 func issueCertificate(dir string) (caBundle []byte) {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -292,7 +293,7 @@ func kubeconfigFor(user clientcmdapi.AuthInfo) clientcmdapi.Config {
 	}
 }
 
-// memory is the resident set of a process in MiB.
+// memory returns the resident set of a process in MiB.
 func memory(pid int) int {
 	GinkgoHelper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

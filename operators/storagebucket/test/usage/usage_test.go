@@ -179,7 +179,7 @@ var _ = Describe("The aggregated API", func() {
 			out, err := tryKubectl("explain", "bucketusage")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(out).To(And(ContainSubstring("GROUP:      usage.storage.koboshi.dev"),
-				ContainSubstring("BucketUsage has the number and size of the objects"), MatchRegexp(`objects\s+<integer>`), MatchRegexp(`metadata\s+<ObjectMeta>`)))
+				ContainSubstring("BucketUsage reports the number and total size of the objects"), MatchRegexp(`objects\s+<integer>`), MatchRegexp(`metadata\s+<ObjectMeta>`)))
 		}).Should(Succeed())
 		Expect(kubectl("explain", "bucketusage.truncated")).To(MatchRegexp(`there\s+are at least as many`))
 		Expect(kubectl("get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.koboshi.storage.usage.v1.BucketUsageList"))
@@ -215,7 +215,7 @@ var _ = Describe("The aggregated API", func() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "storagebucket-usage-viewer"},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: systemNamespace, Name: account}},
 		})
-		// A refusal is remembered for ten seconds.
+		// A refusal is cached for ten seconds.
 		Eventually(func() int { return direct(ctx, group, bearer(tokenFor(ctx, systemNamespace, account))) }).Should(Equal(http.StatusOK))
 	})
 

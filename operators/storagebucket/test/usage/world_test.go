@@ -39,7 +39,7 @@ const (
 	bucket      = "photos-bucket"
 )
 
-// store is an S3 server that keeps its directory and its address over stops.
+// store is an S3 server that keeps its directory and its address when it is restarted.
 type store struct {
 	dir      string
 	endpoint string
@@ -79,7 +79,7 @@ func (s *store) stop() {
 	Eventually(s.session.Terminate()).Should(gexec.Exit(0))
 }
 
-// restart brings the store back at its old address.
+// restart starts the store again at its previous address.
 func (s *store) restart() {
 	GinkgoHelper()
 	u, err := url.Parse(s.endpoint)
@@ -105,7 +105,7 @@ func (s *store) empty(ctx context.Context) {
 	}
 }
 
-// newNamespace makes a namespace for one spec. The cluster may have no
+// newNamespace creates a namespace for one spec. The cluster may have no
 // controller that empties it, so the buckets are deleted here.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
@@ -118,7 +118,7 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// newStore makes an ObjectStore, and a Secret of the same name for it.
+// newStore creates an ObjectStore, and a Secret of the same name for it.
 func newStore(ctx context.Context, namespace, name, endpoint, secret string) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, &corev1.Secret{
@@ -134,7 +134,7 @@ func newStore(ctx context.Context, namespace, name, endpoint, secret string) {
 	})).To(Succeed())
 }
 
-// newBucket makes a StorageBucket with a label of its name.
+// newBucket creates a StorageBucket with a label of its own name.
 func newBucket(ctx context.Context, namespace, name, inStore string, change ...func(*storagev1.StorageBucketSpec)) {
 	GinkgoHelper()
 	b := &storagev1.StorageBucket{
@@ -147,7 +147,7 @@ func newBucket(ctx context.Context, namespace, name, inStore string, change ...f
 	Expect(api.Create(ctx, b)).To(Succeed())
 }
 
-// needControllers skips a spec on a plane of the profile api.
+// needControllers skips a spec on a plane with the profile api.
 func needControllers(ctx context.Context) {
 	GinkgoHelper()
 	err := api.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
@@ -157,7 +157,7 @@ func needControllers(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// tryKubectl runs koboshi's kubectl; what it prints to stderr is in the error.
+// tryKubectl runs koboshi's kubectl; the error contains what it prints to stderr.
 func tryKubectl(args ...string) (string, error) {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -184,7 +184,7 @@ func kubectl(args ...string) string {
 	return out
 }
 
-// usageOf asks for one bucket.
+// usageOf requests the usage of one bucket.
 func usageOf(namespace, name string) usagev1.BucketUsage {
 	GinkgoHelper()
 	var usage usagev1.BucketUsage
@@ -192,7 +192,7 @@ func usageOf(namespace, name string) usagev1.BucketUsage {
 	return usage
 }
 
-// through is the status of a request to the API server.
+// through returns the status of a request through the API server.
 func through(ctx context.Context, method, path string) int {
 	GinkgoHelper()
 	c, err := rest.HTTPClientFor(cfg)
@@ -200,7 +200,7 @@ func through(ctx context.Context, method, path string) int {
 	return ask(ctx, c, method, strings.TrimSuffix(cfg.Host, "/")+path, nil)
 }
 
-// direct is the status of a request to the usage server's own port.
+// direct returns the status of a request to the usage server's own port.
 func direct(ctx context.Context, path string, header http.Header) int {
 	GinkgoHelper()
 	roots := x509.NewCertPool()

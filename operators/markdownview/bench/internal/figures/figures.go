@@ -1,4 +1,4 @@
-// Package figures computes the reported numbers, and records the conditions of a
+// Package figures summarises measured values, and records the conditions of a
 // measurement.
 package figures
 
@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Conditions hold what a measurement depends on, apart from the program.
+// Conditions hold everything except the program that affects a measurement.
 type Conditions struct {
 	Date     time.Time `json:"date"`
 	CPUs     int       `json:"cpus"`
 	Platform string    `json:"platform"`
 	Go       string    `json:"go"`
-	// Load is the load average over a minute at the beginning and the end of the
+	// Load is the one-minute load average at the beginning and at the end of the
 	// measurement; -1 if unknown.
 	Load [2]float64 `json:"load"`
 }
@@ -31,7 +31,7 @@ func Now() Conditions {
 	}
 }
 
-// End records the conditions at the end.
+// End records the load at the end of a measurement.
 func (c *Conditions) End() { c.Load[1] = load() }
 
 // String formats the conditions as one line.
@@ -52,7 +52,7 @@ func load() float64 {
 	return load
 }
 
-// Summary summarises several measurements of one thing.
+// Summary summarises several measurements of the same value.
 type Summary struct {
 	Median float64   `json:"median"`
 	Least  float64   `json:"least"`
@@ -60,7 +60,7 @@ type Summary struct {
 	All    []float64 `json:"all"`
 }
 
-// Summarize needs at least one measurement.
+// Summarize summarises measurements, of which there must be at least one.
 func Summarize(all []float64) Summary {
 	sorted := slices.Sorted(slices.Values(all))
 	n := len(sorted)
@@ -75,7 +75,7 @@ func Verdict(is, atMost float64) string {
 	return "MISSED"
 }
 
-// Write writes a report as JSON; an empty path means that it is not written.
+// Write writes a report as JSON. If the path is empty, it writes nothing.
 func Write(path string, report any) error {
 	if path == "" {
 		return nil

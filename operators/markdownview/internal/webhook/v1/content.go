@@ -12,12 +12,12 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// mostInline is the maximum size of markdowns and binaryAssets together, in bytes. A
-// little more would fit into an object, but leave no room for its status.
+// mostInline is the maximum size of markdowns and binaryAssets together, in bytes. An object
+// could hold a little more, but would then have no room for its status.
 const mostInline = 1 << 20
 
-// checkContent reads the object's own content as a book. A missing file may be in a
-// ConfigMap of contentFrom; the controller checks the whole.
+// checkContent reads the content in the object itself as a book. A missing file may be in a
+// ConfigMap of contentFrom; the controller checks the complete content.
 func checkContent(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	var files []book.File
 	size := 0
@@ -37,8 +37,8 @@ func checkContent(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings
 	}
 	if size > mostInline {
 		found.refuse(field.Invalid(at.Child("markdowns"), field.OmitValueType{}, fmt.Sprintf(
-			"has %d bytes, with binaryAssets; %d are the most: move files into ConfigMaps, and name those in contentFrom", size, mostInline)))
-		return // and is not worth reading
+			"has %d bytes together with binaryAssets, more than %d: move files into ConfigMaps, and name them in contentFrom", size, mostInline)))
+		return // such content is not read
 	}
 	r := &bookReader{spec: spec, at: at, found: found, isMdBook: children.Engine(spec) == viewv1.EngineMdBook}
 	r.report(book.Read(files))
@@ -50,8 +50,8 @@ type bookReader struct {
 	at       *field.Path
 	found    *findings
 	isMdBook bool
-	// elsewhere counts the entries of SUMMARY.md that lead to files which a ConfigMap
-	// must have; first is the first of them.
+	// elsewhere counts the entries of SUMMARY.md whose files a ConfigMap must provide;
+	// first is the problem of the first one.
 	elsewhere int
 	first     book.Problem
 }
@@ -64,9 +64,9 @@ func (r *bookReader) report(b *book.Book) {
 		r.problem(p)
 	}
 	if r.elsewhere > 0 {
-		message := fmt.Sprintf("line %d links to %s, which contentFrom must have", r.first.Line, r.first.Missing)
+		message := fmt.Sprintf("line %d links to %s, which contentFrom must provide", r.first.Line, r.first.Missing)
 		if r.elsewhere > 1 {
-			message = fmt.Sprintf("%d links lead to files that contentFrom must have; the first is %s in line %d", r.elsewhere, r.first.Missing, r.first.Line)
+			message = fmt.Sprintf("%d links lead to files that contentFrom must provide; the first is %s in line %d", r.elsewhere, r.first.Missing, r.first.Line)
 		}
 		r.found.warn(r.at.Child("markdowns").Key(book.SummaryPath), message)
 	}
@@ -78,7 +78,7 @@ func (r *bookReader) mdBook(b *book.Book) {
 		r.found.refuse(field.Required(r.at.Child("markdowns").Key(book.SummaryPath), "mdBook needs SUMMARY.md"))
 	}
 	if r.spec.BasePath != "" && r.spec.BasePath != "/" {
-		r.found.warn(r.at.Child("basePath"), "ignored: mdBook serves at / only")
+		r.found.warn(r.at.Child("basePath"), "ignored, because mdBook serves only at /")
 	}
 }
 
@@ -99,7 +99,7 @@ func (r *bookReader) problem(p book.Problem) {
 			r.first = p
 		}
 	case p.Missing != "":
-		r.found.refuse(field.Invalid(at, field.OmitValueType{}, inLine(p.Line, fmt.Sprintf("links to %s, which markdowns do not have", p.Missing))))
+		r.found.refuse(field.Invalid(at, field.OmitValueType{}, inLine(p.Line, fmt.Sprintf("links to %s, which is not in markdowns", p.Missing))))
 	default:
 		r.found.refuse(field.Invalid(at, field.OmitValueType{}, inLine(p.Line, p.Message)))
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// Rules of the API for fields that are copied into a site's children. They are checked
-// here because the refusal of a child only shows up in a condition.
+// These functions check the API's rules for fields that are copied into the children of a
+// site. Otherwise only a condition would show that a child is refused.
 
 func checkItems(items []viewv1.ContentItem, at *field.Path, found *findings) {
 	paths := map[string]bool{}
@@ -93,7 +93,7 @@ func checkPeers(peers []viewv1.NetworkPolicyPeer, at *field.Path, found *finding
 	for i, peer := range peers {
 		at := at.Index(i)
 		if peer.PodSelector == nil && peer.NamespaceSelector == nil {
-			found.refuse(field.Required(at, "must have podSelector or namespaceSelector; {} as a selector selects all"))
+			found.refuse(field.Required(at, "must have a podSelector or a namespaceSelector; the selector {} selects everything"))
 		}
 		options := metav1validation.LabelSelectorValidationOptions{}
 		found.refuse(metav1validation.ValidateLabelSelector(peer.PodSelector, options, at.Child("podSelector"))...)
@@ -150,7 +150,7 @@ func checkName(name string, at *field.Path, found *findings) {
 	refuseAll(validation.IsDNS1123Subdomain(name), name, at, found)
 }
 
-// checkHost checks a host name. Wildcards are refused, since the site's URL contains
+// checkHost checks a host name. It refuses wildcards, because the URL of the site contains
 // the host.
 func checkHost(host string, at *field.Path, found *findings) {
 	if net.ParseIP(host) != nil {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// An answer has limits: the API server passes on 4,096 characters of warnings, and
-// people read even fewer errors.
+// Limits of a response. The API server passes on only 4,096 characters of warnings, and
+// people do not read that many errors.
 const (
 	mostErrors      = 50
 	mostWarnings    = 20
@@ -31,7 +31,7 @@ func (f *findings) warn(at *field.Path, message string) {
 	f.warned = append(f.warned, at.String()+": "+message)
 }
 
-// told returns the errors, up to a readable number.
+// told returns the errors, limited to a readable number.
 func (f *findings) told() field.ErrorList {
 	if len(f.errors) <= mostErrors {
 		return f.errors
@@ -55,7 +55,7 @@ func (f *findings) warnings() admission.Warnings {
 	return warnings
 }
 
-// short shortens a warning to the length of an HTTP header.
+// short shortens a warning so that it fits into an HTTP header.
 func short(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {

@@ -49,9 +49,9 @@ func TestWebhooks(t *testing.T) {
 	RunSpecs(t, "MarkdownView webhooks")
 }
 
-// The control plane is envtest's: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster on this machine, which calls
-// the webhooks in this process.
+// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
+// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster on this machine, which calls the
+// webhooks in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -77,11 +77,11 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	config.WarningHandler = warnings
 	api, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(removeHooks) // of a cluster that goes on without this process
+	DeferCleanup(removeHooks) // a cluster may outlive this process
 	serve(cfg)
 })
 
-// configurations returns the configurations of config/webhook, with its patch.
+// configurations returns the configurations in config/webhook, with the patches applied.
 func configurations() ([]*admissionregistrationv1.MutatingWebhookConfiguration, []*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	GinkgoHelper()
 	var mutating admissionregistrationv1.MutatingWebhookConfiguration
@@ -96,7 +96,7 @@ func configurations() ([]*admissionregistrationv1.MutatingWebhookConfiguration, 
 	return []*admissionregistrationv1.MutatingWebhookConfiguration{&mutating}, []*admissionregistrationv1.ValidatingWebhookConfiguration{&validating}
 }
 
-// documents returns the documents of a file as JSON, by their kind.
+// documents returns the documents in a file as JSON, by their kind.
 func documents(name string) map[string][]byte {
 	GinkgoHelper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "webhook", name))
@@ -144,7 +144,7 @@ func serve(cfg *rest.Config) {
 	})
 	address := net.JoinHostPort(hooks.LocalServingHost, fmt.Sprint(hooks.LocalServingPort))
 	Eventually(func() error {
-		// This only checks whether it listens; the API server verifies the certificate.
+		// This checks only whether the server listens; the API server verifies the certificate.
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return err
@@ -188,8 +188,8 @@ func restoreHooks(ctx context.Context) {
 	}).Should(Equal("/x/"))
 }
 
-// sendHooksNowhere makes the API server call an address where nothing listens, in this
-// spec.
+// sendHooksNowhere makes the API server call an address where nothing listens, until the spec
+// ends.
 func sendHooksNowhere(ctx context.Context) {
 	GinkgoHelper()
 	removeHooks(ctx)
@@ -212,7 +212,7 @@ func sendHooksNowhere(ctx context.Context) {
 	}
 }
 
-// tryInvalid tries, as a dry run, to store something that the webhook refuses.
+// tryInvalid tries to create an object that the webhook refuses, as a dry run.
 func tryInvalid(ctx context.Context) error {
 	return api.Create(ctx, view("default", map[string]string{"SUMMARY.md": "- [X](missing.md)"}), client.DryRunAll)
 }

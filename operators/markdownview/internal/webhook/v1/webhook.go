@@ -1,8 +1,9 @@
-// Package v1 implements the webhooks of MarkdownViews: normalisation, and checks that a
-// schema cannot do, because they read the pages or depend on other rules of the API.
+// Package v1 implements the webhooks of MarkdownViews. They normalise values and make checks
+// that a schema cannot make, because these checks read the pages or depend on other rules of
+// the API.
 //
-// The schema's rules hold without these webhooks. The operator also copes with objects
-// that they would refuse, since the webhooks may have been disabled.
+// The rules in the schema do not depend on these webhooks. The operator also handles objects
+// that the webhooks would refuse, because the webhooks may have been disabled.
 package v1
 
 import (
@@ -22,8 +23,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/overrides"
 )
 
-// Without an operator, MarkdownViews can be read and their status written, but not
-// changed: a failure of the webhook refuses the change.
+// Without a running operator, MarkdownViews can be read and their status can be written, but
+// their specs cannot be changed, because a failing webhook refuses the change.
 //
 // +kubebuilder:webhook:path=/mutate-view-koboshi-dev-v1-markdownview,mutating=true,failurePolicy=fail,sideEffects=None,groups=view.koboshi.dev,resources=markdownviews,verbs=create;update,versions=v1,name=mmarkdownview.view.koboshi.dev,admissionReviewVersions=v1,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-view-koboshi-dev-v1-markdownview,mutating=false,failurePolicy=fail,sideEffects=None,groups=view.koboshi.dev,resources=markdownviews,verbs=create;update,versions=v1,name=vmarkdownview.view.koboshi.dev,admissionReviewVersions=v1,timeoutSeconds=10
@@ -32,8 +33,8 @@ import (
 type Options struct {
 	// DefaultImage is the operator's own viewer, which is always allowed.
 	DefaultImage string
-	// Images lists the other allowed values of viewerImage. Authors can have these
-	// images run, so nothing is allowed by default.
+	// Images lists the other allowed values of viewerImage. Authors can run these images,
+	// so none are allowed by default.
 	Images images.List
 	// Overrides limits the fields that change how children are exposed and scheduled;
 	// nil allows all.
@@ -52,8 +53,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// defaulter normalises values. It does not write the operator's defaults, such as the
-// image: they would outlast a change of the configuration.
+// defaulter normalises values. It does not write the operator's defaults, such as the image,
+// because they would remain after a change of the configuration.
 type defaulter struct{}
 
 func (defaulter) Default(_ context.Context, view *viewv1.MarkdownView) error {
@@ -69,20 +70,21 @@ func spell(spec *viewv1.MarkdownViewSpec) {
 	}
 }
 
-// validator refuses specs that cannot become a site, and warns of problems for readers.
+// validator refuses specs from which no site can be made, and warns about problems that
+// readers would notice.
 type validator struct{ options Options }
 
 func (v *validator) ValidateCreate(_ context.Context, view *viewv1.MarkdownView) (admission.Warnings, error) {
 	return v.validate(view, nil)
 }
 
-// ValidateUpdate accepts an unchanged spec: an object that was admitted under other
-// rules can still lose its finalizers and be labelled.
+// ValidateUpdate accepts an unchanged spec, so that finalizers and labels can be changed even
+// if the object was admitted under other rules.
 func (v *validator) ValidateUpdate(_ context.Context, old, view *viewv1.MarkdownView) (admission.Warnings, error) {
 	before := old.Spec.DeepCopy()
 	spell(before)
 	after := view.Spec.DeepCopy()
-	spell(after) // what is being deleted is not spelled
+	spell(after) // Default does not normalise objects that are being deleted
 	if apiequality.Semantic.DeepEqual(before, after) {
 		return nil, nil
 	}
@@ -109,24 +111,24 @@ func (v *validator) validate(view *viewv1.MarkdownView, before *viewv1.MarkdownV
 	return found.warnings(), nil
 }
 
-// checkImage checks a new image. One that was allowed before is left to the controller;
-// otherwise the site's pages could not be edited any more.
+// checkImage checks a new image. For an image that the object already had, it only warns, so
+// that the pages of the site can still be edited; the controller checks this image again.
 func (v *validator) checkImage(spec, before *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	image := spec.ViewerImage
 	switch {
 	case image == "" || image == v.options.DefaultImage || v.options.Images.Allows(image):
 	case before != nil && before.ViewerImage == image:
-		found.warn(at, "the operator does not, or no longer, allow this image")
+		found.warn(at, "the operator does not currently allow this image")
 	case !images.Valid(image):
 		found.refuse(field.Invalid(at, image, "is not the name of an image"))
 	default:
-		found.refuse(field.Forbidden(at, fmt.Sprintf("the operator does not allow %s; omit viewerImage, or have it added to --allowed-viewer-images", image)))
+		found.refuse(field.Forbidden(at, fmt.Sprintf("the operator does not allow %s; omit viewerImage, or ask the administrator to add the image to --allowed-viewer-images", image)))
 	}
 }
 
-// checkOverrides refuses settings that the platform team does not allow. One that the
-// object had before is only warned of: the controller leaves it out anyway, and pages
-// must stay editable.
+// checkOverrides refuses settings that the platform team does not allow. For a setting that
+// the object already had, it only warns, so that pages can still be edited; the controller
+// ignores the setting.
 func (v *validator) checkOverrides(spec, before *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	var known []overrides.Denial
 	if before != nil {
@@ -135,9 +137,9 @@ func (v *validator) checkOverrides(spec, before *viewv1.MarkdownViewSpec, at *fi
 	for _, d := range v.options.Overrides.Denied(spec) {
 		at := at.Child(strings.Split(d.Field, ".")[0], strings.Split(d.Field, ".")[1:]...).Key(d.Key)
 		if slices.Contains(known, d) {
-			found.warn(at, "the operator does not, or no longer, allow it and leaves it out")
+			found.warn(at, "the operator does not currently allow it and ignores it")
 			continue
 		}
-		found.refuse(field.Forbidden(at, "the operator does not allow it; remove it, or have it added to --author-overrides"))
+		found.refuse(field.Forbidden(at, "the operator does not allow it; remove it, or ask the administrator to add it to --author-overrides"))
 	}
 }

@@ -111,9 +111,9 @@ var _ = Describe("The webhooks", func() {
 			"SUMMARY.md": "- [A](a.md)\n", "a.md": "# A\n\n[b](nope.md)\n[c](#nope)\n![d](d.png)\n", "z.md": "",
 		}})).To(Succeed())
 		Expect(warnings.take()).To(Equal([]string{
-			"spec.markdowns[a.md]: line 3: link nope.md leads to nothing",
+			"spec.markdowns[a.md]: line 3: link nope.md leads to a missing file",
 			"spec.markdowns[a.md]: line 4: link #nope leads to #nope, which this page does not have",
-			"spec.markdowns[a.md]: line 5: image d.png leads to nothing",
+			"spec.markdowns[a.md]: line 5: image d.png leads to a missing file",
 			"spec.markdowns[z.md]: no entry of SUMMARY.md leads to this page",
 		}))
 	})
@@ -133,14 +133,14 @@ var _ = Describe("The webhooks", func() {
 	It("warn that a ConfigMap must have what SUMMARY.md leads to", func(ctx context.Context) {
 		rest := []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}}
 		Expect(create(ctx, spec{Markdowns: pages{"SUMMARY.md": "# T\n\n- [A](a.md)\n- [B](b.md)\n"}, ContentFrom: rest})).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[SUMMARY.md]: 2 links lead to files that contentFrom must have; the first is a.md in line 3"}))
+		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[SUMMARY.md]: 2 links lead to files that contentFrom must provide; the first is a.md in line 3"}))
 		Expect(create(ctx, spec{Markdowns: pages{"SUMMARY.md": "# T\n\n- [A](a.md)\n"}, ContentFrom: rest})).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[SUMMARY.md]: line 3 links to a.md, which contentFrom must have"}))
+		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[SUMMARY.md]: line 3 links to a.md, which contentFrom must provide"}))
 	})
 
 	It("warn that mdBook serves at the root only", func(ctx context.Context) {
 		Expect(create(ctx, spec{Markdowns: pages{"SUMMARY.md": "- [A](a.md)", "a.md": ""}, Engine: viewv1.EngineMdBook, BasePath: "/docs/"})).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{unsanitised, "spec.basePath: ignored: mdBook serves at / only"}))
+		Expect(warnings.take()).To(Equal([]string{unsanitised, "spec.basePath: ignored, because mdBook serves only at /"}))
 	})
 
 	DescribeTable("refuse",
@@ -149,12 +149,12 @@ var _ = Describe("The webhooks", func() {
 		},
 		Entry("a link of SUMMARY.md to a page that is not there", spec{
 			Markdowns: pages{"SUMMARY.md": "# Summary\n\n- [1](page1.md)\n- [2](page2.md)\n\n---\n\n- [3](page3.md)\n", "page1.md": "", "page2.md": ""},
-		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 8: links to page3.md, which markdowns do not have"),
+		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 8: links to page3.md, which is not in markdowns"),
 		Entry("a SUMMARY.md that is none, even if there are ConfigMaps", spec{
 			Markdowns:   pages{"SUMMARY.md": "- [1](a.md)\n- text\n- [1](a.md)\n", "a.md": ""},
 			ContentFrom: []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}},
-		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 2: an item of a list must begin with a link: - [Title](page.md), or - [Title]() for a page to come",
-			"spec.markdowns[SUMMARY.md]: Invalid value: line 3: links to a.md, as line 1 does; a page has one entry"),
+		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 2: a list item must begin with a link: - [Title](page.md), or - [Title]() for a page to come",
+			"spec.markdowns[SUMMARY.md]: Invalid value: line 3: links to a.md, as line 1 does; a page can have only one entry"),
 		Entry("mdBook without SUMMARY.md", spec{Markdowns: onePage, Engine: viewv1.EngineMdBook},
 			"spec.markdowns[SUMMARY.md]: Required value: mdBook needs SUMMARY.md"),
 		Entry("an image called mdbook without SUMMARY.md", spec{Markdowns: onePage, ViewerImage: "peaceiris/mdbook:0.4.10"},
@@ -168,9 +168,9 @@ var _ = Describe("The webhooks", func() {
 		Entry("two files at one address", spec{Markdowns: pages{"g/README.md": "", "g/index.md": ""}, BinaryAssets: map[string][]byte{"x.html": {0}, "x": {0}}},
 			"spec.markdowns[g/index.md]: Invalid value: would be served at /g/, where g/README.md is; rename one of them"),
 		Entry("more than fits", spec{Markdowns: pages{"a.md": strings.Repeat("x", 700_000)}, BinaryAssets: map[string][]byte{"b.png": make([]byte, 400_000)}},
-			"spec.markdowns: Invalid value: has 1100000 bytes, with binaryAssets; 1048576 are the most: move files into ConfigMaps, and name those in contentFrom"),
+			"spec.markdowns: Invalid value: has 1100000 bytes together with binaryAssets, more than 1048576: move files into ConfigMaps, and name them in contentFrom"),
 		Entry("an image that is not allowed", spec{Markdowns: onePage, ViewerImage: "evil.example/viewer:v1"},
-			"spec.viewerImage: Forbidden: the operator does not allow evil.example/viewer:v1; omit viewerImage, or have it added to --allowed-viewer-images"),
+			"spec.viewerImage: Forbidden: the operator does not allow evil.example/viewer:v1; omit viewerImage, or ask the administrator to add the image to --allowed-viewer-images"),
 		Entry("an image that is none", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v1:v2"},
 			`spec.viewerImage: Invalid value: "ghcr.io/acme/viewer:v1:v2": is not the name of an image`),
 		Entry("ConfigMaps that cannot be", spec{ContentFrom: []viewv1.ContentSource{
@@ -216,7 +216,7 @@ var _ = Describe("The webhooks", func() {
 			HavePrefix("spec.ingress.className: Invalid value: \"Up\""),
 			HavePrefix("spec.ingress.tlsSecretName: Invalid value: \"Up\""),
 			HavePrefix("spec.ingress.annotations: Invalid value: \"-\""),
-			"spec.networkPolicy.from[0]: Required value: must have podSelector or namespaceSelector; {} as a selector selects all",
+			"spec.networkPolicy.from[0]: Required value: must have a podSelector or a namespaceSelector; the selector {} selects everything",
 			HavePrefix("spec.networkPolicy.from[1].podSelector.matchLabels: Invalid value: \"b c\""),
 			HavePrefix("spec.networkPolicy.from[2].namespaceSelector.matchExpressions[0].operator: Invalid value: \"Near\""),
 			"spec.resources.requests[cpu]: Invalid value: \"2\": must not be more than the limit of 1",
@@ -259,7 +259,7 @@ var _ = Describe("The webhooks", func() {
 		many := int32(51)
 		Expect(refusals(create(ctx, spec{Markdowns: onePage, Replicas: &many}))).To(ConsistOf(
 			"spec.replicas: Invalid value: 51: spec.replicas in body should be less than or equal to 50"))
-		Expect(refusals(create(ctx, spec{}))).To(ConsistOf(ContainSubstring("markdowns or contentFrom must give at least one file")))
+		Expect(refusals(create(ctx, spec{}))).To(ConsistOf(ContainSubstring("markdowns or contentFrom must contain at least one file")))
 	})
 
 	It("let as much in as fits, and let it be labelled and changed", func(ctx context.Context) {
@@ -273,7 +273,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(api.Update(ctx, v)).To(Succeed())
 		v.Spec.Markdowns["a.md"] = "[x](x.md)"
 		Expect(api.Update(ctx, v)).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[a.md]: line 1: link x.md leads to nothing"}))
+		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[a.md]: line 1: link x.md leads to a missing file"}))
 	})
 
 	It("check an update as a creation", func(ctx context.Context) {
@@ -281,15 +281,15 @@ var _ = Describe("The webhooks", func() {
 		Expect(api.Create(ctx, v)).To(Succeed())
 		v.Spec.Markdowns["SUMMARY.md"] = "- [A](b.md)"
 		Expect(refusals(api.Update(ctx, v))).To(ConsistOf(
-			"spec.markdowns[SUMMARY.md]: Invalid value: line 1: links to b.md, which markdowns do not have"))
+			"spec.markdowns[SUMMARY.md]: Invalid value: line 1: links to b.md, which is not in markdowns"))
 		warnings.take()
 		v.Spec.Markdowns["a.md"], v.Spec.Markdowns["SUMMARY.md"] = "[x](x.md)", "- [A](a.md)"
 		Expect(api.Update(ctx, v)).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[a.md]: line 1: link x.md leads to nothing"}))
+		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[a.md]: line 1: link x.md leads to a missing file"}))
 	})
 })
 
-// Each was stored while no webhook was there to refuse it.
+// Each object was stored while no webhook was installed.
 var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 	var bad *viewv1.MarkdownView
 	BeforeEach(func(ctx context.Context) {
@@ -336,11 +336,11 @@ var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 	It("must be good when its spec is changed, but for an image that was there", func(ctx context.Context) {
 		bad.Spec.Title = "Other"
 		Expect(refusals(api.Update(ctx, bad))).To(ConsistOf(
-			"spec.markdowns[SUMMARY.md]: Invalid value: line 1: links to a.md, which markdowns do not have"))
+			"spec.markdowns[SUMMARY.md]: Invalid value: line 1: links to a.md, which is not in markdowns"))
 		bad.Spec.Markdowns["a.md"] = ""
 		warnings.take()
 		Expect(api.Update(ctx, bad)).To(Succeed())
-		Expect(warnings.take()).To(Equal([]string{"spec.viewerImage: the operator does not, or no longer, allow this image"}))
+		Expect(warnings.take()).To(Equal([]string{"spec.viewerImage: the operator does not currently allow this image"}))
 	})
 })
 

@@ -1,5 +1,5 @@
-// Package chart tests that the Helm chart renders, installs what config/ installs, and
-// refuses values that make no sense.
+// Package chart tests that the Helm chart renders, installs the same objects as config/, and
+// refuses invalid values.
 package chart
 
 import (
@@ -62,10 +62,10 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// objects holds an installation by kind and name.
+// objects holds the objects of an installation, by kind and name.
 type objects map[string]client.Object
 
-// kustomization builds config/default with components on top.
+// kustomization builds config/default with additional components.
 func kustomization(t *testing.T, components ...string) objects {
 	t.Helper()
 	config, err := filepath.Abs(root + "/config")
@@ -134,17 +134,17 @@ func loadChart(t *testing.T) *helmchart.Chart {
 	return c
 }
 
-// isHook reports whether Helm creates an object at certain events only.
+// isHook reports whether Helm creates the object only at certain events.
 func isHook(o client.Object) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
 
-// installed returns what an installation creates.
+// installed returns the objects that an installation creates.
 func installed(in objects) objects {
 	in = maps.Clone(in)
 	maps.DeleteFunc(in, func(_ string, o client.Object) bool { return isHook(o) })
 	return in
 }
 
-// parse reads a manifest, and accepts no field that its kind does not have.
+// parse reads a manifest. It refuses fields that the kind does not have.
 func parse(t *testing.T, manifest string) objects {
 	t.Helper()
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
@@ -178,7 +178,7 @@ func parse(t *testing.T, manifest string) objects {
 	}
 }
 
-// blank reports whether a document has nothing but comments.
+// blank reports whether a document has only comments.
 func blank(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
@@ -228,14 +228,14 @@ func set(pairs ...any) map[string]any {
 	return values
 }
 
-// everything turns on all that config/ has, made as config/ makes it.
+// everything returns values that turn on all parts that config/ has, in the same form.
 func everything() map[string]any {
 	return set("certManager.enabled", true, "metrics.serviceMonitor.enabled", true, "prometheusRule.enabled", true,
 		"grafanaDashboard.enabled", true, "networkPolicy.enabled", true,
 		"metrics.scraper.serviceAccount", "prometheus-k8s")
 }
 
-// full sets every value that is a flag, besides everything.
+// full also sets every value that becomes a flag.
 func full() map[string]any {
 	values := everything()
 	maps.Copy(values, set(
@@ -440,7 +440,7 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.chart = installed(tc.chart)
-			// The ClusterRole and the binding to it have the same name in both.
+			// Both use the same names for the ClusterRole and its binding.
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(tc.kustomize)), slices.Sorted(maps.Keys(tc.chart))); diff != "" {
 				t.Fatalf("different objects (-kustomize +chart):\n%s", diff)
 			}
@@ -453,8 +453,8 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	}
 }
 
-// essence returns an object without what each way of installing may choose: labels that
-// grant nothing, the image, and the names of the Secrets with certificates.
+// essence returns an object without the parts that may differ between the ways of installing:
+// labels that grant nothing, the image, and the names of the Secrets with certificates.
 func essence(t *testing.T, object client.Object) map[string]any {
 	t.Helper()
 	object = object.DeepCopyObject().(client.Object)
@@ -499,7 +499,7 @@ func simplify(d *appsv1.Deployment) {
 	}
 	c := &spec.Containers[0]
 	c.Image, c.ImagePullPolicy = "", ""
-	// The chart may run viewers from another image; config/ builds the name in.
+	// The chart may run viewers from another image; with config/, the name is compiled in.
 	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--viewer-image=") })
 	slices.Sort(c.Args)
 	for i := range spec.Volumes {

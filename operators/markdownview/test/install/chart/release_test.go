@@ -60,7 +60,7 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 
 	install := action.NewInstall(cfg)
 	install.ReleaseName, install.Namespace = release, namespace
-	install.WaitStrategy = kube.HookOnlyStrategy // the plane has no image to run
+	install.WaitStrategy = kube.HookOnlyStrategy // the plane does not run images
 	if _, err := install.Run(loadChart(t), values); err != nil {
 		t.Fatalf("installing: %v", err)
 	}
@@ -98,8 +98,8 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 	}
 }
 
-// testRelease runs `helm test`. No manager answers here: the webhooks are removed, and
-// the Pod that reads the site is reported to have succeeded.
+// testRelease runs `helm test`. No manager is running here, so the webhooks are removed, and
+// the Pod that reads the site is reported as succeeded.
 func testRelease(t *testing.T, c client.Client, cfg *action.Configuration) {
 	t.Helper()
 	for _, webhooks := range []client.Object{
@@ -143,7 +143,7 @@ func testRelease(t *testing.T, c client.Client, cfg *action.Configuration) {
 	}
 }
 
-// checkPod asks the API server, in a restricted namespace, for a Pod of the Deployment.
+// checkPod checks that a restricted namespace admits the Pods of the Deployment.
 func checkPod(t *testing.T, c client.Client, d *appsv1.Deployment) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -155,7 +155,7 @@ func checkPod(t *testing.T, c client.Client, d *appsv1.Deployment) {
 	}
 }
 
-// authority returns the authorities of both certificates.
+// authority returns the certificate authorities of both certificates.
 func authority(t *testing.T, c client.Client) string {
 	t.Helper()
 	all := ""
@@ -183,7 +183,7 @@ func removeCRD(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourc
 	}
 }
 
-// helm returns Helm's connection to the API server.
+// helm returns a Helm configuration that is connected to the API server.
 func helm(t *testing.T, config *rest.Config) *action.Configuration {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(false)

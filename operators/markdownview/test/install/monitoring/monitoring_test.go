@@ -1,5 +1,4 @@
-// Package monitoring tests the alerts and the dashboard against the metrics that the
-// manager has.
+// Package monitoring tests the alerts and the dashboard against the metrics of the manager.
 package monitoring
 
 import (
@@ -28,13 +27,13 @@ import (
 
 const config = "../../../config/"
 
-// query is a PromQL expression, and where it is written.
+// query is a PromQL expression and its location.
 type query struct{ where, expr string }
 
 var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 
-// registered returns the labels of every series that Prometheus stores, by name. It
-// renames a site's namespace, since the scraped Service has one as well.
+// registered returns the labels of every series that Prometheus stores, by name. Prometheus
+// renames the label namespace of a site, because the scraped Service has such a label, too.
 func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	metrics.Register(nil)
@@ -137,7 +136,7 @@ func TestEveryMetricAndLabelInAQueryExists(t *testing.T) {
 	}
 }
 
-// check returns what no series of the manager can answer.
+// check returns the metrics and labels in an expression that the manager does not have.
 func check(expr parser.Expr, known map[string][]string) []string {
 	var problems []string
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
@@ -197,7 +196,7 @@ func TestTheCheckOfQueriesFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// quiet is two hours of what two managers report of two sites, a sample a minute.
+// quiet holds the samples of two managers with two sites for two hours, one per minute.
 const quiet = `
 load 1m
   leader_election_master_status{name="markdownview.view.koboshi.dev",pod="1"} 1x120
@@ -246,7 +245,7 @@ load 1m
 	}
 }
 
-// firing returns the alerts that are true at the end of what is loaded, one for each
+// firing returns the alerts that are true at the end of the loaded samples, one for each
 // series.
 func firing(t *testing.T, load string) []string {
 	t.Helper()
@@ -291,7 +290,7 @@ func TestEveryAlertExplainsItself(t *testing.T) {
 	}
 }
 
-// handbook is where the pages of docs/guide/markdownview are published.
+// handbook is the URL at which the pages of docs/guide/markdownview are published.
 const handbook = "https://github.com/koboshi-dev/koboshi/blob/main/docs/guide/markdownview/"
 
 var (

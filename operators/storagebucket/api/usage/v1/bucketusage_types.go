@@ -4,10 +4,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BucketUsage has the number and size of the objects in the bucket that the
-// StorageBucket of the same name and namespace declares. They are counted while the
-// request waits, or were counted a few minutes before: see measuredAt. BucketUsages
-// cannot be watched or written.
+// BucketUsage reports the number and total size of the objects in the bucket that
+// the StorageBucket of the same name and namespace declares. They are counted while
+// the request waits, or were counted a few minutes earlier: see measuredAt.
+// BucketUsages cannot be watched or written.
 //
 // +kubebuilder:object:root=true
 type BucketUsage struct {
@@ -24,26 +24,26 @@ type BucketUsage struct {
 	// when the StorageBucket has an inline store.
 	Store string `json:"store"`
 
-	// objects is the number of objects in the bucket, old versions not counted.
-	// It is absent when they could not be counted; see reason.
+	// objects is the number of objects in the bucket, not counting old
+	// versions. It is absent if they could not be counted; see reason.
 	// +optional
 	Objects *int64 `json:"objects,omitempty"`
 
-	// bytes is the sum of the objects' sizes, old versions not counted. It is
-	// absent when objects is.
+	// bytes is the total size of the objects, not counting old versions. It
+	// is absent if objects is absent.
 	// +optional
 	Bytes *int64 `json:"bytes,omitempty"`
 
-	// truncated means that counting ended at the server's limit of objects: there
-	// are at least as many objects and bytes as given.
+	// truncated means that counting stopped at the server's limit of objects: the
+	// bucket holds at least as many objects and bytes as reported.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
 	// measuredAt is the time at which counting ended, whether it succeeded or not.
 	MeasuredAt metav1.Time `json:"measuredAt"`
 
-	// reason, in one word, for which the objects could not be counted; it is absent
-	// when they were.
+	// reason is one word for why the objects could not be counted; it is absent if
+	// they were counted.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
@@ -52,15 +52,15 @@ type BucketUsage struct {
 	Message string `json:"message,omitempty"`
 }
 
-// BucketUsageList is a list of BucketUsages. A bucket that could not be measured
-// is in it all the same, with the reason.
+// BucketUsageList is a list of BucketUsages. It includes the buckets that could
+// not be measured, with the reason.
 //
 // +kubebuilder:object:root=true
 type BucketUsageList struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata has the token to go on with, when the list was asked for in
-	// pieces.
+	// metadata has the token to continue with if the list was requested in
+	// pages.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitzero"`
 

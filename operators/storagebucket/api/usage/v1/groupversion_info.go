@@ -1,6 +1,6 @@
-// Package v1 is the API of group usage.storage.koboshi.dev, version v1: what is
-// in a bucket at the moment of asking. Nothing of it is stored, so there is no
-// CustomResourceDefinition: the program usage-server answers for the group.
+// Package v1 defines version v1 of the API group usage.storage.koboshi.dev: the
+// contents of a bucket at the time of the request. Nothing is stored, so there
+// is no CustomResourceDefinition: the program usage-server serves the group.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:skip
@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// GroupVersion of the types in this package.
+	// GroupVersion is the group and version of the types in this package.
 	GroupVersion = schema.GroupVersion{Group: "usage.storage.koboshi.dev", Version: "v1"}
 
 	// SchemeBuilder registers the types with a scheme.

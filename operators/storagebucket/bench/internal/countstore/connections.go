@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// connections are those that are open, so that they can all be cut at once.
+// connections are the open connections, kept so that all of them can be cut at once.
 type connections struct {
 	mu     sync.Mutex
 	isDown bool
@@ -19,7 +19,7 @@ func (c *connections) down() bool {
 	return c.isDown
 }
 
-// track is called by the HTTP server.
+// track is the ConnState callback of the HTTP server.
 func (c *connections) track(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// setDown has connections turned away from now on, and cuts those there are.
+// setDown makes the store refuse new connections from now on, and cuts the open ones.
 func (c *connections) setDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Addresses are the addresses of a running store, from its ready file.
+// Addresses are the addresses of a running store, read from its ready file.
 type Addresses struct {
 	// Endpoint is the URL of the S3 API.
 	Endpoint string `json:"endpoint"`
-	// Control is the URL of what Control serves.
+	// Control is the URL of the handler that Control returns.
 	Control string `json:"control"`
 }
 
-// Control is the handler the bench steers the store with, on a port of its own:
-// PUT /down and PUT /up, and GET /journal.
+// Control returns the handler with which the bench controls the store. It is
+// served on a separate port: PUT /down and PUT /up, and GET /journal.
 func (s *Server) Control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /down", func(http.ResponseWriter, *http.Request) { s.conns.setDown(true) })
@@ -29,16 +29,16 @@ func (s *Server) Control() http.Handler {
 	return mux
 }
 
-// Steer is the bench's side of Control.
+// Steer is the client of Control.
 type Steer struct{ Addresses }
 
-// Down has the store turn all connections away, and cut those there are.
+// Down makes the store refuse all connections, and cuts the open ones.
 func (s Steer) Down(ctx context.Context) error { return s.do(ctx, http.MethodPut, "/down", nil) }
 
-// Up has the store answer again.
+// Up makes the store answer again.
 func (s Steer) Up(ctx context.Context) error { return s.do(ctx, http.MethodPut, "/up", nil) }
 
-// Journal is all that has arrived so far.
+// Journal returns all requests that have arrived so far.
 func (s Steer) Journal(ctx context.Context) (all []Arrival, err error) {
 	err = s.do(ctx, http.MethodGet, "/journal", &all)
 	return all, err

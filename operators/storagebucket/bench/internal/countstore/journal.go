@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a request was for, when it was not for a bucket of the store.
+// Values of Arrival.Bucket for a request that was not for a bucket of the store.
 const (
 	// OfStore is a request for no bucket, such as the list of all.
 	OfStore int32 = -1
@@ -17,13 +17,13 @@ const (
 
 // Arrival is one request at the store.
 type Arrival struct {
-	// At is when it came, in nanoseconds since 1970.
+	// At is the time of arrival, in nanoseconds since 1970.
 	At int64 `json:"t"`
-	// Bucket is the index of the bucket it was for, or one of the constants.
+	// Bucket is the index of the requested bucket, or one of the constants.
 	Bucket int32 `json:"b"`
 }
 
-// Journal holds all arrivals in their order. It is safe for concurrent use.
+// Journal holds all arrivals in order. It is safe for concurrent use.
 type Journal struct {
 	mu    sync.Mutex
 	start time.Time
@@ -36,7 +36,7 @@ func (j *Journal) add(bucket int32) {
 	j.all = append(j.all, Arrival{At: j.nanos(), Bucket: bucket})
 }
 
-// nanos is the time, on a monotonic clock. It needs j.mu.
+// nanos returns the time, from a monotonic clock. The caller must hold j.mu.
 func (j *Journal) nanos() int64 {
 	if j.start.IsZero() {
 		j.start = time.Now()
@@ -44,7 +44,7 @@ func (j *Journal) nanos() int64 {
 	return j.start.UnixNano() + int64(time.Since(j.start))
 }
 
-// from returns the arrivals from that index on.
+// from returns the arrivals from the given index on.
 func (j *Journal) from(index int) []Arrival {
 	j.mu.Lock()
 	defer j.mu.Unlock()

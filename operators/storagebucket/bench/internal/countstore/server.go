@@ -1,9 +1,9 @@
-// Package countstore is an object store as the bench needs one: it speaks the
-// few S3 requests a health check sends, answers each after a given delay, and
-// writes down when it was asked for which bucket. It can play dead: a
-// connection is then accepted, counted and reset, which costs its client what
-// a refused connection costs, and is the only way to count what was sent to a
-// store that is down.
+// Package countstore is a minimal object store for the bench. It answers the
+// few S3 requests that a health check sends, each after a given delay, and
+// records when it was asked for which bucket. It can pretend to be down: it
+// then accepts, counts and resets each connection. To a client, this costs
+// the same as a refused connection, and it is the only way to count what is
+// sent to a store that is down.
 package countstore
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// BucketName is the name of the store's bucket of that index.
+// BucketName returns the name of the store's bucket with the given index.
 func BucketName(index int) string { return fmt.Sprintf("bench-%06d", index) }
 
 // bucketIndex is the inverse of BucketName.
@@ -31,26 +31,26 @@ func bucketIndex(name string) (int, bool) {
 type Server struct {
 	// Buckets is the number of buckets, named by BucketName.
 	Buckets int
-	// Delay is the time between a request and its answer.
+	// Delay is the time between a request and its response.
 	Delay time.Duration
 
 	journal Journal
 	conns   connections
 }
 
-// ServeOn answers requests until the listener is closed.
+// ServeOn serves requests until the listener is closed.
 func (s *Server) ServeOn(l net.Listener) error {
 	server := &http.Server{Handler: s, ConnState: s.conns.track, ReadHeaderTimeout: time.Minute}
 	return server.Serve(&gate{Listener: l, server: s})
 }
 
-// gate turns connections away while the store plays dead.
+// gate resets connections while the store pretends to be down.
 type gate struct {
 	net.Listener
 	server *Server
 }
 
-// Accept returns the next connection that is let in.
+// Accept returns the next connection that is not reset.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
@@ -68,7 +68,7 @@ func (g *gate) Accept() (net.Conn, error) {
 // ServeHTTP answers one request of the S3 API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.conns.down() {
-		// A connection that came in just before the store went down.
+		// The connection was accepted just before the store went down.
 		s.journal.add(Refused)
 		panic(http.ErrAbortHandler)
 	}
@@ -96,7 +96,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, bucket string, e
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		refuse(w, r, http.StatusNotImplemented, "NotImplemented")
 	case bucket == "":
-		// An empty account is enough of an answer to whether the store is there.
+		// An empty account is enough to show that the store is up.
 		writeXML(w, r, http.StatusOK, listBuckets{})
 	case !exists:
 		refuse(w, r, http.StatusNotFound, "NoSuchBucket")
@@ -137,11 +137,11 @@ func writeXML(w http.ResponseWriter, r *http.Request, status int, body any) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_ = xml.NewEncoder(w).Encode(body) // to a client that may have gone
+		_ = xml.NewEncoder(w).Encode(body) // the client may be gone
 	}
 }
 
-// wait returns false when the client went away before the time was over.
+// wait returns false if the client disconnected before the time was over.
 func wait(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -34,7 +34,7 @@ func serve(t *testing.T, delay time.Duration) Steer {
 	return Steer{Addresses{Endpoint: "http://" + l.Addr().String(), Control: control.URL}}
 }
 
-// ask sends one request over a client's own connections.
+// ask sends one request with a client that has its own connections.
 func ask(ctx context.Context, c *http.Client, method, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package figures turns what was written down during a run into the numbers
-// that are reported. It is arithmetic only: times are nanoseconds since 1970,
-// sorted, and a period includes its start and not its end.
+// Package figures computes the reported numbers from the records of a run. It
+// is arithmetic only: times are sorted and in nanoseconds since 1970, and a
+// period includes its start but not its end.
 package figures
 
 import (
@@ -15,12 +15,12 @@ type Period struct{ From, To int64 }
 
 func (p Period) seconds() float64 { return time.Duration(p.To - p.From).Seconds() }
 
-// After is the period without its first d.
+// After returns the period without its first d.
 func (p Period) After(d time.Duration) Period {
 	return Period{From: min(p.From+int64(d), p.To), To: p.To}
 }
 
-// within returns those of the sorted times that lie in the period.
+// within returns the sorted times that lie in the period.
 func (p Period) within(times []int64) []int64 {
 	first := sort.Search(len(times), func(i int) bool { return times[i] >= p.From })
 	last := sort.Search(len(times), func(i int) bool { return times[i] >= p.To })
@@ -30,10 +30,10 @@ func (p Period) within(times []int64) []int64 {
 // Count returns the number of times that lie in the period.
 func Count(times []int64, p Period) int { return len(p.within(times)) }
 
-// PerSecond is the mean rate in the period.
+// PerSecond returns the mean rate per second in the period.
 func PerSecond(times []int64, p Period) float64 { return rate(len(p.within(times)), p.seconds()) }
 
-// PerMinute is the mean rate in the period.
+// PerMinute returns the mean rate per minute in the period.
 func PerMinute(times []int64, p Period) float64 { return 60 * PerSecond(times, p) }
 
 func rate(count int, seconds float64) float64 {
@@ -43,8 +43,9 @@ func rate(count int, seconds float64) float64 {
 	return float64(count) / seconds
 }
 
-// Peak is the most that came within any one second of the period, wherever
-// that second begins: fixed seconds would cut a burst in two by chance.
+// Peak returns the largest number of times within any one second of the
+// period. The second may start anywhere: with fixed seconds, a burst could be
+// cut in two by chance.
 func Peak(times []int64, p Period) int {
 	times = p.within(times)
 	most, first := 0, 0
@@ -57,11 +58,11 @@ func Peak(times []int64, p Period) int {
 	return most
 }
 
-// Gaps returns, for each of the subjects, how much later than interval after
-// the one before each of its arrivals in the period came, in seconds; what came
-// early is 0. Arrivals before the period count as the one before. A subject
+// Gaps returns, in seconds, how late each arrival in the period was: how much
+// more than interval after the previous arrival of the same subject it came, or
+// 0 if it came early. The previous arrival may be before the period. A subject
 // whose next arrival is overdue at the end of the period counts with the time
-// it is overdue by then, so that one that was forgotten shows.
+// by which it is overdue then, so that a forgotten subject shows.
 func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float64 {
 	var late []float64
 	add := func(before, at int64) {
@@ -85,8 +86,9 @@ func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float6
 	return late
 }
 
-// Percentile is the smallest value that at least that share of all values is
-// not above (the nearest rank); NaN of none. It sorts values.
+// Percentile returns the smallest value such that at least the given share of
+// all values do not exceed it (the nearest rank), or NaN if there are no
+// values. It sorts values.
 func Percentile(values []float64, share float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -96,8 +98,8 @@ func Percentile(values []float64, share float64) float64 {
 	return values[min(max(rank, 1), len(values))-1]
 }
 
-// Median is the middle value, or the mean of the two in the middle; NaN of
-// none.
+// Median returns the middle value, or the mean of the two middle values, or
+// NaN if there are no values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -110,14 +112,14 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// A Level is a count that holds from a time on.
+// A Level is a count together with the time from which it holds.
 type Level struct {
 	At    int64
 	Count int
 }
 
-// Reached returns the time from the given one until the count was first at least
-// want, given the levels in their order; false when it never was.
+// Reached returns how long after from the count first was at least want, or
+// false if it never was. The levels must be in order.
 func Reached(levels []Level, from int64, want int) (time.Duration, bool) {
 	for i, l := range levels {
 		holdsAfter := l.At >= from || i+1 == len(levels) || levels[i+1].At > from

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// A Histogram is one of Prometheus: how many observations were at most each
-// upper bound.
+// A Histogram is a Prometheus histogram: for each upper bound, the number of
+// observations that did not exceed it.
 type Histogram struct {
 	bounds []float64 // ascending, the last +Inf
 	counts []float64 // cumulative
 }
 
-// ReadHistogram finds the histogram of that name, without labels, in a text
-// exposition. It returns an empty one when there is none.
+// ReadHistogram finds the histogram with the given name, without labels, in a
+// text exposition. It returns an empty histogram if there is none.
 func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	var h Histogram
 	lines := bufio.NewScanner(r)
@@ -43,7 +43,7 @@ func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	return h, nil
 }
 
-// Since returns the observations made after before was read.
+// Since returns the observations made since before was read.
 func (h Histogram) Since(before Histogram) Histogram {
 	d := Histogram{bounds: h.bounds, counts: append([]float64(nil), h.counts...)}
 	for i := range min(len(d.counts), len(before.counts)) {
@@ -52,8 +52,9 @@ func (h Histogram) Since(before Histogram) Histogram {
 	return d
 }
 
-// AtMost is the upper bound that this share of the observations is not above:
-// the value itself is somewhere below it. NaN when nothing was observed.
+// AtMost returns the smallest upper bound that the given share of the
+// observations does not exceed; the exact value is somewhere below it. It
+// returns NaN if there are no observations.
 func (h Histogram) AtMost(share float64) float64 {
 	if len(h.counts) == 0 || h.counts[len(h.counts)-1] == 0 {
 		return math.NaN()

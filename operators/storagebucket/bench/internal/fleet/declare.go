@@ -1,6 +1,6 @@
 // Package fleet declares the buckets of a run and watches what an operator
-// writes about them. What it counts is what the API server says has changed,
-// and not what an operator says it did.
+// writes to them. It counts the changes that the API server reports, and does
+// not rely on what an operator reports about itself.
 package fleet
 
 import (
@@ -24,33 +24,33 @@ import (
 const (
 	namespace = "bench"
 	storeName = "store"
-	// creators is the number of objects created at the same time.
+	// creators is the number of objects that are created concurrently.
 	creators = 16
 )
 
-// Fleet is a number of StorageBuckets in one ObjectStore.
+// Fleet is a set of StorageBuckets in one ObjectStore.
 type Fleet struct {
-	// Kubeconfig is the file that leads to the API server.
+	// Kubeconfig is the kubeconfig file for the API server.
 	Kubeconfig string
-	// CRDs is the folder of the CRDs.
+	// CRDs is the folder with the CRDs.
 	CRDs string
-	// Endpoint of the store.
+	// Endpoint is the endpoint of the store.
 	Endpoint string
 	// Buckets is the number of buckets.
 	Buckets int
-	// Interval between two probes of each.
+	// Interval is the time between two probes of each bucket.
 	Interval time.Duration
 
 	client client.WithWatch
 }
 
-// Declare makes all objects.
+// Declare creates all objects.
 func (f *Fleet) Declare(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	config.QPS = -1 // the server's own limits are enough
+	config.QPS = -1 // the API server's own limits are enough
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
 		Paths: []string{f.CRDs}, ErrorIfPathMissing: true,
 	}); err != nil {
@@ -73,7 +73,7 @@ func (f *Fleet) Declare(ctx context.Context) error {
 	return f.createBuckets(ctx)
 }
 
-// shared are the objects there is one of.
+// shared returns the objects of which there is only one.
 func (f *Fleet) shared() []client.Object {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	return []client.Object{
@@ -102,7 +102,7 @@ func (f *Fleet) bucket(index int) *v1.StorageBucket {
 	}
 }
 
-// createBuckets makes all buckets, and stops at the first that fails.
+// createBuckets creates all buckets, and stops at the first error.
 func (f *Fleet) createBuckets(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

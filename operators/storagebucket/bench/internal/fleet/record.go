@@ -19,18 +19,18 @@ import (
 type Record struct {
 	mu      sync.Mutex
 	healthy map[string]bool
-	levels  []figures.Level // of buckets that are healthy
+	levels  []figures.Level // numbers of healthy buckets
 	writes  []int64
 	changed chan struct{} // closed at the next change of levels
 }
 
-// Watch starts to write down all changes, until the context ends; fail is
-// called when it can no longer.
+// Watch starts to record all changes, until the context ends. It calls fail
+// when it can no longer do so.
 func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	r := &Record{healthy: map[string]bool{}, changed: make(chan struct{})}
 	r.levels = []figures.Level{{At: time.Now().UnixNano()}}
 	for _, list := range []client.ObjectList{&v1.StorageBucketList{}, &v1.ObjectStoreList{}} {
-		// One page is enough: what is wanted is the version to watch from.
+		// One page is enough: only the version to watch from is needed.
 		if err := f.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 			return nil, fmt.Errorf("listing: %w", err)
 		}
@@ -45,9 +45,9 @@ func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	return r, nil
 }
 
-// follow writes down the changes after the version of the list, and sets that
-// to the last version seen. It returns when the API server ends the watch, as
-// it may at any time.
+// follow records the changes after the version of the list, and sets the
+// version of the list to the last one seen. It returns when the API server
+// ends the watch, which it may do at any time.
 func (f *Fleet) follow(ctx context.Context, list client.ObjectList, r *Record) error {
 	w, err := f.client.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
@@ -92,22 +92,22 @@ func (r *Record) modified(object client.Object) {
 	r.changed = make(chan struct{})
 }
 
-// Healthy are the counts of healthy buckets, each with the time from which on
-// it held.
+// Healthy returns the numbers of healthy buckets, each with the time from
+// which it held.
 func (r *Record) Healthy() []figures.Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]figures.Level(nil), r.levels...)
 }
 
-// Writes are the times of all changes to StorageBuckets and ObjectStores.
+// Writes returns the times of all changes to StorageBuckets and ObjectStores.
 func (r *Record) Writes() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]int64(nil), r.writes...)
 }
 
-// Await waits until that many buckets are healthy.
+// Await waits until the given number of buckets is healthy.
 func (r *Record) Await(ctx context.Context, want int) error {
 	for {
 		r.mu.Lock()
@@ -119,7 +119,7 @@ func (r *Record) Await(ctx context.Context, want int) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d healthy buckets, there are %d: %w", want, count, context.Cause(ctx))
+			return fmt.Errorf("waiting for %d healthy buckets, but there are %d: %w", want, count, context.Cause(ctx))
 		}
 	}
 }

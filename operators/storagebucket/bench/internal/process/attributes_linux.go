@@ -2,7 +2,7 @@ package process
 
 import "syscall"
 
-// attributes have the kernel end a child whose parent was killed and could not
+// attributes make the kernel kill the child if its parent is killed and cannot
 // stop it.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

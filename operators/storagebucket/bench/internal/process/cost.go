@@ -13,13 +13,14 @@ import (
 // architecture Go runs on; see proc(5) and sysconf(3), _SC_CLK_TCK.
 const clockTick = time.Second / 100
 
-// Memory is the memory that a process uses, in bytes.
+// Memory is the memory use of a process, in bytes.
 type Memory struct {
-	// Resident is the RSS: all pages it has in memory, of its binary as well.
+	// Resident is the RSS: all of its pages in memory, including those of its binary.
 	Resident int64
-	// Anonymous is the part of it that is no file: heap, stacks, runtime.
+	// Anonymous is the part of Resident that is not backed by files: heap, stacks,
+	// runtime.
 	Anonymous int64
-	// Proportional is the PSS: shared pages count by their share.
+	// Proportional is the PSS: each shared page counts by the process's share of it.
 	Proportional int64
 	// Peak is the largest RSS so far.
 	Peak int64
@@ -34,9 +35,9 @@ func (p *Process) CPU() (time.Duration, error) {
 	return parseCPU(text)
 }
 
-// parseCPU reads /proc/PID/stat. The name in its second field may contain
-// anything, so what counts begins after the last parenthesis: utime and stime
-// are the 14th and 15th field of all, proc(5).
+// parseCPU reads /proc/PID/stat. The name in the second field may contain
+// anything, so parsing starts after the last parenthesis: utime and stime are
+// the 14th and the 15th field of the line, see proc(5).
 func parseCPU(stat string) (time.Duration, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
@@ -53,7 +54,7 @@ func parseCPU(stat string) (time.Duration, error) {
 	return time.Duration(user+system) * clockTick, nil
 }
 
-// Memory reads what the process takes now.
+// Memory reads the current memory use of the process.
 func (p *Process) Memory() (Memory, error) {
 	rollup, err := p.proc("smaps_rollup")
 	if err != nil {
@@ -80,10 +81,10 @@ func (p *Process) Memory() (Memory, error) {
 	return m, nil
 }
 
-// ForgetPeak has Memory's Peak count from now on.
+// ForgetPeak resets Memory's Peak: from now on, it is the largest RSS since this call.
 func (p *Process) ForgetPeak() error {
 	if err := os.WriteFile(p.path("clear_refs"), []byte("5"), 0); err != nil {
-		return fmt.Errorf("resetting the peak of %s: %w", p.name, err)
+		return fmt.Errorf("resetting the peak memory of %s: %w", p.name, err)
 	}
 	return nil
 }

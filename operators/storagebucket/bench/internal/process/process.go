@@ -1,5 +1,5 @@
-// Package process starts the programs of the bench, tells when one of them
-// ends that should not, and reads from the kernel what they cost.
+// Package process starts the programs of the bench, reports when one of them
+// ends unexpectedly, and reads from the kernel what they cost.
 package process
 
 import (
@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// logTail is the length of the log that is shown when its program failed.
+// logTail is the length of the end of the log that is shown when a program fails.
 const logTail = 2000
 
-// Process is a program that runs.
+// Process is a running program.
 type Process struct {
 	name, log string
 	cmd       *exec.Cmd
 	ended     chan struct{}
-	err       error // of the end; read after ended is closed
+	err       error // of Wait; read only after ended is closed
 }
 
-// Start runs a program, with its output in a file of that name in dir. It ends
-// with this process at the latest.
+// Start runs a program, and writes its output to a file of that name in dir.
+// The program ends with this process at the latest.
 func Start(dir, name, binary string, args ...string) (*Process, error) {
 	p := &Process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -47,11 +47,11 @@ func Start(dir, name, binary string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// Ended is closed when the program has ended.
+// Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Failure describes an unexpected end: how, and the last the program
-// said.
+// Failure describes an unexpected end of the program, with the end of its
+// output.
 func (p *Process) Failure() error {
 	text, _ := os.ReadFile(p.log)
 	text = text[max(0, len(text)-logTail):]
@@ -78,7 +78,7 @@ func (p *Process) AwaitFile(ctx context.Context, path string) error {
 	}
 }
 
-// Stop asks the program to end, and ends it after the time it is given.
+// Stop asks the program to end, and kills it if it has not ended within the grace period.
 func (p *Process) Stop(grace time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {

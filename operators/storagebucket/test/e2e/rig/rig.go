@@ -1,5 +1,5 @@
-// Package rig starts the programs under test as processes of their own: a real
-// S3 server on a directory, and the manager as it is shipped.
+// Package rig starts the programs under test as separate processes: a real S3
+// server on a directory, and the manager as it is shipped.
 package rig
 
 import (
@@ -23,23 +23,23 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Root key pair of every store. It is long and odd enough to be looked for in
-// logs.
+// The root key pair of every store. It is long and unusual enough to be
+// searched for in logs.
 const (
 	AccessKey = "RIGROOTKEY"
 	SecretKey = "rig-root-secret-nobody-may-see"
 )
 
-// startLimit bounds the wait for a store to answer.
+// startLimit limits the time to wait for a store to answer.
 const startLimit = 20 * time.Second
 
-// FromRoot is a path in the operator's module, seen from a package of tests.
+// FromRoot returns a path in the operator's module, relative to a package of tests.
 func FromRoot(path ...string) string {
 	return filepath.Join(append([]string{"..", ".."}, path...)...)
 }
 
-// Program is the path of a built program: what the environment variable names,
-// or bin/name.
+// Program returns the path of a built program: the one that the environment
+// variable names, otherwise bin/name.
 func Program(env, name string) (string, error) {
 	path := os.Getenv(env)
 	if path == "" {
@@ -55,7 +55,7 @@ func Program(env, name string) (string, error) {
 	return path, nil
 }
 
-// Store is an S3 server that keeps its directory and its address over stops.
+// Store is an S3 server that keeps its directory and its address when it is restarted.
 type Store struct {
 	// Endpoint is its URL.
 	Endpoint string
@@ -66,13 +66,13 @@ type Store struct {
 	output io.Writer
 }
 
-// StartStore starts a store on a directory, at a free address.
+// StartStore starts a store on a directory, at an unused address.
 func StartStore(dir string, output io.Writer) (*Store, error) {
 	s := &Store{dir: dir, output: output}
 	return s, s.start("127.0.0.1:0")
 }
 
-// Restart brings a store that has ended back at its old address.
+// Restart starts a stopped store again at its previous address.
 func (s *Store) Restart() error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil {
@@ -81,10 +81,10 @@ func (s *Store) Restart() error {
 	return s.start(u.Host)
 }
 
-// Stop ends the store in order, Kill does not.
+// Stop shuts the store down gracefully, Kill does not.
 func (s *Store) Stop() { <-s.Session.Terminate().Exited }
 
-// Kill ends the store at once.
+// Kill ends the store immediately.
 func (s *Store) Kill() { <-s.Session.Kill().Exited }
 
 func (s *Store) start(listen string) error {
@@ -120,7 +120,8 @@ func (s *Store) awaitReady(file string) error {
 	}
 }
 
-// Client is a client with the root keys, past everything in front of the store.
+// Client returns a client with the root keys that bypasses everything in front of the
+// store.
 func (s *Store) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(s.Endpoint), Region: "us-east-1", UsePathStyle: true, Retryer: aws.NopRetryer{},
@@ -129,7 +130,7 @@ func (s *Store) Client() *s3.Client {
 	})
 }
 
-// StartManager starts the manager. It reaches the API server by a kubeconfig.
+// StartManager starts the manager. It connects to the API server with the kubeconfig.
 func StartManager(kubeconfig string, output io.Writer, args ...string) (*gexec.Session, error) {
 	program, err := Program("MANAGER", "manager")
 	if err != nil {
@@ -160,7 +161,7 @@ func WriteKubeconfig(path, server string, ca []byte, token string) error {
 	return nil
 }
 
-// AuthorityOf are the certificates that sign an API server's.
+// AuthorityOf returns the certificates that sign the certificate of an API server.
 func AuthorityOf(cfg *rest.Config) ([]byte, error) {
 	ca := cfg.CAData
 	if len(ca) == 0 {
@@ -175,7 +176,7 @@ func AuthorityOf(cfg *rest.Config) ([]byte, error) {
 	return ca, nil
 }
 
-// MakeBucket makes a bucket with the root keys.
+// MakeBucket creates a bucket with the root keys.
 func (s *Store) MakeBucket(ctx context.Context, name string) error {
 	if _, err := s.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
 		return fmt.Errorf("making bucket %s: %w", name, err)

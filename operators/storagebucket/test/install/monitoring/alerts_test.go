@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// Two hours of what the manager reports, a sample a minute.
+// Two hours of the manager's metrics, one sample per minute.
 const quiet = `
 load 1m
   leader_election_master_status{name="storagebucket.storage.koboshi.dev"} 1x120
@@ -72,7 +72,7 @@ load 1m
 	}
 }
 
-// firing are the alerts that are true at the end of what is loaded, and each
+// firing returns the alerts that fire at the end of the loaded samples, each
 // only once.
 func firing(t *testing.T, load string) []string {
 	t.Helper()

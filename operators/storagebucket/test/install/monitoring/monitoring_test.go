@@ -29,10 +29,10 @@ import (
 
 const config = "../../../config/"
 
-// A query is one PromQL expression, and where it is written.
+// A query is one PromQL expression, with the place where it is written.
 type query struct{ where, expr string }
 
-// series has the label names of every series the manager may have, by name.
+// series has the label names of every series that the manager may have, by name.
 type series map[string][]string
 
 var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
@@ -57,7 +57,7 @@ func registered(t *testing.T) series {
 		}
 		names := strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' })
 		all[m[1]] = names
-		// Suffixes of a histogram; no query uses them with other metrics.
+		// Suffixes of the series of a histogram; no query uses them with other metrics.
 		all[m[1]+"_bucket"] = append(slices.Clone(names), "le")
 		all[m[1]+"_sum"], all[m[1]+"_count"] = names, names
 	}
@@ -116,7 +116,7 @@ func readDashboard(t *testing.T) dashboard {
 
 var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
 
-// queries are all there are, with Grafana's variables filled in.
+// queries returns all queries, with Grafana's variables filled in.
 func queries(t *testing.T) []query {
 	t.Helper()
 	var all []query
@@ -152,7 +152,7 @@ func TestEveryMetricAndLabelAskedForExists(t *testing.T) {
 	}
 }
 
-// check returns the parts of an expression that no series of the manager matches.
+// check returns the parts of an expression that match no series of the manager.
 func check(expr promql.Expr, known series) []string {
 	var problems []string
 	promql.Inspect(expr, func(node promql.Node, _ []promql.Node) error {
@@ -193,7 +193,7 @@ func check(expr promql.Expr, known series) []string {
 	return problems
 }
 
-// namesIn are the metrics below a node.
+// namesIn returns the metrics below a node.
 func namesIn(node promql.Node) []string {
 	names := map[string]bool{}
 	promql.Inspect(node, func(n promql.Node, _ []promql.Node) error {
@@ -224,7 +224,7 @@ func TestTheCheckOfQueriesFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What the values of labels may be, as far as the source says so.
+// The possible values of labels, as far as they are in the source.
 func labelConstants(t *testing.T) map[string][]string {
 	t.Helper()
 	return map[string][]string{
@@ -234,7 +234,7 @@ func labelConstants(t *testing.T) map[string][]string {
 	}
 }
 
-// constants are the strings declared in a file under names with the prefix.
+// constants returns the declared strings whose names have the prefix.
 func constants(t *testing.T, path, prefix string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
