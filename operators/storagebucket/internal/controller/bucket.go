@@ -193,14 +193,8 @@ func (r *Buckets) standDown(ctx context.Context, t *task) error {
 // visit probes the bucket if a probe is due. It first creates and configures a
 // managed bucket.
 func (r *Buckets) visit(ctx context.Context, t *task) error {
-	subject := r.subject(t)
-	turn := r.plan.Due(subject)
-	token := requestedAt(t)
-	if turn.Cause == "" && token != "" && token != t.Status.LastHandledReconcileAt {
-		// The request goes through the plan, which merges requests that come too often.
-		r.plan.Poke(subject.Key)
-		turn = r.plan.Due(subject)
-	}
+	subject, token := r.subject(t), requestedAt(t)
+	turn := r.turn(t, subject, token)
 	if turn.Cause == "" {
 		return nil
 	}
@@ -227,8 +221,8 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	var failure *s3store.Error
 	if sync {
 		release()
-		err := r.sync(remote, t)
-		if err != nil && !errors.As(err, &failure) {
+		var err error
+		if failure, err = r.trySync(remote, t); err != nil {
 			return err
 		}
 		if failure != nil && failure.Reason == s3store.ReasonThrottled {
@@ -251,6 +245,26 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 		return nil
 	}
 	return r.conclude(ctx, t, subject, token, result, failure)
+}
+
+// turn returns the bucket's turn in the plan, which may be due because a person has
+// requested it. The plan merges requests that come too often.
+func (r *Buckets) turn(t *task, subject schedule.Subject, token string) schedule.Turn {
+	turn := r.plan.Due(subject)
+	if turn.Cause == "" && token != "" && token != t.Status.LastHandledReconcileAt {
+		r.plan.Poke(subject.Key)
+		turn = r.plan.Due(subject)
+	}
+	return turn
+}
+
+// trySync syncs the bucket. A request that the store did not answer with success is a
+// failure, which the probe explains; any other error ends the visit.
+func (r *Buckets) trySync(ctx context.Context, t *task) (failure *s3store.Error, err error) {
+	if err = r.sync(ctx, t); errors.As(err, &failure) {
+		return failure, nil
+	}
+	return nil, err
 }
 
 // doubted reports whether a failure may be caused by the store and not by the bucket.
