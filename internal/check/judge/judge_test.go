@@ -360,10 +360,10 @@ func TestAReferenceNeedsRunsThatCanBeCompared(t *testing.T) {
 		runs []*evidence.Run
 		want string
 	}{
-		"too few":      {[]*evidence.Run{run(same), run(same)}, "too few"},
-		"inconclusive": {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Inconclusive = "plane died" })}, "plane died"},
-		"other steps":  {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Steps = r.Steps[:1] })}, "other steps"},
-		"restless":     {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Steps[0].Restless = true })}, "does not come to rest"},
+		"too few":         {[]*evidence.Run{run(same), run(same)}, "too few"},
+		"inconclusive":    {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Inconclusive = "plane died" })}, "plane died"},
+		"different steps": {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Steps = r.Steps[:1] })}, "different steps"},
+		"restless":        {[]*evidence.Run{run(same), run(same), run(func(r *evidence.Run) { r.Steps[0].Restless = true })}, "does not come to rest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := scene()

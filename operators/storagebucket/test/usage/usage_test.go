@@ -179,7 +179,7 @@ var _ = Describe("The aggregated API", func() {
 			out, err := tryKubectl("explain", "bucketusage")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(out).To(And(ContainSubstring("GROUP:      usage.storage.koboshi.dev"),
-				ContainSubstring("BucketUsage reports the number and total size of the objects"), MatchRegexp(`objects\s+<integer>`), MatchRegexp(`metadata\s+<ObjectMeta>`)))
+				MatchRegexp(`BucketUsage\s+reports\s+the\s+number\s+and\s+total\s+size\s+of\s+the\s+objects`), MatchRegexp(`objects\s+<integer>`), MatchRegexp(`metadata\s+<ObjectMeta>`)))
 		}).Should(Succeed())
 		Expect(kubectl("explain", "bucketusage.truncated")).To(MatchRegexp(`there\s+are at least as many`))
 		Expect(kubectl("get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.koboshi.storage.usage.v1.BucketUsageList"))
