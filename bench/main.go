@@ -77,7 +77,7 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	only := ""
-	f.IntVar(&o.rounds, "rounds", 7, "number of times that each measure is taken, after one warm-up that does not count")
+	f.IntVar(&o.rounds, "rounds", 7, "number of times that each measure is taken, not counting one warm-up")
 	f.StringVar(&only, "only", "", "measures to take, separated by commas: start (and stop), roundtrip, memory,\ncreates, watch, ten, reset, up (default: all)")
 	f.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's etcd, kube-apiserver and kubectl\n(default: what koboshi envtest path prints)")
 	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: build them into bin/stock of the root module)")
@@ -86,7 +86,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.output, "o", "", "file to write all samples to, as JSON")
 	f.StringVar(&o.date, "date", time.Now().UTC().Format(time.DateOnly), "date to write into the JSON")
-	f.StringVar(&o.chart, "chart", "", "draw the chart of this JSON as an SVG next to it, and measure nothing")
+	f.StringVar(&o.chart, "chart", "", "JSON file to draw as a chart, into an SVG file next to it; nothing is measured")
 	f.BoolVar(&o.verbose, "v", false, "show the components' logs")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -206,7 +206,7 @@ func add(r *result.Report, m measure.Measure, outcomes map[string]outcome) {
 func describe(ctx context.Context, o options, where result.Machine, contestants []contestant.Contestant) (r result.Report, err error) {
 	r = result.Report{Date: o.date, Rounds: o.rounds, Machine: where, Versions: map[string]string{}}
 	if machine.Warning(where) != "" {
-		r.Comment = "Other programs were using the machine during the run, so the figures are worth little."
+		r.Comment = "Other programs were using the machine during the run, so the figures are unreliable."
 	}
 	for _, c := range contestants {
 		r.Contestants = append(r.Contestants, c.Name)

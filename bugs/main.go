@@ -34,7 +34,7 @@ type options struct {
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
-	fs.BoolVar(&o.repaired, "repaired", false, "run the twin without the bug")
+	fs.BoolVar(&o.repaired, "repaired", false, "run the repaired twin, which does not have the bug")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "do nothing until this instance holds the lease")
 	fs.DurationVar(&o.leaseDuration, "lease-duration", 3*time.Second, "time after which a lease that is not renewed expires")
 	fs.DurationVar(&o.renewDeadline, "renew-deadline", 2*time.Second, "time for which the leader tries to renew the lease before it gives up")
@@ -94,7 +94,7 @@ func newManager(cfg *rest.Config, o options) (ctrl.Manager, error) {
 		LeaderElectionNamespace: "default",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making a manager for %s: %w", o.name, err)
+		return nil, fmt.Errorf("creating a manager for %s: %w", o.name, err)
 	}
 	return mgr, nil
 }

@@ -24,7 +24,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 		args []string
 		why  string
 	}{
-		{"no scenario", []string{"--crds=widgets.yaml", "--", checked(t)}, "there are no samples to make scenarios from"},
+		{"no scenario", []string{"--crds=widgets.yaml", "--", checked(t)}, "there are no samples from which to generate scenarios"},
 		{"no project", nil, "koboshi: "},
 		{"no controller", []string{"--crds=widgets.yaml", "--scenario=create.yaml", "--", "./missing"}, "cannot start the controller ./missing"},
 		{"no definitions", []string{"--crds=none.yaml", "--scenario=create.yaml", "--", checked(t)}, "none.yaml"},
@@ -33,7 +33,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 		{"unknown field", ofWidgets(t, unknown), unknown + `:12: step "grow": retries: unknown field`},
 		{"same scenario twice", ofWidgets(t, "create.yaml", "--scenario=create.yaml"), "create.yaml also has a scenario create"},
 		{"unknown fault", ofWidgets(t, "create.yaml", "--faults=kil-lost"), `unknown kind "kil-lost"; choose from [kill-before kill-lost`},
-		{"shard beyond", ofWidgets(t, "create.yaml", "--shard=3/2"), `--shard is "3/2"; write the part and the number of parts, such as 1/4`},
+		{"shard beyond", ofWidgets(t, "create.yaml", "--shard=3/2"), `--shard is "3/2"; write PART/PARTS, such as 1/4`},
 		{"shard zero", ofWidgets(t, "create.yaml", "--shard=0/2"), `--shard is "0/2"`},
 		{"no form", ofWidgets(t, "create.yaml", "-o=pdf"), `unknown format "pdf"; choose from text, json, junit, sarif, html`},
 		{"page on a terminal", ofWidgets(t, "create.yaml", "-o=html"), "name a file, such as -o html=report.html"},
@@ -149,7 +149,7 @@ func TestInterruptedCheckSaysNothingAndLeavesNothing(t *testing.T) {
 			if err := syscall.Kill(test.of(c.cmd.Process.Pid), test.signal); err != nil {
 				t.Fatal(err)
 			}
-			c.saysNothing(t, "interrupted; run it again for a result")
+			c.saysNothing(t, "interrupted before there was a result; run the command again")
 			c.leavesNothing(t, token)
 		})
 	}

@@ -278,7 +278,7 @@ var damages = []struct {
 	{"store is gone", func(t *testing.T, dir string) { remove(t, dir, "etcd") }, "etcd/member/wal is missing"},
 	{"database is gone", func(t *testing.T, dir string) { remove(t, dir, "etcd/member/snap/db") }, "etcd/member/snap/db is missing"},
 	{"database is garbage", func(t *testing.T, dir string) { overwrite(t, dir, "etcd/member/snap/db", 0) }, "etcd/member/snap/db cannot be read"},
-	{"database is cut off", func(t *testing.T, dir string) { truncate(t, dir, "etcd/member/snap/db", 20480) }, "etcd/member/snap/db is cut off"},
+	{"database is cut off", func(t *testing.T, dir string) { truncate(t, dir, "etcd/member/snap/db", 20480) }, "etcd/member/snap/db is truncated"},
 	{"database is empty", func(t *testing.T, dir string) { truncate(t, dir, "etcd/member/snap/db", 0) }, "etcd/member/snap/db"},
 	{"authority's key is gone", func(t *testing.T, dir string) { remove(t, dir, "pki/ca.key") }, "pki/ca.key is missing"},
 	{"authority's key is empty", func(t *testing.T, dir string) { truncate(t, dir, "pki/ca.key", 0) }, "ca.key"},
@@ -315,14 +315,14 @@ func TestWrongUseIsRefusedWithTheNextAction(t *testing.T) {
 		{"--nodes=three", "koboshi up --help"},
 		{"--nodes=-1", "--nodes"},
 		{"--port=65536", "--port"},
-		{"--ephemeral --data-dir=x", "leave one of them out"},
+		{"--ephemeral --data-dir=x", "use only one of them"},
 		{"--data-dir=", "name a folder, or use --ephemeral"},
 		{"folder", "koboshi up --help"},
 		{"--ephemeral --kube-apiserver-arg=no-such-flag=1", "--kube-apiserver-arg"},
 		{"--ephemeral --kube-apiserver-arg=secure-port=1", "koboshi uses --port"},
 		{"--ephemeral --kubeconfig=/dev/null/x", "choose another file"},
 		{"--etcd-servers=nonsense", "is not a URL"},
-		{"--etcd-cafile=x", "name your etcd cluster"},
+		{"--etcd-cafile=x", "need --etcd-servers"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			dir := t.TempDir()
@@ -383,7 +383,7 @@ func TestUnreadableKubeconfigIsLeftAlone(t *testing.T) {
 	path := filepath.Join(dir, "config")
 	writeFile(t, path, "{ not a kubeconfig")
 	code, stderr := up(t, dir, "--profile=api", "--kubeconfig=config")
-	if code == 0 || !strings.Contains(stderr, "it is left alone") {
+	if code == 0 || !strings.Contains(stderr, "it is left unchanged") {
 		t.Errorf("exit code %d, standard error:\n%s", code, stderr)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "{ not a kubeconfig" {

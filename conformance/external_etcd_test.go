@@ -46,7 +46,7 @@ func TestSecondPlaneOnTheSameEtcdIsRefused(t *testing.T) {
 	// The second plane first waits for a while and reports this, because the other plane
 	// may have been killed.
 	code, stderr := up(t, t.TempDir(), "--profile=api", "--etcd-servers="+endpoint)
-	if code != 2 || !strings.Contains(stderr, "another plane uses it") {
+	if code != 2 || !strings.Contains(stderr, "another plane uses this etcd") {
 		t.Errorf("exit code %d and %q, want 2 and that another plane uses the etcd", code, stderr)
 	}
 }
@@ -55,7 +55,7 @@ func TestDataDirectoryKeepsToItsStore(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=api")
 	p.stop()
-	mustRefuse(t, p.dir, "leave out --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
+	mustRefuse(t, p.dir, "omit --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
 }
 
 // startEtcd runs stock etcd until the test ends. It is built from the same module that

@@ -147,7 +147,7 @@ func (d *demo) externalEvent(ctx context.Context) error {
 	if err := d.atStore(ctx, "suspend-versioning", managedBucket); err != nil {
 		return err
 	}
-	say("The operator's next check is an hour away, but the store sends a notification\n(sent by hand here, as S3 would send it):")
+	say("The operator's next check is an hour away, but the store sends a notification\n(here the demo sends it, as S3 would):")
 	show(`curl -H "Authorization: Bearer $TOKEN" -d @s3-event.json ` + d.notifyURL + "/v1/stores/default/local/events")
 	err := d.timed("from the notification to versioning enabled again", func() error {
 		if err := d.notify(ctx); err != nil {
@@ -269,7 +269,7 @@ func (d *demo) expectAtStore(ctx context.Context, verb, bucket, want string) err
 		select {
 		case <-time.After(pollInterval / 5):
 		case <-ctx.Done():
-			return fmt.Errorf("the store says %q after %v, not %q: %w", out, stepTimeout, want, err)
+			return fmt.Errorf("the store reports %q after %v, not %q: %w", out, stepTimeout, want, err)
 		}
 	}
 }

@@ -24,14 +24,14 @@ func (d *demo) startPlane(ctx context.Context) error {
 }
 
 func (d *demo) declare(ctx context.Context) error {
-	say("An ordinary nginx Deployment that asks for three replicas:")
+	say("An ordinary nginx Deployment with three replicas:")
 	if err := d.kubectl(ctx, "apply", "-f", "demo/nginx-deployment.yaml"); err != nil {
 		return err
 	}
 	if err := d.kubectl(ctx, "rollout", "status", "deployment/nginx"); err != nil {
 		return err
 	}
-	say("The Deployment created a ReplicaSet, the ReplicaSet created Pods, and the\nscheduler gave each Pod a node. All of them are running now:")
+	say("The Deployment created a ReplicaSet, the ReplicaSet created Pods, and the\nscheduler assigned each Pod to a node. All Pods are running now:")
 	if err := d.kubectl(ctx, "get", "deployments,replicasets"); err != nil {
 		return err
 	}

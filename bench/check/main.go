@@ -53,10 +53,10 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("check", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; each side runs once in a round")
-	f.IntVar(&o.sample, "sample", 4, "number of runs of the obvious way in a round")
-	f.DurationVar(&o.budget, "budget", time.Minute, "how long koboshi check may run faults in a round")
-	f.IntVar(&o.reconciles, "reconciles", 4000, "reconciles with and without recording, to measure its cost; 0 skips this")
+	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; each side runs once per round")
+	f.IntVar(&o.sample, "sample", 4, "number of runs per round of the obvious way, a fresh stock envtest and process")
+	f.DurationVar(&o.budget, "budget", time.Minute, "time limit, in each round, for the runs of koboshi check with faults")
+	f.IntVar(&o.reconciles, "reconciles", 4000, "number of reconciles with which the cost of recording is measured; 0 skips this measurement")
 	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of parallel runs of the obvious way; koboshi check chooses its own number")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.koboshi, "koboshi", "", "the koboshi program (default: bin/koboshi of the root module)")
@@ -101,7 +101,7 @@ func run(ctx context.Context, args []string) error {
 	r := report{Date: o.date, Machine: machine.Describe(), Workers: o.workers}
 	if warning := machine.Warning(r.Machine); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
-		r.Comment = "Other programs were using the machine during the run, so the figures are worth little."
+		r.Comment = "Other programs were using the machine during the run, so the figures are unreliable."
 	}
 	work, err := os.MkdirTemp("", "koboshi-bench-check-")
 	if err != nil {

@@ -26,7 +26,7 @@ func anyName(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) 
 	run.Namespace, run.GenerateName = rollout.Namespace, runName(rollout)+"-"
 	describe(k, rollout, run)()
 	if err := k.Create(ctx, run); err != nil {
-		return false, fmt.Errorf("creating a run of %s: %w", rollout.Name, err)
+		return false, fmt.Errorf("creating a run for %s: %w", rollout.Name, err)
 	}
 	return false, nil
 }

@@ -39,7 +39,7 @@ func byDifference(ctx context.Context, k child.Keeper, group *Group, workers []W
 		worker.Namespace, worker.GenerateName = group.Namespace, group.Name+"-"
 		describe(k, group, worker)()
 		if err := k.Create(ctx, worker); err != nil {
-			return false, fmt.Errorf("creating a worker of %s: %w", group.Name, err)
+			return false, fmt.Errorf("creating a worker for %s: %w", group.Name, err)
 		}
 	}
 	return false, nil

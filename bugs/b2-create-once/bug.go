@@ -30,11 +30,11 @@ func once(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	secret := secretOf(grid)
 	describeSecret(k, grid, secret)()
 	if err := k.Create(ctx, secret); err != nil {
-		return false, fmt.Errorf("creating the secret of %s: %w", grid.Name, err)
+		return false, fmt.Errorf("creating the secret for %s: %w", grid.Name, err)
 	}
 	describeSet(k, grid, set)()
 	if err := k.Create(ctx, set); err != nil {
-		return false, fmt.Errorf("creating the set of %s: %w", grid.Name, err)
+		return false, fmt.Errorf("creating the set for %s: %w", grid.Name, err)
 	}
 	return true, nil
 }

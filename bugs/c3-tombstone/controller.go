@@ -76,7 +76,7 @@ func newController(cfg *rest.Config) (*controller, error) {
 	}
 	live, err := client.New(cfg, client.Options{Scheme: object.Scheme, Mapper: mapper})
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	limiter := workqueue.DefaultTypedControllerRateLimiter[client.ObjectKey]()
 	return &controller{
@@ -90,7 +90,7 @@ func newController(cfg *rest.Config) (*controller, error) {
 func (c *controller) informers(cfg *rest.Config, deleted func(any)) (dynamicinformer.DynamicSharedInformerFactory, error) {
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a dynamic client: %w", err)
+		return nil, fmt.Errorf("creating a dynamic client: %w", err)
 	}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
 	peers := factory.ForResource(object.Version.WithResource("peers")).Informer()

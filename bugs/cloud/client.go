@@ -67,23 +67,23 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, body)
 	if err != nil {
-		return fmt.Errorf("asking the cloud at %q (%s in the environment): %w", c.URL, Env, err)
+		return fmt.Errorf("creating a request to the cloud at %q (%s in the environment): %w", c.URL, Env, err)
 	}
 	resp, err := httpClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking the cloud: %w", err)
+		return fmt.Errorf("sending a request to the cloud: %w", err)
 	}
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
 		return ErrNotFound
 	case resp.StatusCode >= 300:
-		return fmt.Errorf("%s %s: the cloud answered %s", method, path, resp.Status)
+		return fmt.Errorf("%s %s: the cloud responded with %s", method, path, resp.Status)
 	case out == nil:
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("%s %s: reading the answer: %w", method, path, err)
+		return fmt.Errorf("%s %s: reading the response: %w", method, path, err)
 	}
 	return nil
 }

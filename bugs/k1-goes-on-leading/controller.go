@@ -60,14 +60,14 @@ func work(ctx context.Context, cfg *rest.Config) error {
 		Controller:     config.Controller{SkipNameValidation: new(true)}, // each term of leadership has a separate controller
 	})
 	if err != nil {
-		return fmt.Errorf("making a manager: %w", err)
+		return fmt.Errorf("creating a manager: %w", err)
 	}
 	err = ctrl.NewControllerManagedBy(mgr).Named("k1").
 		For(&Policy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.ConfigMap{}).
 		Complete(&reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
+		return fmt.Errorf("creating the controller: %w", err)
 	}
 	return mgr.Start(ctx)
 }

@@ -25,7 +25,7 @@ func newLock(cfg *rest.Config) (resourcelock.Interface, error) {
 	cfg.Timeout = renewDeadline / 2 // leaves time for another request if one hangs
 	leases, err := coordinationv1.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for leases: %w", err)
+		return nil, fmt.Errorf("creating a client for leases: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -49,7 +49,7 @@ func newElector(lock resourcelock.Interface, callbacks leaderelection.LeaderCall
 		Name:            "k1",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making an elector: %w", err)
+		return nil, fmt.Errorf("creating an elector: %w", err)
 	}
 	return e, nil
 }

@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	object.Register[Spec, Status]("Notice")
 	leases, err := coordinationv1.NewForConfig(cfg)
 	if err != nil {
-		return fmt.Errorf("making a client for leases: %w", err)
+		return fmt.Errorf("creating a client for leases: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -68,14 +68,14 @@ func work(ctx context.Context, cfg *rest.Config) error {
 		Scheme: object.Scheme, MapperProvider: object.Mapper, Metrics: server.Options{BindAddress: "0"},
 	})
 	if err != nil {
-		return fmt.Errorf("making a manager: %w", err)
+		return fmt.Errorf("creating a manager: %w", err)
 	}
 	err = ctrl.NewControllerManagedBy(mgr).Named("k2").
 		For(&Notice{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.ConfigMap{}).
 		Complete(&reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
+		return fmt.Errorf("creating the controller: %w", err)
 	}
 	return mgr.Start(ctx)
 }

@@ -45,13 +45,13 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl (default: build them)")
-	flag.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's (default: what "+root+"/bin/koboshi envtest path prints)")
+	flag.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's etcd, kube-apiserver and kubectl (default: what "+root+"/bin/koboshi envtest path prints)")
 	flag.StringVar(&o.suites, "suites", "", "packages to run, separated by commas, such as pkg/client (default: all that start a control plane)")
 	flag.IntVar(&o.repeat, "repeat", 1, "number of times that each suite runs on each side")
-	flag.IntVar(&o.retries, "retries", 2, "number of times that a suite is repeated on both sides while a spec differs, to distinguish chance from real differences")
+	flag.IntVar(&o.retries, "retries", 2, "maximum number of times that a suite is repeated on both sides while a spec differs, to distinguish chance from real differences")
 	flag.Int64Var(&o.seed, "seed", time.Now().Unix(), "seed for the order in which Ginkgo runs the specs")
 	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "time limit for one suite on one side")
-	flag.BoolVar(&o.short, "short", false, "run only the suites for which CI has time")
+	flag.BoolVar(&o.short, "short", false, "run only the suites that are fast enough for CI")
 	flag.StringVar(&o.keep, "keep", "", "folder in which to keep the outputs of all runs (default: none)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -26,7 +26,7 @@ func main() {
 
 func run() error {
 	address := flag.String("address", ":8080", "address to listen on")
-	says := flag.String("says", os.Getenv("SAYS"), "text with which every answer begins")
+	says := flag.String("says", os.Getenv("SAYS"), "text at the start of every response")
 	drain := flag.Duration("drain", 0, "time for which to keep serving after SIGTERM")
 	unready := flag.Bool("unready", false, "start with /readyz failing")
 	flag.Parse()

@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	limit := flag.Float64("limit", 2, "percentage of doc comments at which the command fails")
-	all := flag.Bool("v", false, "print the comments even if their number is below the limit")
+	limit := flag.Float64("limit", 2, "fail if at least this percentage of doc comments opens with a noun clause")
+	all := flag.Bool("v", false, "print these comments even if their percentage is below the limit")
 	flag.Parse()
 	dir := "."
 	if flag.NArg() > 0 {

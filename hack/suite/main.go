@@ -32,7 +32,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.jobs, "jobs", 2, "number of parts that run at the same time")
 	flag.StringVar(&o.logs, "logs", "bin/test", "folder for the output of the parts")
-	flag.StringVar(&o.built, "built", "", "targets that the parts must not make again, separated by spaces")
+	flag.StringVar(&o.built, "built", "", "targets, separated by spaces, that the parts must not build again")
 	flag.StringVar(&o.flags, "flags", "", "flags for go test in all parts")
 	flag.Parse()
 	if flag.NArg() == 0 || o.jobs < 1 {

@@ -46,7 +46,7 @@ func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
 		return nil, fmt.Errorf("endpoint %s: the target %v is not an http or https URL", c.Name, c.Target)
 	}
 	if c.Name == "" {
-		return nil, errors.New("starting an endpoint: it has no name; set EndpointConfig.Name")
+		return nil, errors.New("starting an endpoint: EndpointConfig.Name is empty; set it")
 	}
 	l, err := freeport.Listen(0)
 	if err != nil {

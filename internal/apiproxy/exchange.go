@@ -44,7 +44,7 @@ func (x *exchange) enter() bool {
 		return false
 	}
 	if x.gate.pass(x.r.Context()) != nil {
-		x.fail("the client went away")
+		x.fail("the client disconnected")
 	}
 	x.action = x.decide(x.call)
 	if x.action.Before != nil {
@@ -61,7 +61,7 @@ func (x *exchange) enter() bool {
 		x.fail("")
 	}
 	if x.gate.pass(x.r.Context()) != nil {
-		x.fail("the client went away")
+		x.fail("the client disconnected")
 	}
 	return true
 }

@@ -90,7 +90,7 @@ func (p *Proxy) answerPast(x *exchange, s *snapshot) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		x.fail("the answer was cut off")
+		x.fail("the response was cut off")
 	}
 	var head struct {
 		Kind       string `json:"kind"`
@@ -110,7 +110,7 @@ func (x *exchange) sendPast(h http.Header, kind, apiVersion string, s *snapshot)
 		"items":      s.selected(),
 	})
 	if err != nil {
-		x.fail("an object of the older state is not JSON")
+		x.fail("an object in the older state is not JSON")
 	}
 	dropHopByHop(h)
 	for k, v := range h {

@@ -165,7 +165,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		// The server would check the impersonator's right to impersonate instead of
 		// the identity's.
 		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"koboshi impersonates this identity, which therefore cannot impersonate others; give it its own token"), 0)
+			"koboshi already uses impersonation for this identity, so the identity cannot impersonate others; give it its own token"), 0)
 		return
 	}
 	if !x.enter() {
@@ -226,9 +226,9 @@ func (p *Proxy) location(u *url.URL) *url.URL {
 func (x *exchange) unreachable(err error) {
 	if x.r.Context().Err() != nil {
 		x.call.Lost = true
-		x.fail("the client went away")
+		x.fail("the client disconnected")
 	}
-	x.fail(fmt.Sprintf("no answer: %v", err))
+	x.fail(fmt.Sprintf("no response: %v", err))
 }
 
 func asksToImpersonate(h http.Header) bool {

@@ -29,7 +29,7 @@ func (x *exchange) relay(resp *http.Response) {
 	kept, size, err := x.copyBody(resp, flush)
 	if err != nil {
 		x.call.Lost = x.r.Context().Err() != nil
-		x.call.Message = "the answer was cut off"
+		x.call.Message = "the response was cut off"
 		x.call.Code = resp.StatusCode
 		x.call.ResponseSize = size
 		x.recordCall()
@@ -90,7 +90,7 @@ func (x *exchange) keep() int {
 func (x *exchange) finish(resp *http.Response) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		x.fail("the answer was cut off")
+		x.fail("the response was cut off")
 	}
 	x.complete(resp, body, int64(len(body)))
 	x.call.Took = time.Since(x.began)

@@ -24,11 +24,11 @@ type upstream struct {
 func connect(c *rest.Config) (*upstream, error) {
 	base, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("address of the API server: %w", err)
+		return nil, fmt.Errorf("reading the address of the API server: %w", err)
 	}
 	security, err := rest.TLSConfigFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("TLS to the API server: %w", err)
+		return nil, fmt.Errorf("configuring TLS to the API server: %w", err)
 	}
 	h2, h1 := newTransport(security, true), newTransport(security, false)
 	for _, t := range []*http.Transport{h2, h1} {
@@ -43,10 +43,10 @@ func connect(c *rest.Config) (*upstream, error) {
 		requests = c.Transport
 	}
 	if u.requests, err = rest.HTTPWrappersForConfig(c, requests); err != nil {
-		return nil, fmt.Errorf("credentials for the API server: %w", err)
+		return nil, fmt.Errorf("configuring credentials for the API server: %w", err)
 	}
 	if u.upgrades, err = rest.HTTPWrappersForConfig(c, h1); err != nil {
-		return nil, fmt.Errorf("credentials for the API server: %w", err)
+		return nil, fmt.Errorf("configuring credentials for the API server: %w", err)
 	}
 	return u, nil
 }

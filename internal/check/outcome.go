@@ -77,8 +77,8 @@ func (o *outcome) describe(l *fleet.Lesson) {
 
 // electing returns the note about a controller that elects a leader in every run.
 func electing(lease time.Duration) string {
-	return fmt.Sprintf("the controller elects a leader in every run, so after a kill its successor waits for the Lease of %s to expire; "+
-		"runs are shorter if the controller elects only with the arguments given by --election", lease)
+	return fmt.Sprintf("the controller elects a leader in every run, so after a kill its successor waits up to %s for the Lease to expire; "+
+		"runs are shorter if the controller elects a leader only when it gets the arguments in --election", lease)
 }
 
 // notLearnt notes a scenario for which the budget did not suffice.
@@ -86,7 +86,7 @@ func (o *outcome) notLearnt(sc *scenario.Scenario) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.result.Report.Notes = append(o.result.Report.Notes,
-		fmt.Sprintf("scenario %s was not run: the budget was used up while learning others", sc.Name))
+		fmt.Sprintf("scenario %s was not run: the budget was used up while other scenarios were learned", sc.Name))
 }
 
 // kindOf returns the kind that a scenario is about: the kind of the first object in its

@@ -56,21 +56,23 @@ func newCheck(stdio Stdio) *cobra.Command {
 		Long: `Knock a controller over at every write, and check that it recovers.
 
 A kubebuilder-layout project needs no preparation: koboshi builds the manager,
-starts planes, installs CRDs, RBAC and webhooks from config/, and makes
-scenarios from config/samples and the schemas. It first learns what the
-controller does without faults. Then it runs the controller again and again,
-with one fault in each run: a kill before or after a write, a lost response, a
-conflict, an error, a lagging watch, a change while the controller is down, or
-an object that another client deletes.
+starts control planes, installs CRDs, RBAC and webhooks from config/, and
+generates scenarios from config/samples and the schemas. It first learns what
+the controller does without faults. Then it runs the controller again and
+again, with one fault in each run: a kill before or after a write, a lost
+response, a conflict, an error, a lagging watch, a change while the controller
+is down, or an object that another client deletes.
 
-For any other controller, in any language, give its command after --, and its
-CRDs and scenarios as flags. It finds the cluster through KUBECONFIG.
+For any other controller, in any language, give its command after --, and name
+its CRDs and scenarios with flags. The controller must read KUBECONFIG to find
+the cluster.
 
-Before a finding is reported, its fault is run again to confirm it. The finding
-is saved as a file for koboshi check replay, and the next check runs its fault
-first.
+Koboshi injects the fault of each finding a second time before it reports the
+finding. It saves the finding to a file that "koboshi check replay" can read,
+and the next check injects that finding's fault first.
 
-Exit code: 0 no findings, 1 findings, 2 could not check.`,
+Exit code: 0 if there are no findings, 1 if there are findings, 2 if the check
+could not be done.`,
 		Example: `  koboshi check
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
@@ -79,7 +81,7 @@ Exit code: 0 no findings, 1 findings, 2 could not check.`,
   koboshi check report part-1.json part-2.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
-				return usageError{fmt.Errorf("%q is not a flag; put the controller's command after --, see %s --help", args[0], cmd.CommandPath())}
+				return usageError{fmt.Errorf("%q is not a flag; put the controller's command after -- (see %s --help)", args[0], cmd.CommandPath())}
 			}
 			return nil
 		},
@@ -97,28 +99,28 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
-	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization of the complete installation (default: config/default)")
-	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder of CustomResourceDefinitions")
-	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder of the service account, roles and bindings")
-	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder of webhook configurations")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization that installs everything (default: config/default)")
+	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
+	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the service account, roles and bindings")
+	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations")
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, otherwise 9443)")
-	fs.StringVar(&f.project.Samples, "samples", "", "file or folder of samples (default: config/samples)")
+	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that enables leader election (default: detected automatically); may be repeated")
-	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios made from samples; may be repeated")
+	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "controllers to run in the plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
-	fs.BoolVar(&f.oldServer, "old-server", false, "run an API server without streaming lists, so that it may return stale lists")
+	fs.BoolVar(&f.oldServer, "old-server", false, "run the API server without streaming lists, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
-	fs.DurationVar(&f.budget, "budget", 0, "time limit for running faults, such as 2m (default: none)")
-	fs.StringVar(&f.shard, "shard", "", "run only this part of the plan, such as 1/4")
+	fs.DurationVar(&f.budget, "budget", 0, "time limit for the runs with faults, such as 2m (default: none)")
+	fs.StringVar(&f.shard, "shard", "", "run only one part of the plan, such as 1/4")
 	fs.IntVar(&f.workers, "workers", 0, "number of planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
-	fs.StringSliceVar(&f.kinds, "faults", nil, "run only these kinds of faults, such as kill-lost,conflict")
+	fs.StringSliceVar(&f.kinds, "faults", nil, "inject only these kinds of faults, such as kill-lost,conflict")
 	fs.StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
-	fs.StringVar(&f.findings, "findings", defaultFindings, "folder in which findings are kept")
-	fs.BoolVar(&f.planOnly, "plan", false, "run without faults, print the plan, and stop")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print more: masked fields, faults that were not applied")
+	fs.StringVar(&f.findings, "findings", defaultFindings, "folder where findings are saved")
+	fs.BoolVar(&f.planOnly, "plan", false, "run the controller without faults, print the plan of faults, and stop")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print masked fields and faults that were not applied")
 }
 
 func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) error {
@@ -163,7 +165,7 @@ func exitOf(r *report.Report) error {
 // couldNot wraps the error of a check that has no result, for exit code 2.
 func couldNot(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = errors.New("interrupted; run it again for a result")
+		err = errors.New("interrupted before there was a result; run the command again")
 	}
 	return usageError{fmt.Errorf("could not check: %w", err)}
 }
@@ -208,7 +210,7 @@ func parseShard(text string) (i, n int, err error) {
 	i, err1 := strconv.Atoi(first)
 	n, err2 := strconv.Atoi(second)
 	if !ok || err1 != nil || err2 != nil || i < 1 || i > n {
-		return 0, 0, fmt.Errorf("--shard is %q; write the part and the number of parts, such as 1/4", text)
+		return 0, 0, fmt.Errorf("--shard is %q; write PART/PARTS, such as 1/4", text)
 	}
 	return i, n, nil
 }

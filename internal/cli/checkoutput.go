@@ -36,7 +36,7 @@ func parseOutputs(given []string) (outputs, error) {
 		case !slices.Contains(forms, form):
 			return nil, fmt.Errorf("-o %s: unknown format %q; choose from %s", text, form, strings.Join(forms, ", "))
 		case toFile && file == "":
-			return nil, fmt.Errorf("-o %s: no file follows the =; name a file, or leave out the =", text)
+			return nil, fmt.Errorf("-o %s: no file follows the =; name a file, or omit the =", text)
 		case toFile:
 			path, err := writableFile("-o "+form, file)
 			if err != nil {

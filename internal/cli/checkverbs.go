@@ -18,11 +18,12 @@ func newCheckReplay(stdio Stdio) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Run the fault of a finding again",
-		Long: `Run the fault of a finding again with the original scenario and flags, and report
-whether the controller now recovers.
+		Short: "Inject the fault of a finding again",
+		Long: `Inject the fault of a finding again, with the original scenario and flags, and
+report whether the controller now recovers.
 
-Exit code: 0 the controller recovers, 1 it does not, 2 could not check.`,
+Exit code: 0 if the controller recovers, 1 if it does not, 2 if the check could
+not be done.`,
 		Example: "  koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,7 +31,7 @@ Exit code: 0 the controller recovers, 1 it does not, 2 could not check.`,
 		},
 	}
 	cmd.Flags().StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print more: masked fields, faults that were not applied")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also print masked fields and faults that were not applied")
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
 	original.register(fs)
 	if err := fs.Parse(saved.Subject); err != nil {
-		return usageError{fmt.Errorf("%s: its flags are no longer supported: %w; run koboshi check again", file, err)}
+		return usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
 	}
 	original.project.Command = fs.Args()
 	o, err := original.options(fs)
@@ -86,7 +87,7 @@ func applied(r *report.Report) error {
 		return nil
 	}
 	for _, not := range slices.Concat(r.NotApplied, r.Inconclusive) {
-		return fmt.Errorf("%s: %s; if the controller has changed since, run koboshi check again", not.Fault, not.Why)
+		return fmt.Errorf("%s: %s; if the controller has changed since the finding was saved, run koboshi check again", not.Fault, not.Why)
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func newCheckReport(stdio Stdio) *cobra.Command {
 		Example: "  koboshi check report part-*.json -o html=report.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("koboshi check report reads reports written with -o json=FILE; name at least one")}
+				return usageError{errors.New("no report is given; name at least one file written by koboshi check -o json=FILE")}
 			}
 			return nil
 		},
@@ -128,7 +129,7 @@ func newCheckReport(stdio Stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&output, "output", "o", nil, outputUsage)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print more: masked fields, faults that were not applied")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print masked fields and faults that were not applied")
 	return cmd
 }
 

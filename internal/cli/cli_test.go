@@ -35,13 +35,13 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		{"up --profile=ful", `unknown profile "ful"; did you mean "full"?`},
 		{"up --profile=", `unknown profile ""; choose one of: api, gc, workloads, full`},
 		{"up --controllers=-deploymnt", `unknown controller "deploymnt"; did you mean "deployment-controller"?`},
-		{"up --ephemeral --data-dir=x", "--ephemeral keeps the state in memory, --data-dir in a folder; leave one of them out"},
-		{"up --ephemeral --etcd-servers=http://127.0.0.1:1", "--etcd-servers in your etcd; leave one of them out"},
+		{"up --ephemeral --data-dir=x", "--ephemeral keeps the state in memory, but --data-dir keeps it in a folder; use only one of them"},
+		{"up --ephemeral --etcd-servers=http://127.0.0.1:1", "--etcd-servers keeps it in your etcd; use only one of them"},
 		{"up --data-dir=", "--data-dir is empty; name a folder, or use --ephemeral"},
 		{"up --data-dir=" + file, file + " is not a directory; choose another --data-dir"},
 		{"up --data-dir=" + foreign, "so Koboshi did not create it; choose an empty or new --data-dir"},
 		{"version there", `koboshi version takes no arguments, but got "there"; see koboshi version --help`},
-		{"version -o yaml", `unknown output format "yaml"; use -o json, or leave -o out`},
+		{"version -o yaml", `unknown output format "yaml"; use -o json, or omit -o`},
 	} {
 		code, stdout, stderr := run(t, strings.Fields(test.args)...)
 		line, ok := strings.CutSuffix(stderr, "\n")

@@ -35,9 +35,10 @@ func newEnvtest(stdio Stdio) *cobra.Command {
 func newEnvtestPath() *cobra.Command {
 	return &cobra.Command{
 		Use:   "path",
-		Short: "Print a folder for KUBEBUILDER_ASSETS",
-		Long: `Print a folder with etcd, kube-apiserver and kubectl, for KUBEBUILDER_ASSETS.
-All three are links to Koboshi. The folder is inside your cache folder.`,
+		Short: "Print the folder to use as KUBEBUILDER_ASSETS",
+		Long: `Print the path of a folder that contains etcd, kube-apiserver and kubectl. Set
+KUBEBUILDER_ASSETS to this path. All three files are links to Koboshi. The
+folder is inside your cache folder.`,
 		Example: `  export KUBEBUILDER_ASSETS="$(koboshi envtest path)"
   ENVTEST_USE_ENV=true KUBEBUILDER_ASSETS="$(koboshi envtest path)" make test`,
 		Args: noArgs,
@@ -64,21 +65,23 @@ func newEnvtestInstall(stdio Stdio) *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Install Koboshi into a project, or for setup-envtest",
-		Long: `Install Koboshi under the names etcd, kube-apiserver and kubectl, where the
-Makefile of a kubebuilder project, and suites started from an IDE, look for
-them: in bin/k8s/` + platformFolder() + ` of the project that contains the current folder.
+		Short: "Install Koboshi for one project, or for all that use setup-envtest",
+		Long: `Install Koboshi under the names etcd, kube-apiserver and kubectl in the project
+that contains the current folder, in bin/k8s/` + platformFolder() + `. The Makefile
+of a kubebuilder project looks for them there, and so do suites started from an
+IDE. --bin-dir names a folder to use instead of bin.
 
-With --store the files go to the folder where setup-envtest keeps its downloads,
-for all projects. They are regular files that share disk space if the file
-system supports it. To uninstall, remove the folder.`,
+With --store, Koboshi is installed for all projects, in the folder where
+setup-envtest keeps its downloads. The installed files are regular files; they
+share disk space if the file system supports it. To uninstall Koboshi, remove
+the folder.`,
 		Example: `  koboshi envtest install
   koboshi envtest install --store
   make test ENVTEST_K8S_VERSION=` + kubeversion.Version,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.output != "" && f.output != "json" {
-				return usageError{fmt.Errorf("unknown output format %q; use -o json, or leave -o out", f.output)}
+				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
 			}
 			dir, err := f.dir()
 			if err != nil {
@@ -89,9 +92,9 @@ system supports it. To uninstall, remove the folder.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.binDir, "bin-dir", "", "folder to install into, as for setup-envtest (default: bin in the project)")
+	fs.StringVar(&f.binDir, "bin-dir", "", "same as for setup-envtest (default: bin in the project)")
 	fs.BoolVar(&f.store, "store", false, "install for all projects that use setup-envtest")
-	fs.BoolVar(&f.force, "force", false, "also replace files of other programs")
+	fs.BoolVar(&f.force, "force", false, "also replace files that belong to other programs")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
 }
@@ -101,7 +104,7 @@ func (f installFlags) dir() (string, error) {
 	root := f.binDir
 	switch {
 	case f.binDir != "" && f.store:
-		return "", usageError{errors.New("--store and --bin-dir name different folders; leave one of them out")}
+		return "", usageError{errors.New("--store and --bin-dir name different folders; use only one of them")}
 	case f.store:
 		var err error
 		if root, err = storeFolder(); err != nil {
@@ -173,13 +176,13 @@ func installAssets(dir string, f installFlags, out, notes io.Writer) error {
 		return fmt.Errorf("%w; choose another folder with --bin-dir", err)
 	}
 	if first := firstInstalled(filepath.Dir(dir)); first != filepath.Base(dir) {
-		_, _ = fmt.Fprintf(notes, "koboshi: a suite run without make uses %s, because it sorts first; remove that folder to use koboshi\n",
+		_, _ = fmt.Fprintf(notes, "koboshi: suites run without make use %s, because that folder sorts first; remove the folder to use koboshi\n",
 			filepath.Join(filepath.Dir(dir), first))
 	}
 	if f.output == "json" {
 		return json.NewEncoder(out).Encode(done)
 	}
-	_, err = fmt.Fprintf(out, "installed %s in\n%s\nfor make test ENVTEST_K8S_VERSION=%s\n",
+	_, err = fmt.Fprintf(out, "installed %s in\n%s\nto use them, run make test ENVTEST_K8S_VERSION=%s\n",
 		strings.Join(done.Files, ", "), done.Dir, kubeversion.Version)
 	return err
 }

@@ -94,7 +94,7 @@ func TestTheStoreIsInTheHomeFolderByDefault(t *testing.T) {
 func TestInstallSaysWhatToDoNext(t *testing.T) {
 	t.Chdir(suiteProject(t, "PROJECT"))
 	code, out, stderr := run(t, "envtest", "install")
-	if want := "for make test ENVTEST_K8S_VERSION=" + kubeversion.Version; code != exitOK || stderr != "" || !strings.Contains(out, want) {
+	if want := "to use them, run make test ENVTEST_K8S_VERSION=" + kubeversion.Version; code != exitOK || stderr != "" || !strings.Contains(out, want) {
 		t.Errorf("exit code %d, %q does not say %q\n%s", code, out, want, stderr)
 	}
 }
@@ -104,7 +104,7 @@ func TestInstallWarnsOfAnotherVersionThatComesFirst(t *testing.T) {
 	project := suiteProject(t, "PROJECT", "bin/k8s/1.10.0-linux-amd64/etcd", "bin/k8s/9.0.0-linux-amd64/etcd", "bin/k8s/0-file")
 	t.Chdir(project)
 	code, _, stderr := run(t, "envtest", "install")
-	want := "koboshi: a suite run without make uses " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
+	want := "koboshi: suites run without make use " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
 	if code != exitOK || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, %q, want one line that begins %q", code, stderr, want)
 	}
@@ -116,11 +116,11 @@ func TestInstallRefusesInOneLine(t *testing.T) {
 		dir, args, says string
 		code            int
 	}{
-		{"", "--store --bin-dir=x", "--store and --bin-dir name different folders; leave one of them out", exitUsage},
-		{"", "-o yaml", `unknown output format "yaml"; use -o json, or leave -o out`, exitUsage},
+		{"", "--store --bin-dir=x", "--store and --bin-dir name different folders; use only one of them", exitUsage},
+		{"", "-o yaml", `unknown output format "yaml"; use -o json, or omit -o`, exitUsage},
 		{"", "there", `koboshi envtest install takes no arguments, but got "there"; see koboshi envtest install --help`, exitUsage},
 		{"/", "", "found no PROJECT or go.mod in / or its parent folders; change to your project's folder, or use --bin-dir or --store", exitUsage},
-		{"", "--bin-dir=stock", "holds etcd, kubectl of another program; use --force to replace them, or choose another --bin-dir", exitUsage},
+		{"", "--bin-dir=stock", "contains etcd, kubectl from another program; use --force to replace them, or choose another --bin-dir", exitUsage},
 		{"", "--bin-dir=file", "not a directory; choose another folder with --bin-dir", exitError},
 		{"", "--store", "--store needs your home folder, but HOME is not set; set it, or choose a folder with --bin-dir", exitUsage},
 	} {

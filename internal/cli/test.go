@@ -30,18 +30,19 @@ func newTest(stdio Stdio) *cobra.Command {
 		Long: `Run go test with Koboshi in place of the etcd and kube-apiserver that envtest
 starts. Your suite needs no changes, and nothing is downloaded.
 
-All flags and packages are passed to go test unchanged. Without a package,
-./... is tested rather than the current folder. The exit code is go test's.
-Flags for the test binary, such as -ginkgo.focus, go after the packages.
+All flags and packages are passed to go test unchanged. If no package is named,
+./... is tested instead of the current folder. The exit code is that of go test.
+Put flags for the test binary, such as -ginkgo.focus, after the packages.
 
-As with any envtest, no controllers run by default. --controllers runs the ones
-you name, and those they depend on. Use the names that kube-controller-manager
-accepts, with or without "-controller". gc is the garbage collector; workloads
-and full are the profiles of koboshi up. kube-scheduler adds a simulated node,
-so that Pods become Ready.
+As with any envtest, no controllers run by default. --controllers runs the
+controllers that you name and those that they depend on. Use the names that
+kube-controller-manager accepts, with or without "-controller". gc is the
+garbage collector; workloads and full are the profiles of "koboshi up".
+kube-scheduler adds a simulated node, so that Pods become Ready.
 
-` + controllersVar + ` has the same effect when --controllers is not given. With
-plain go test, add -count=1, because go does not notice when it changes.`,
+The environment variable ` + controllersVar + ` has the same effect if
+--controllers is not given. If you set it for plain "go test", add -count=1:
+otherwise go may reuse cached results after the variable has changed.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
@@ -110,7 +111,7 @@ func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 	}
 	// envtest parses the variable in the same way.
 	if strings.EqualFold(value(environ, "USE_EXISTING_CLUSTER"), "true") {
-		notes = append(notes, "USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset it to use koboshi")
+		notes = append(notes, "USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset the variable to use koboshi")
 	}
 	return notes, nil
 }

@@ -75,12 +75,12 @@ func TestSuitesFindThisProgram(t *testing.T) {
 		"controllers by several flags": {
 			nil, []string{"--controllers", "gc", "-count=1", "--controllers=deployment", "--", "x"},
 			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: "gc,deployment", "argument": "x"},
-			"koboshi: deployment brings replicaset, kube-scheduler, node-lifecycle, a simulated node\n",
+			"koboshi: deployment also starts replicaset, kube-scheduler, node-lifecycle, a simulated node\n",
 		},
 		"controllers by variable": {
 			map[string]string{controllersVar: "cronjob"}, nil,
 			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: "cronjob"},
-			"koboshi: cronjob brings job, kube-scheduler, node-lifecycle, a simulated node\n",
+			"koboshi: cronjob also starts job, kube-scheduler, node-lifecycle, a simulated node\n",
 		},
 		"controllers taken back": {
 			map[string]string{controllersVar: "cronjob"}, []string{"--controllers="},
@@ -88,7 +88,7 @@ func TestSuitesFindThisProgram(t *testing.T) {
 		},
 		"a cluster of one's own": {
 			map[string]string{"USE_EXISTING_CLUSTER": "True"}, nil, map[string]string{"KUBEBUILDER_ASSETS": folder},
-			"koboshi: USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset it to use koboshi\n",
+			"koboshi: USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset the variable to use koboshi\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 		{"--controllers=workload", "", `koboshi: unknown controller "workload"; did you mean "workloads"?`},
 		{"--controllers certificatesigningrequest -v ./...", "gc", `koboshi: unknown controller "certificatesigningrequest"; ` +
 			`did you mean "certificatesigningrequest-cleaner-controller" or "certificatesigningrequest-signing-controller"?`},
-		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be removed, as only named controllers run; leave it out`},
+		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be removed, because only the named controllers run; omit it`},
 		{"", "deploymnt", `koboshi: KOBOSHI_CONTROLLERS: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--controllers", "", "koboshi: flag needs an argument: --controllers; see koboshi test --help"},
 	} {

@@ -49,15 +49,15 @@ func newUp(stdio Stdio) *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Run a complete Kubernetes until interrupted",
-		Long: `Run a complete Kubernetes in this process until interrupted: etcd,
+		Short: "Run a complete Kubernetes cluster until interrupted",
+		Long: `Run a complete Kubernetes cluster in this process until interrupted: etcd,
 kube-apiserver, the controllers, the scheduler and simulated nodes.
 
-Pods are simulated, unless --run or --config maps their image to a program on
-this machine. Such Pods are processes that run as you, on a node named local,
-with the volumes, probes, logs and restarts of a real kubelet. The address of
-each of their Services is printed when it becomes reachable. A --config file
-lists such programs, with more options:
+Pods are simulated unless --run or --config maps their image to a program on
+this machine. Pods with such an image run as processes under your user ID, on a
+node named local, with the volumes, probes, logs and restarts of a real kubelet.
+The address of each of their Services is printed when it becomes reachable. A
+--config file lists programs with more options than --run has:
 
   run:
   - image: web            # any tag; web:1.2 would match only that tag
@@ -67,10 +67,10 @@ lists such programs, with more options:
     env: {LEVEL: debug}   # the Pod's own variables take precedence
     user: 1000            # the uid that the program sees as its own (default: 65532)
 
-Profiles, each of which includes the one before:
+Profiles, each of which adds to the one above it:
 ` + profileTable(),
-		Example: `  koboshi up                                # state in .koboshi, kept
-  koboshi up --profile api --ephemeral      # what envtest runs, in memory
+		Example: `  koboshi up                                # state is kept in .koboshi
+  koboshi up --profile api --ephemeral      # as in envtest, with the state in memory
   koboshi up --controllers=-deployment      # without the Deployment controller
   koboshi up --nodes 3 --port 6443
   koboshi up --run web=./bin/web            # Pods with image web run this program`,
@@ -101,17 +101,17 @@ Profiles, each of which includes the one before:
 func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "controllers to run: api, gc, workloads or full")
-	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, or with a leading - to remove, by their upstream names")
-	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; 0 by default if the profile has no scheduler")
-	fs.StringArrayVar(&f.run, "run", nil, "run Pods with this image as a real program, in the form IMAGE=PATH; may be repeated")
-	fs.StringVar(&f.config, "config", "", "YAML file with programs to run, as above; --run takes precedence")
+	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, by upstream name; a leading - removes one")
+	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; without a scheduler, the default is 0")
+	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image; may be repeated")
+	fs.StringVar(&f.config, "config", "", "YAML file that lists programs to run, as shown above; --run takes precedence")
 	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
 	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
 	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the last port used, otherwise a free one)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "JSON file to write when the plane is ready")
 	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the process that started this one ends")
-	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, instead of the built-in one")
+	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, to be used instead of the built-in etcd")
 	fs.StringVar(&f.plane.Etcd.CAFile, "etcd-cafile", "", "certificate authority of your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.CertFile, "etcd-certfile", "", "client certificate for your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "client key for your etcd cluster")
@@ -156,9 +156,9 @@ func (f upFlags) options(changed func(flag string) bool) (controlplane.Options, 
 	case o.Port < 0 || o.Port > 65535:
 		return o, usageError{fmt.Errorf("--port is %d; use 1 to 65535, or 0 for a free one", o.Port)}
 	case f.ephemeral && changed("data-dir"):
-		return o, usageError{errors.New("--ephemeral keeps the state in memory, --data-dir in a folder; leave one of them out")}
+		return o, usageError{errors.New("--ephemeral keeps the state in memory, but --data-dir keeps it in a folder; use only one of them")}
 	case f.ephemeral && len(o.Etcd.Servers) > 0:
-		return o, usageError{errors.New("--ephemeral keeps the state in memory, --etcd-servers in your etcd; leave one of them out")}
+		return o, usageError{errors.New("--ephemeral keeps the state in memory, but --etcd-servers keeps it in your etcd; use only one of them")}
 	case o.DataDir == "":
 		return o, usageError{errors.New("--data-dir is empty; name a folder, or use --ephemeral")}
 	}
@@ -181,7 +181,7 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	case !profile.Has(controllers.Scheduler):
 		return nil, fmt.Errorf("--run and --config need a scheduler, but profile %s has none; add --controllers=scheduler, or choose another --profile", profile.Name)
 	case runtime.GOOS != "linux":
-		return nil, fmt.Errorf("--run and --config need Linux namespaces; on %s leave them out, or use a virtual machine", runtime.GOOS)
+		return nil, fmt.Errorf("--run and --config need Linux namespaces, which %s does not have; omit both flags, or use a Linux virtual machine", runtime.GOOS)
 	}
 	var set programs.Set
 	for _, flag := range f.run {
@@ -213,18 +213,18 @@ func apiserverFlag(arg string) (string, error) {
 	arg = strings.TrimLeft(arg, "-")
 	name, _, _ := strings.Cut(arg, "=")
 	if use, taken := ours[name]; taken {
-		return "", usageError{fmt.Errorf("--kube-apiserver-arg=%s would have no effect; koboshi uses %s", name, use)}
+		return "", usageError{fmt.Errorf("--kube-apiserver-arg=%s would have no effect; koboshi uses %s instead", name, use)}
 	}
 	return "--" + arg, nil
 }
 
 func checkEtcd(e controlplane.ExternalEtcd) error {
 	if len(e.Servers) == 0 && e.CAFile+e.CertFile+e.KeyFile+e.Prefix != "" {
-		return usageError{errors.New("the other --etcd-* flags need --etcd-servers; name your etcd cluster with it, or leave them out")}
+		return usageError{errors.New("the other --etcd-* flags need --etcd-servers; set it to the URLs of your etcd cluster, or omit the others")}
 	}
 	for _, server := range e.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix", "unixs"}, u.Scheme) {
-			return usageError{fmt.Errorf("--etcd-servers: %q is not a URL; write for example https://10.0.0.1:2379, or several URLs separated by commas", server)}
+			return usageError{fmt.Errorf("--etcd-servers: %q is not a URL; write one or more URLs separated by commas, such as https://10.0.0.1:2379", server)}
 		}
 	}
 	return nil

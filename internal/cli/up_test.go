@@ -70,9 +70,9 @@ func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--run=web"}, `--run: "web" is not IMAGE=PATH; write for example web=./bin/web`},
-		{[]string{"--run=web=/missing"}, "--run: image web: there is no /missing; build the program first, or correct the path"},
-		{[]string{"--run=web=/bin/sh", "--run=docker.io/library/web=/bin/ls"}, "has two programs, /bin/sh and /bin/ls; leave one out"},
+		{[]string{"--run=web"}, `--run: "web" is not of the form IMAGE=PATH; an example is web=./bin/web`},
+		{[]string{"--run=web=/missing"}, "--run: image web: /missing does not exist; build the program first, or correct the path"},
+		{[]string{"--run=web=/bin/sh", "--run=docker.io/library/web=/bin/ls"}, "has two programs, /bin/sh and /bin/ls; remove one"},
 		{[]string{"--config=/missing"}, "--config: reading the programs: open /missing: no such file or directory; correct the path"},
 		{[]string{"--config=" + file}, `--config: ` + file + `: line 3: unknown field "file"; use one of image, path, args, workingDir, env, user`},
 		{[]string{"--run=web=/bin/sh", "--profile=api"}, "profile api has none; add --controllers=scheduler, or choose another --profile"},

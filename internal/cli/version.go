@@ -38,7 +38,7 @@ func newVersion() *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), static.VersionLine())
 				return err
 			}
-			return usageError{fmt.Errorf("unknown output format %q; use -o json, or leave -o out", output)}
+			return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", output)}
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")

@@ -79,7 +79,7 @@ func (p *Plane) useExternalStore(ctx context.Context) error {
 	p.tasks.run(func(ctx context.Context) error {
 		select {
 		case <-session.Done():
-			return fmt.Errorf("the lock in etcd at %s was lost: etcd did not answer for %d s", strings.Join(e.Servers, ","), lockSeconds)
+			return fmt.Errorf("the lock in etcd at %s was lost: etcd did not respond for %d s", strings.Join(e.Servers, ","), lockSeconds)
 		case <-ctx.Done():
 			return errors.Join(session.Close(), client.Close())
 		}
@@ -95,7 +95,7 @@ func (p *Plane) takeLock(ctx context.Context, session *concurrency.Session) erro
 	mutex := concurrency.NewMutex(session, path.Join("/", prefix, "koboshi.dev", "plane"))
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*lockSeconds*time.Second, errInUse)
 	defer cancel()
-	err := p.poll(ctx, "the lock of an earlier plane", func(ctx context.Context) (bool, error) {
+	err := p.poll(ctx, "an earlier plane to release its lock", func(ctx context.Context) (bool, error) {
 		return true, mutex.TryLock(ctx)
 	})
 	if errors.Is(err, errInUse) {
@@ -104,7 +104,7 @@ func (p *Plane) takeLock(ctx context.Context, session *concurrency.Session) erro
 	return err
 }
 
-var errInUse = errors.New("another plane uses it with the same --etcd-prefix")
+var errInUse = errors.New("another plane uses this etcd with the same --etcd-prefix")
 
 func (e ExternalEtcd) dial(ctx context.Context) (*clientv3.Client, error) {
 	cfg := clientv3.Config{Endpoints: e.Servers, DialTimeout: dialTimeout, Logger: zap.NewNop()}

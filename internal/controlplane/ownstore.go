@@ -17,7 +17,7 @@ import (
 
 // ErrForeignStore reports a Checkpoint, Reset or Follow of a plane with an external
 // etcd.
-var ErrForeignStore = errors.New("only the plane's own store can be followed or reset, because an external etcd may hold the data of others; leave out --etcd-servers")
+var ErrForeignStore = errors.New("only the plane's own store can be followed or reset, because an external etcd may hold other users' data; omit --etcd-servers")
 
 // Checkpoint waits until the plane is idle, and makes its state the baseline for Reset;
 // see baseline.Keeper.

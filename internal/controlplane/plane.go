@@ -127,15 +127,15 @@ type step struct {
 
 var steps = []step{
 	{"open the data directory", (*Plane).openData},
-	{"take the port", (*Plane).listen},
+	{"listen on the port", (*Plane).listen},
 	{"issue certificates", (*Plane).issue},
 	{"start etcd", (*Plane).startStore},
 	{"start kube-apiserver", (*Plane).startServer},
-	{"furnish the cluster", (*Plane).furnish},
+	{"create the initial objects", (*Plane).furnish},
 	{"start controllers and scheduler", (*Plane).startControllers},
 	{"start nodes", (*Plane).startNodes},
 	{"forward services", (*Plane).startForwarding},
-	{"hand out the kubeconfig", (*Plane).writeKubeconfig},
+	{"write the kubeconfig", (*Plane).writeKubeconfig},
 }
 
 // ErrSecondPlane is the error of Start in a process that has already run a

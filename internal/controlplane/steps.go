@@ -67,7 +67,7 @@ type PortError struct {
 }
 
 func (e *PortError) Error() string {
-	return fmt.Sprintf("port %d cannot be used: %v; choose another --port, or leave out --port to get a free one", e.Port, e.Err)
+	return fmt.Sprintf("port %d cannot be used: %v; choose another --port, or omit --port to get a free one", e.Port, e.Err)
 }
 
 func (e *PortError) Unwrap() error { return e.Err }

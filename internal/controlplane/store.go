@@ -59,7 +59,7 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 		Logger:    clog.Zap(log, lastWords),
 	})
 	if storage.Corrupt(err) && p.dir.Marker().Initialized {
-		return p.dir.Damaged(fmt.Sprintf("etcd refuses its data: %v (log: %s)", err, p.logs.Path(etcdName)))
+		return p.dir.Damaged(fmt.Sprintf("etcd cannot use its data: %v (log: %s)", err, p.logs.Path(etcdName)))
 	}
 	if err != nil {
 		return p.named(etcdName, err)

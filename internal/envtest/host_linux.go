@@ -66,7 +66,7 @@ func Host() int {
 }
 
 func failed(err error) int {
-	_, _ = fmt.Fprintf(os.Stderr, "koboshi: hosting envtest's servers: %v\n", err)
+	_, _ = fmt.Fprintf(os.Stderr, "koboshi: cannot run etcd and kube-apiserver for envtest: %v\n", err)
 	return exitError
 }
 
@@ -240,7 +240,7 @@ func openFiles(rights []byte) ([]*os.File, error) {
 		}
 	}
 	if len(files) != maxFiles {
-		return nil, errors.New("the request carries no open files")
+		return nil, errors.New("the request contains no open files")
 	}
 	return files, nil
 }

@@ -34,7 +34,7 @@ func Load(file string) (Set, error) {
 		return nil, fmt.Errorf("%s: %s", file, plain(err))
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: there is more than one document; put all programs into one list", file)
+		return nil, fmt.Errorf("%s: the file contains more than one YAML document; put all programs into one list", file)
 	}
 	list, err := runList(&document)
 	if err != nil {
@@ -55,7 +55,7 @@ func Load(file string) (Set, error) {
 
 // runList returns the entries in a file.
 func runList(document *yaml.Node) ([]*yaml.Node, error) {
-	const form = `write "run:" with a list of entries that have image and path`
+	const form = `write "run:" and a list of entries, each with image and path`
 	if len(document.Content) == 0 {
 		return nil, errors.New("the file is empty; " + form)
 	}
@@ -67,7 +67,7 @@ func runList(document *yaml.Node) ([]*yaml.Node, error) {
 		return nil, err
 	}
 	if len(top.Content) == 0 || top.Content[1].Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("line %d: there is no list; %s", top.Line, form)
+		return nil, fmt.Errorf("line %d: there is no list of programs; %s", top.Line, form)
 	}
 	return top.Content[1].Content, nil
 }
@@ -100,7 +100,7 @@ func known(mapping *yaml.Node, names []string) error {
 		case !slices.Contains(names, key.Value):
 			return fmt.Errorf("line %d: unknown field %q; use one of %s", key.Line, key.Value, strings.Join(names, ", "))
 		case slices.Contains(seen, key.Value):
-			return fmt.Errorf("line %d: field %q appears twice; leave one out", key.Line, key.Value)
+			return fmt.Errorf("line %d: field %q appears twice; remove one", key.Line, key.Value)
 		default:
 			seen = append(seen, key.Value)
 		}
@@ -118,7 +118,7 @@ func plain(err error) string {
 	if !errors.As(err, &wrong) {
 		return strings.TrimPrefix(err.Error(), "yaml: ") + "; correct the YAML"
 	}
-	kinds := map[string]string{"string": "a text", "int64": "a number", "[]string": "a list of texts", "map[string]string": "a mapping of texts"}
+	kinds := map[string]string{"string": "a string", "int64": "a number", "[]string": "a list of strings", "map[string]string": "a mapping of strings"}
 	var told []string
 	for _, e := range wrong.Errors {
 		told = append(told, goType.ReplaceAllStringFunc(e, func(s string) string {

@@ -56,7 +56,7 @@ func (p Program) UID() int64 {
 func Parse(flag string) (Program, error) {
 	image, path, found := strings.Cut(flag, "=")
 	if !found {
-		return Program{}, fmt.Errorf("%q is not IMAGE=PATH; write for example web=./bin/web", flag)
+		return Program{}, fmt.Errorf("%q is not of the form IMAGE=PATH; an example is web=./bin/web", flag)
 	}
 	return Program{Image: image, Path: path}.resolved("")
 }
@@ -65,10 +65,10 @@ func Parse(flag string) (Program, error) {
 // dir; an empty dir means the current directory.
 func (p Program) resolved(dir string) (Program, error) {
 	if p.Image == "" {
-		return p, errors.New("the image is empty; write it as in the Pods, such as web=./bin/web")
+		return p, errors.New("the image is empty; write the image as it is written in the Pods, such as web=./bin/web")
 	}
 	if _, err := parseImage(p.Image); err != nil {
-		return p, fmt.Errorf("%q is not an image: %w; write it as in the Pods", p.Image, err)
+		return p, fmt.Errorf("%q is not an image: %w; write the image as it is written in the Pods", p.Image, err)
 	}
 	if p.Path == "" {
 		return p, fmt.Errorf("image %s has no path; name the program to run for it", p.Image)
@@ -85,12 +85,12 @@ func (p Program) resolved(dir string) (Program, error) {
 			return p, err
 		}
 		if info, err := os.Stat(p.WorkingDir); err != nil || !info.IsDir() {
-			return p, fmt.Errorf("image %s: workingDir %s is not a folder; create it, or name another", p.Image, p.WorkingDir)
+			return p, fmt.Errorf("image %s: workingDir %s is not a folder; create the folder, or name another one", p.Image, p.WorkingDir)
 		}
 	}
 	for name, value := range p.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return p, fmt.Errorf("image %s: env %q cannot be a variable of a process; rename it", p.Image, name)
+			return p, fmt.Errorf("image %s: %q cannot be an environment variable; rename it", p.Image, name)
 		}
 	}
 	if p.User != nil && (*p.User < 0 || *p.User > maxUser) {
@@ -112,13 +112,13 @@ func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no %s; build the program first, or correct the path", path)
+		return fmt.Errorf("%s does not exist; build the program first, or correct the path", path)
 	case err != nil:
 		return fmt.Errorf("%w; correct the path", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a file; name the program itself", path)
+		return fmt.Errorf("%s is not a regular file; name the program itself", path)
 	case info.Mode().Perm()&0o111 == 0:
-		return fmt.Errorf("%s is not executable; chmod +x it, or name a program", path)
+		return fmt.Errorf("%s is not executable; run chmod +x, or name another program", path)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (s Set) Add(more ...Program) (Set, error) {
 		}
 		for _, earlier := range s {
 			if other, err := parseImage(earlier.Image); err == nil && other == own {
-				return nil, fmt.Errorf("image %s has two programs, %s and %s; leave one out", p.Image, earlier.Path, p.Path)
+				return nil, fmt.Errorf("image %s has two programs, %s and %s; remove one", p.Image, earlier.Path, p.Path)
 			}
 		}
 		s = append(s, p)

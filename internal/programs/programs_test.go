@@ -51,14 +51,14 @@ func TestFlagNamesAnImageAndAProgram(t *testing.T) {
 func TestWrongFlagIsRefusedWithTheNextAction(t *testing.T) {
 	dir := workshop(t)
 	for _, test := range []struct{ flag, says string }{
-		{"", "write for example"},
-		{"web", "write for example"},
+		{"", "an example is"},
+		{"web", "an example is"},
 		{"=web", "the image is empty"},
 		{"web=", "name the program"},
 		{"Web=web", "must be lowercase"},
 		{"web:=web", "is not an image"},
 		{"web@sha256:12=web", "is not an image"},
-		{"web=missing", "there is no " + dir + "/missing; build the program first"},
+		{"web=missing", dir + "/missing does not exist; build the program first"},
 		{"web=folder", "name the program itself"},
 		{"web=/dev/null", "name the program itself"},
 		{"web=text", "chmod +x"},

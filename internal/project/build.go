@@ -138,7 +138,7 @@ func (c *compilerOutput) report(line string) {
 func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo, error) {
 	empty, err := os.MkdirTemp("", "koboshi-help-")
 	if err != nil {
-		return nil, fmt.Errorf("asking the manager for its flags: %w", err)
+		return nil, fmt.Errorf("reading the manager's flags: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(empty) }()
 	command := append([]string{program}, p.subcommands()...)
@@ -150,7 +150,7 @@ func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo
 		Env: []string{"HOME=" + empty, "TMPDIR=" + empty, "KUBECONFIG=" + filepath.Join(empty, "none")},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking the manager for its flags: %w", err)
+		return nil, fmt.Errorf("reading the manager's flags: %w", err)
 	}
 	<-child.Exited() // the program exits at the latest when the context ends
 	flags := parseHelp(printed.String())

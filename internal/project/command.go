@@ -103,7 +103,7 @@ func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	case w.Port == 0 || folder == "":
 		return w, nil
 	case !says(folder):
-		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' instead, which stands for a folder with tls.crt and tls.key in each run", folder, certs)
+		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' instead, which koboshi replaces in each run with a folder that contains tls.crt and tls.key", folder, certs)
 	}
 	w.CertDir = folder
 	return w, nil

@@ -101,7 +101,7 @@ func (p *Project) RoleFile() string {
 // an error.
 func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error) {
 	if len(p.Samples) == 0 {
-		return nil, nil, errors.New("there are no samples to make scenarios from; put some into config/samples, name others with --samples, or write a --scenario")
+		return nil, nil, errors.New("there are no samples from which to generate scenarios; put some into config/samples, name others with --samples, or write a scenario and name it with --scenario")
 	}
 	crds, err := p.crds()
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error)
 	}
 	all, notes, err := scenario.Generate(p.Samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("no scenario can be made from the samples: %s; fix a sample, or write a --scenario", strings.Join(notes, "; "))
+		err = fmt.Errorf("no scenario can be generated from the samples: %s; fix a sample, or write a scenario and name it with --scenario", strings.Join(notes, "; "))
 	}
 	return all, notes, err
 }

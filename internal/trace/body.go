@@ -100,7 +100,7 @@ func (b Body) json() ([]byte, error) {
 		}
 		return data, nil
 	}
-	return nil, fmt.Errorf("a body of type %q holds no object", b.contentType)
+	return nil, fmt.Errorf("a body of type %q contains no object", b.contentType)
 }
 
 // format returns the encoding of a body, by its content type and its first bytes.

@@ -94,7 +94,7 @@ func (e *Entry) check(last int64) error {
 		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step and fault; it must have exactly one", e.Seq, set)
 	}
 	if e.Seq <= last {
-		return fmt.Errorf("entry %d comes after entry %d", e.Seq, last)
+		return fmt.Errorf("entry %d follows entry %d, but the numbers must increase", e.Seq, last)
 	}
 	return nil
 }

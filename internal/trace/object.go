@@ -25,7 +25,7 @@ func (c *Call) RequestObject() (map[string]any, error) {
 func (c *Call) ResponseObject() (map[string]any, error) {
 	obj, err := object(c.RawResponse, c.Response, c.Target)
 	if err != nil {
-		return nil, fmt.Errorf("decoding the answer to %s %s: %w", c.Verb, c.Path, err)
+		return nil, fmt.Errorf("decoding the response to %s %s: %w", c.Verb, c.Path, err)
 	}
 	return obj, nil
 }

@@ -109,7 +109,7 @@ func TestReadSaysWhichLineIsWrong(t *testing.T) {
 		{"cut off", header + `{"seq":1,"at":1,"ca`, "line 2"},
 		{"nothing", header + `{"seq":1,"at":1}`, "line 2: entry 1 has 0 of"},
 		{"two things", header + `{"seq":1,"at":1,"step":{},"fault":{}}`, "line 2: entry 1 has 2 of"},
-		{"out of order", header + `{"seq":2,"step":{}}` + "\n" + `{"seq":1,"step":{}}`, "line 3: entry 1 comes after entry 2"},
+		{"out of order", header + `{"seq":2,"step":{}}` + "\n" + `{"seq":1,"step":{}}`, "line 3: entry 1 follows entry 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, _, err := Read(strings.NewReader(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {

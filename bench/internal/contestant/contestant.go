@@ -41,7 +41,7 @@ func (c Contestant) Check() error {
 	for _, name := range programs {
 		path := filepath.Join(c.Assets, name)
 		if _, err := exec.LookPath(path); err != nil {
-			return fmt.Errorf("%s cannot take part: %w; name a folder that has the program with -%s DIR", c.Name, err, c.Name)
+			return fmt.Errorf("%s cannot be measured: %w; use -%s DIR to name a folder that contains the program", c.Name, err, c.Name)
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ func FromBinary(ctx context.Context, binary string) (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("asking %s envtest path: %w: %s; run make build, or name a folder with -koboshi DIR",
+		return "", fmt.Errorf("running %s envtest path: %w: %s; run make build, or name a folder with -koboshi DIR",
 			binary, err, strings.TrimSpace(stderr.String()))
 	}
 	return strings.TrimSpace(string(out)), nil
@@ -97,11 +97,11 @@ func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", path, "./internal/controlplane")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the benchmark of reset: %w\n%s", err, out)
+		return "", fmt.Errorf("building the benchmark for reset: %w\n%s", err, out)
 	}
 	out, err := exec.CommandContext(ctx, path, "-test.list", "^"+benchmark+"$").Output()
 	if err != nil {
-		return "", fmt.Errorf("listing the benchmarks of reset: %w", err)
+		return "", fmt.Errorf("listing the benchmarks for reset: %w", err)
 	}
 	if !strings.Contains(string(out), benchmark) {
 		return "", nil
@@ -117,7 +117,7 @@ func ModuleVersion(ctx context.Context, root, module string) (string, error) {
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			return "", fmt.Errorf("asking for the version of %s: %w: %s", module, err, strings.TrimSpace(string(exit.Stderr)))
+			return "", fmt.Errorf("reading the version of %s: %w: %s", module, err, strings.TrimSpace(string(exit.Stderr)))
 		}
 		return "", err
 	}

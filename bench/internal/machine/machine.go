@@ -31,7 +31,7 @@ func Warning(m result.Machine) string {
 	if m.Load <= float64(m.Cores) {
 		return ""
 	}
-	return fmt.Sprintf("the load is %.1f on %d cores: other programs are using this machine, so the figures will be worth little; wait until it is idle", m.Load, m.Cores)
+	return fmt.Sprintf("the load is %.1f on %d cores: other programs are using this machine, so the figures will be unreliable; wait until the machine is idle", m.Load, m.Cores)
 }
 
 func read(path string) string {

@@ -17,8 +17,8 @@ var memory = Measure{
 	Standby: true,
 	Timeout: 5 * time.Minute,
 	Figures: []Figure{
-		{Name: "rss", Label: "memory, RSS", Unit: "MB", Note: "Memory: used by all processes that the start has led to, and by the files that they keep in" +
-			" memory-backed file systems, 3 s after the last request. RSS counts a shared page once for each process, PSS counts it once."},
+		{Name: "rss", Label: "memory, RSS", Unit: "MB", Note: "Memory: used by all processes of the environment, and by the files that they keep in" +
+			" memory-backed file systems, 3 s after the last request. RSS counts a shared page once for each process; PSS counts it only once."},
 		{Name: "pss", Label: "memory, PSS", Unit: "MB"},
 		{Name: "rss-1000", Label: "1000 objects, RSS", Unit: "MB"},
 		{Name: "pss-1000", Label: "1000 objects, PSS", Unit: "MB"},

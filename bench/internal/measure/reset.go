@@ -23,8 +23,8 @@ var reset = Measure{
 	Name:    "reset",
 	Timeout: 10 * time.Minute,
 	Figures: []Figure{
-		{Name: "reset-10", Label: "reset, 10 objects", Unit: "ms", Note: "Reset: Koboshi brings a running plane back to its baseline, by a call within the process. Stock" +
-			" has no such call, so its figure is the time for what a user must do instead: stop, start, install the CRD."},
+		{Name: "reset-10", Label: "reset, 10 objects", Unit: "ms", Note: "Reset: a call within the process returns a running Koboshi plane to its baseline. Stock" +
+			" has no such call, so its figure is the time that a user needs to stop it, start it and install the CRD."},
 		{Name: "reset-100", Label: "reset, 100 objects", Unit: "ms"},
 		{Name: "reset-1000", Label: "reset, 1000 objects", Unit: "ms"},
 	},

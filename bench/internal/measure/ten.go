@@ -24,7 +24,7 @@ var tenAtOnce = Measure{
 	Name:    "ten",
 	Timeout: 12 * time.Minute,
 	Figures: []Figure{
-		{Name: "ten", Label: "ten at once", Unit: "s", Note: "Ten at once: ten processes on two cores make one round trip each; the time until the last one is done, in rounds without failures."},
+		{Name: "ten", Label: "ten at once", Unit: "s", Note: "Ten at once: ten processes on two cores make one round trip each. The figure is the time until the last one is done; rounds with failures do not count."},
 		{Name: "ten-failed", Label: "ten at once, failed"},
 	},
 	run: func(ctx context.Context, b Bout) (Values, error) {

@@ -23,7 +23,7 @@ var up = Measure{
 	Timeout: 4 * time.Minute,
 	Figures: []Figure{
 		{Name: "up", Label: "up, full", Unit: "s", Note: "Up, full: koboshi up --profile full --ephemeral until /readyz returns 200, with all controllers, the" +
-			" scheduler and a node; the figure for stock is the start of envtest, which runs none of them."},
+			" scheduler and a node. The figure for stock is the time to start envtest, which runs none of these."},
 		{Name: "up-rss", Label: "up, full, RSS", Unit: "MB"},
 	},
 	run: func(ctx context.Context, b Bout) (v Values, err error) {

@@ -68,7 +68,7 @@ type shelf struct{ dynamic.ResourceInterface }
 func openShelf(config *rest.Config) (shelf, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return shelf{}, fmt.Errorf("making a client: %w", err)
+		return shelf{}, fmt.Errorf("creating a client: %w", err)
 	}
 	return shelf{client.Resource(widgets).Namespace(metav1.NamespaceDefault)}, nil
 }

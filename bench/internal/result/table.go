@@ -78,8 +78,8 @@ func failures(f Figure, contestant string) string {
 // legend explains how to read the table, and writes the notes of its figures.
 func (t *table) legend(r Report) {
 	t.line("")
-	t.line("%s", wrap("Rounds: "+strconv.Itoa(r.Rounds)+", of which the median is shown. A ratio is taken within a round; its median"+
-		" and extremes are shown. Less is better, except where the figure is per second."))
+	t.line("%s", wrap("Rounds: "+strconv.Itoa(r.Rounds)+"; the median of all rounds is shown. A ratio is taken within each round; the median"+
+		" and the extremes of the ratios are shown. Less is better, except where the figure is per second."))
 	told := map[string]bool{}
 	for _, f := range r.Figures {
 		if f.Note != "" && !told[f.Note] {

@@ -71,7 +71,7 @@ func (f *Frames) read() error {
 // end returns the length of the first frame, or 0 if it is not complete yet.
 func (f *Frames) end() (int, error) {
 	if len(f.buf) > maxFrame {
-		return 0, fmt.Errorf("an event of a watch is longer than %d bytes", maxFrame)
+		return 0, fmt.Errorf("a watch event is longer than %d bytes", maxFrame)
 	}
 	if f.protobuf {
 		if len(f.buf) < prefixLen {
@@ -79,7 +79,7 @@ func (f *Frames) end() (int, error) {
 		}
 		n := prefixLen + int64(binary.BigEndian.Uint32(f.buf))
 		if n > maxFrame {
-			return 0, fmt.Errorf("an event of a watch is longer than %d bytes", maxFrame)
+			return 0, fmt.Errorf("a watch event is longer than %d bytes", maxFrame)
 		}
 		if int64(len(f.buf)) < n {
 			return 0, nil

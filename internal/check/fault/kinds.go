@@ -124,7 +124,7 @@ var table = []description{
 			return "watch of " + f.Point.Type() + " delayed, starting with " + f.Point.begin()
 		},
 		legal: watched,
-		why:   "watches promise order, not speed: a busy server may report a write seconds later",
+		why:   "watches guarantee order, but not speed: a busy server may report a write seconds later",
 	},
 	{
 		kind: LoseStates, where: AtWatch, phase: PhaseWatches, cost: 8,
@@ -135,7 +135,7 @@ var table = []description{
 	{
 		kind: Restart, where: AtRest, phase: PhaseWatches, cost: 5, kills: true,
 		sentence: func(f Fault) string { return "restarted " + atRest(f.Point.Step) }, legal: always,
-		why: "pods are moved, drained and updated",
+		why: "pods are evicted, moved to other nodes and updated",
 	},
 	{
 		kind: StaleRestart, where: AtRest, phase: PhaseStale, cost: 8,
@@ -148,13 +148,13 @@ var table = []description{
 	{
 		kind: DownDuring, where: InStep, phase: PhaseWatches, cost: 8,
 		sentence: func(f Fault) string { return "down during step " + f.Point.Step }, legal: always,
-		why: "users do not wait for a controller to be up",
+		why: "users change objects even while the controller is down",
 	},
 	{
 		kind: DeleteChild, where: AtRest, phase: PhaseOthers, cost: 3,
 		sentence: func(f Fault) string { return "another client deleted " + target(f.Target) + " " + atRest(f.Point.Step) },
 		legal:    targeted,
-		why:      "any client with the permission may delete what a controller has made",
+		why:      "any client with permission may delete what a controller has created",
 	},
 	{
 		kind: EditChild, where: AtRest, phase: PhaseOthers, cost: 3,
@@ -162,7 +162,7 @@ var table = []description{
 			return "another client changed " + f.Field + " of " + target(f.Target) + " " + atRest(f.Point.Step)
 		},
 		legal: edited,
-		why:   "any client with the permission may change what a controller has made",
+		why:   "any client with permission may change what a controller has created",
 	},
 	{
 		kind: AddFinalizer, where: AtRest, phase: PhaseOthers, cost: 8,
@@ -170,7 +170,7 @@ var table = []description{
 			return "another client added a finalizer to " + target(f.Target) + " " + atRest(f.Point.Step) + ", and removed it later"
 		},
 		legal: targeted,
-		why:   "other controllers hold objects with their own finalizers",
+		why:   "other controllers delay deletions with their own finalizers",
 	},
 	{
 		kind: LoseLease, where: AtRest, phase: PhaseOthers, cost: 200, // a Lease has to expire

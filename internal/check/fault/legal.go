@@ -99,7 +99,7 @@ func watched(facts *Facts, f Fault, _ *trace.Call) string {
 
 func elects(facts *Facts, _ Fault, _ *trace.Call) string {
 	if !facts.leases && !facts.Election {
-		return "the controller elects no leader: it writes no Lease, and no argument is known that makes it elect one"
+		return "the controller does not use leader election: it writes no Lease, and no argument that enables leader election is known"
 	}
 	return ""
 }
@@ -134,7 +134,7 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 		return why
 	}
 	if f.Field == "" {
-		return "the fault names no field to change"
+		return "the fault does not name the field to change"
 	}
 	return ""
 }

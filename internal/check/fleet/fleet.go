@@ -203,7 +203,7 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 		return nil, err
 	}
 	if answer.Lesson == nil {
-		return nil, fmt.Errorf("plane %d answered without a lesson", w.number)
+		return nil, fmt.Errorf("plane %d returned no lesson", w.number)
 	}
 	answer.Lesson.Trace = readTrace(file)
 	return writeLesson(w.lessons, answer.Lesson)
@@ -231,7 +231,7 @@ func (w *Worker) outcome(ctx context.Context, r request) (*Outcome, error) {
 		return nil, err
 	}
 	if answer.Outcome == nil {
-		return nil, fmt.Errorf("plane %d answered without a verdict", w.number)
+		return nil, fmt.Errorf("plane %d returned no verdict", w.number)
 	}
 	return answer.Outcome, nil
 }

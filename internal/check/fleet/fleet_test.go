@@ -121,8 +121,8 @@ func useAll(ctx context.Context, f *Fleet) error {
 
 func TestAnswerWithoutItsResultIsAnError(t *testing.T) {
 	for want, cases := range map[string]string{
-		"plane 1 answered without a lesson":  "",
-		"plane 1 answered without a verdict": answersLesson,
+		"plane 1 returned no lesson":  "",
+		"plane 1 returned no verdict": answersLesson,
 	} {
 		if err := useAll(t.Context(), shellFleet(t, cases)); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

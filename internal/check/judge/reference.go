@@ -62,7 +62,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	}
 	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore)}
 	for step, left := range r.Mask.Unexplained(snapshots) {
-		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add it to the scenario's ignore", sc.Name, step, left[0].Object, left[0].Path)
+		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)
 	}
 	if object := r.unsteady(); object != "" {
 		return nil, fmt.Errorf("scenario %s: only some runs without a fault have %s at rest; make the scenario wait for it", sc.Name, object)

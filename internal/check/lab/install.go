@@ -90,7 +90,7 @@ func conditionTrue(object *unstructured.Unstructured, wanted string) bool {
 
 func refusedNames(object *unstructured.Unstructured) error {
 	if message, status := condition(object, "NamesAccepted"); status == "False" {
-		return fmt.Errorf("its names were refused: %s", message)
+		return fmt.Errorf("the API server rejected its names: %s", message)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type RestlessError struct {
 }
 
 func (e *RestlessError) Error() string {
-	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault: %s; list the changing fields in the scenario's ignore, or allow more time with rest.timeout",
+	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault: %s; add the changing fields to the scenario's ignore list, or allow more time with rest.timeout",
 		e.Scenario, e.Step, e.Last)
 }
 

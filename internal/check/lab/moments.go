@@ -246,7 +246,7 @@ func (k *knock) earlier(kind schema.GroupKind) (items []json.RawMessage, version
 		}
 	}
 	if version == "" {
-		return nil, "", fmt.Errorf("there were %d changes of %s in this run, but the fault needs %d", n, kind, k.fault.Revision+1)
+		return nil, "", fmt.Errorf("this run has only %d changes to %s, but the fault needs %d", n, kind, k.fault.Revision+1)
 	}
 	for _, object := range now {
 		data, err := json.Marshal(object)

@@ -98,7 +98,7 @@ func (e *effects) of(q *asked) (change int, idle string) {
 	call := q.call
 	switch {
 	case call.Code == 0:
-		return -1, "it was not answered in the run without a fault"
+		return -1, "it got no response in the run without a fault"
 	case call.Code >= 400:
 		return -1, fmt.Sprintf("it was refused with %d in the run without a fault", call.Code)
 	case call.Endpoint != "":

@@ -51,7 +51,7 @@ func (m *maker) meddleWith(ref state.Ref, s step) {
 		case isFixed(m.read.typeOf(ref.GroupKind), field):
 			m.skip(f, "the API server refuses to change this field")
 		case !known:
-			m.skip(f, "no other valid value was found: it is a list, empty, or secret")
+			m.skip(f, "no other valid value was found: the value is a list, empty or secret")
 		default:
 			m.propose(f, 2)
 		}
@@ -179,7 +179,7 @@ func (m *maker) leadership() {
 		f := fault.Fault{Kind: fault.LoseLease, Point: fault.Point{Step: s.Name}}
 		switch {
 		case i+1 == len(m.read.steps), !m.read.writesIn(m.read.steps[i+1].Name):
-			m.skip(f, "the controller writes nothing in the step after it")
+			m.skip(f, "the controller writes nothing in the next step")
 		case n == mostLeases:
 			m.skip(f, "the Lease is already lost after two earlier steps")
 		default:

@@ -232,7 +232,7 @@ func TestWritesAtRestAreNoPoints(t *testing.T) {
 	if got := find(p, fault.KillLost); len(got) != 0 {
 		t.Errorf("planned %v", got)
 	}
-	expect(t, why(p, "", "POST"), []string{"it came after the step had come to rest"})
+	expect(t, why(p, "", "POST"), []string{"it was sent after the step had come to rest"})
 }
 
 func TestConflictsAreForWritesWithAVersion(t *testing.T) {

@@ -51,14 +51,14 @@ func (m *maker) wanted(q *asked) bool {
 		return false
 	case q.resting:
 		if q.write {
-			m.skip(every, "it came after the step had come to rest")
+			m.skip(every, "it was sent after the step had come to rest")
 		}
 		return false
 	case q.point.Occurrence > m.occurrences():
 		m.skip(every, fmt.Sprintf("it is the same as %d earlier requests in this step", m.occurrences()))
 		return false
 	case !q.write && q.unsteady:
-		m.skip(every, "some runs without a fault do not make this read")
+		m.skip(every, "some runs without a fault do not send this read request")
 		return false
 	}
 	return true

@@ -21,7 +21,7 @@ func ReadFile(path string) (*Report, error) {
 	}
 	var r Report
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%s is damaged, or not a report of koboshi check: %w; run the check again", path, err)
+		return nil, fmt.Errorf("%s is damaged or is not a koboshi check report: %w; run the check again", path, err)
 	}
 	return &r, nil
 }
@@ -74,14 +74,14 @@ func readable(path string, data []byte, what string, known int) error {
 	err := json.Unmarshal(data, &head)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is damaged, or not a %s of koboshi check: %w; delete it, or restore a copy", path, what, err)
+		return fmt.Errorf("%s is damaged or is not a koboshi check %s: %w; delete the file, or restore it from a backup", path, what, err)
 	case head.Version == nil:
-		return fmt.Errorf("%s is not a %s of koboshi check: it has no version; name another file", path, what)
+		return fmt.Errorf("%s is not a koboshi check %s: the file has no version field; specify a different file", path, what)
 	case *head.Version > known:
-		return fmt.Errorf("%s is a %s of version %d, but this koboshi only reads version %d; use the koboshi that wrote it, or a newer one",
+		return fmt.Errorf("%s is a %s of version %d, but this koboshi reads only version %d; use the koboshi that wrote the file, or a newer one",
 			path, what, *head.Version, known)
 	case *head.Version != known:
-		return fmt.Errorf("%s is a %s of version %d, but this koboshi only reads version %d; run the check again",
+		return fmt.Errorf("%s is a %s of version %d, but this koboshi reads only version %d; run the check again",
 			path, what, *head.Version, known)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 func Merge(parts []*Report) (*Report, error) {
 	switch len(parts) {
 	case 0:
-		return nil, errors.New("there is no report to merge; name the files that `koboshi check --shard` wrote")
+		return nil, errors.New("there is no report to merge; name the files written by `koboshi check --shard`")
 	case 1:
 		whole := *parts[0]
 		if whole.Shard == "" {
@@ -74,7 +74,7 @@ func shardsOf(parts []*Report) (sharded, error) {
 }
 
 func differ(what string, a, b *Report, left, right string) error {
-	return fmt.Errorf("shards %s and %s have different %s, %s and %s, so they are not parts of one plan; run all with the same --seed and the same n in --shard i/n",
+	return fmt.Errorf("shards %s and %s have different %s (%s and %s), so they are not parts of one plan; run all shards with the same --seed and the same n in --shard i/n",
 		a.Shard, b.Shard, what, left, right)
 }
 
@@ -190,7 +190,7 @@ func (s sharded) missing(notes []string) (left int, all []string) {
 		_, planned := part.report.triedByKind()
 		left -= planned.Planned
 	}
-	note := fmt.Sprintf("Merged %d of %d shards. The faults of the missing shards were not tried: %s.",
+	note := fmt.Sprintf("Merged %d of %d shards. The faults of these missing shards were not tried: %s.",
 		len(s.shards), s.of, strings.Join(s.gaps(), ", "))
 	return max(left, 0), append(slices.Clone(notes), note)
 }

@@ -69,10 +69,10 @@ func TestPartsThatAreNotOfOnePlanAreRefused(t *testing.T) {
 		part *Report
 		want string
 	}{
-		"subject":      {other(func(r *Report) { r.Subject = "editor" }), "different subjects, viewer and editor"},
-		"seed":         {other(func(r *Report) { r.Seed = 43 }), "different seeds, 42 and 43"},
+		"subject":      {other(func(r *Report) { r.Subject = "editor" }), "different subjects (viewer and editor)"},
+		"seed":         {other(func(r *Report) { r.Seed = 43 }), "different seeds (42 and 43)"},
 		"version":      {other(func(r *Report) { r.Version = 2 }), "different versions"},
-		"count":        {other(func(r *Report) { r.Shard = "2/4" }), "different numbers of shards, 3 and 4"},
+		"count":        {other(func(r *Report) { r.Shard = "2/4" }), "different numbers of shards (3 and 4)"},
 		"twice":        {other(func(r *Report) { r.Shard = "1/3" }), "shard 1/3 is given twice"},
 		"no shard":     {other(func(r *Report) { r.Shard = "" }), `shard ""`},
 		"beyond":       {other(func(r *Report) { r.Shard = "4/3" }), `shard "4/3"`},
@@ -120,8 +120,8 @@ func TestReportIsReadAsItWasWritten(t *testing.T) {
 
 func TestFilesThatAreNoReportAreRefusedWithTheNextAction(t *testing.T) {
 	tests := map[string][2]string{
-		"later version": {`{"version": 2, "runs": "many"}`, "use the koboshi that wrote it"},
-		"no version":    {`{"runs": 3}`, "has no version; name another file"},
+		"later version": {`{"version": 2, "runs": "many"}`, "use the koboshi that wrote the file"},
+		"no version":    {`{"runs": 3}`, "has no version field; specify a different file"},
 		"cut off":       {`{"version": 1, "find`, "is damaged"},
 		"wrong type":    {`{"version": 1, "runs": "many"}`, "run the check again"},
 		"empty":         {``, "is damaged"},

@@ -219,10 +219,10 @@ func LoadFinding(path string) (*Saved, error) {
 	}
 	var s Saved
 	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w; delete it, or restore a copy", path, err)
+		return nil, fmt.Errorf("%s is damaged: %w; delete the file, or restore it from a backup", path, err)
 	}
 	if s.Finding.ID == "" || s.Finding.Verdict == "" || s.Scenario.Name == "" {
-		return nil, fmt.Errorf("%s is damaged: the id, the verdict or the scenario is missing; delete it, or restore a copy", path)
+		return nil, fmt.Errorf("%s is damaged: the id, the verdict or the scenario is missing; delete the file, or restore it from a backup", path)
 	}
 	s.Finding.File = filepath.ToSlash(path) // it may have been moved
 	s.Trace, err = loadTrace(tracePath(filepath.Dir(path), s.Finding))
@@ -239,7 +239,7 @@ func loadTrace(path string) ([]trace.Entry, error) {
 	}
 	_, entries, err := trace.Read(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w; delete it, because a replay does not need it", path, err)
+		return nil, fmt.Errorf("%s is damaged: %w; delete the file (a replay does not need it)", path, err)
 	}
 	return entries, nil
 }

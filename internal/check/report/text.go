@@ -287,7 +287,7 @@ func (t *text) reasons(title string, all []NotRun) {
 func (t *text) leftOut() {
 	t.reasons("Planned but not run", t.report.LeftOut)
 	if len(t.report.LeftOut) > 0 {
-		t.para(none, "  ", "A longer --budget, or none, would run them.")
+		t.para(none, "  ", "To run them, increase --budget or omit it.")
 	}
 	if n := t.report.LeftToShards; n > 0 {
 		t.gap()

@@ -49,13 +49,13 @@ var verdicts = []verdict{
 		"A value that was set is not removed when the declaration no longer asks for it."},
 	{judge.HotLoop, middle,
 		"The controller kept writing although nothing was left to do.",
-		"It compares its desired object with what the server stored, which differs in defaults, empty lists, units or order; or its own status update triggers it. Compare only what has a meaning, and write only if that differs."},
+		"It compares its desired object with the stored object, although the two always differ in defaults, empty lists, units or order; or its own status update triggers another reconcile. Compare only fields that matter, and write only if they differ."},
 	{judge.RBACMissing, middle,
 		"The server refused a request of the controller, because its role does not allow it.",
 		"The shipped role lacks a rule. With kubebuilder, add a //+kubebuilder:rbac marker and generate the manifests again."},
 	{judge.RBACUnused, slight,
 		"The role allows something that the controller never requested in this check.",
-		"Remove the rule if no situation needs it. The scenarios may not have covered the one that does."},
+		"Remove the rule if it is never needed. It may be needed in a situation that no scenario covered."},
 }
 
 // about returns the explanation of a verdict, even if it comes from a later version.

@@ -73,7 +73,7 @@ func (d *decoder) typed(n *yaml.Node, t reflect.Type, path string, depth int) an
 		return d.duration(n, path)
 	}
 	if isNull(n) {
-		d.complain(path, "is empty; give it a value or leave it out")
+		d.complain(path, "is empty; give it a value or omit it")
 		return nil
 	}
 	switch t.Kind() {
@@ -169,7 +169,7 @@ func (d *decoder) duration(n *yaml.Node, path string) any {
 
 func (d *decoder) manifest(n *yaml.Node, path string, depth int) any {
 	if n.Kind != yaml.MappingNode {
-		d.complain(path, "must be an object, or file: with a path")
+		d.complain(path, "must be an object, or have the form {file: PATH}")
 		return nil
 	}
 	object, _ := d.free(n, path, depth).(map[string]any)

@@ -39,7 +39,7 @@ func parseDuration(text string) (Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is not a duration; write for example 500ms, 1.5s or 2m", text)
+		return 0, fmt.Errorf("%q is not a duration; write a value such as 500ms, 1.5s or 2m", text)
 	case d < 0:
 		return 0, fmt.Errorf("%q is negative", text)
 	}
@@ -73,7 +73,7 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	}
 	file, isText := object["file"].(string)
 	if !isText || len(object) > 1 {
-		return errors.New("reading a manifest: file must be a path, and the only field")
+		return errors.New("reading a manifest: file must be the only field, and a path")
 	}
 	*m = Manifest{File: file}
 	return nil

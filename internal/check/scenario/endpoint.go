@@ -177,7 +177,7 @@ func (s *Server) await(ctx context.Context) error {
 		case <-s.ended:
 			return s.death()
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer: %w%s", s.URL, err, indented(s.output))
+			return fmt.Errorf("%s does not respond: %w%s", s.URL, err, indented(s.output))
 		case <-time.After(pause):
 		}
 	}

@@ -110,7 +110,7 @@ func TestAnEndpointThatDoesNotAnswerIsStoppedWithTheOthers(t *testing.T) {
 	hang := server(t, "hang")
 	hang.Run = []string{"sh", "-c", "echo $$ >" + file + "; exec sleep 60"}
 	_, err := StartEndpoints(ctx, []Endpoint{hang})
-	if err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err == nil || !strings.Contains(err.Error(), "does not respond") {
 		t.Errorf("got %v", err)
 	}
 	until(t, func() bool { return ended(t, file) })

@@ -102,7 +102,7 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	for _, crd := range crds {
 		if kind := crd.Spec.Names.Kind + "." + crd.Spec.Group; g.wanted(kind) && !sampledKinds[kind] {
-			g.note("%s: no scenario was made, because there is no sample; write a sample or a scenario", kind)
+			g.note("%s: no scenario was generated, because there is no sample; write a sample or a scenario", kind)
 		}
 	}
 	return byTurns(groups), g.notes, nil
@@ -168,7 +168,7 @@ func (g *generator) object(s *sampled) error {
 	p.add("life", "Created and deleted.", p.create("create"), p.delete("delete"))
 	p.again()
 	if err := k.refusal(p.base, nil); err != nil {
-		g.note("%s: %s: its fields were not changed, because the sample does not fit the schema: %v", s.file, p.ref, err)
+		g.note("%s: %s: no scenario changes its fields, because the sample does not match the schema: %v", s.file, p.ref, err)
 		return nil
 	}
 	p.changes()

@@ -254,7 +254,7 @@ func TestNoScenarioChangesMoreFieldsThanAllowed(t *testing.T) {
 	if changes != 7 {
 		t.Errorf("there are %d changes", changes)
 	}
-	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "because the maximum for a kind is 7") }) {
+	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "because the maximum per kind is 7") }) {
 		t.Errorf("nothing says that some were left out: %q", notes)
 	}
 }
@@ -361,7 +361,7 @@ func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 		}
 	}
 	_, notes, err := Generate(nil, operatorCRDs(t, "storagebucket"), GenerateOptions{})
-	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev: no scenario was made") {
+	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev: no scenario was generated") {
 		t.Errorf("without samples: %q, %v", notes, err)
 	}
 }
@@ -460,7 +460,7 @@ func TestASampleThatTheSchemaRefusesIsNotChanged(t *testing.T) {
 	objects := objectsOf(t, "testdata/sample.yaml")
 	objects[1].Object["spec"].(map[string]any)["size"] = "huge"
 	all, notes, err := Generate([]Sample{{File: "sample.yaml", Objects: objects}}, readCRDs(t, "testdata/widgets.yaml")[:1], GenerateOptions{})
-	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the sample does not fit the schema") {
+	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the sample does not match the schema") {
 		t.Errorf("got %d scenarios, %q, %v", len(all), notes, err)
 	}
 }

@@ -152,7 +152,7 @@ func (d *decoder) otherKind(n *yaml.Node) string {
 	}
 	switch {
 	case kind != "" && kind != Kind:
-		return fmt.Sprintf("this is a %s, not a %s; put objects into given, into a step's apply, or into a file that one of them names", kind, Kind)
+		return fmt.Sprintf("this is a %s, not a %s; put objects into given, into a step's apply, or into a file named there", kind, Kind)
 	case version != "" && version != APIVersion:
 		return fmt.Sprintf("apiVersion is %s, but this program only supports %s", version, APIVersion)
 	}

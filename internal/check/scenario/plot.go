@@ -112,7 +112,7 @@ func (p *plot) changes() {
 		p.add("change", "Created, then one field changed after another: "+list(taken)+".", append([]Step{p.create("create")}, steps...)...)
 	}
 	if len(queue) > 0 {
-		p.note("%s: %s: left out %d changes, because the maximum for a kind is %d", p.sample.file, p.ref, len(queue), p.options.MostChanges)
+		p.note("%s: %s: left out %d changes, because the maximum per kind is %d", p.sample.file, p.ref, len(queue), p.options.MostChanges)
 		for _, m := range queue {
 			p.keep(m)
 		}

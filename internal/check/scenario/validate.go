@@ -72,7 +72,7 @@ var stepNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za
 
 func (c *checker) stepName(path, name string, earlier []string) {
 	if !stepNamePattern.MatchString(name) {
-		c.complain(path, "%q must be 1 to 63 letters or digits, with - _ . only between them", name)
+		c.complain(path, "%q must be 1 to 63 letters and digits, with - _ . allowed only between them", name)
 	}
 	if slices.Contains(earlier, name) {
 		c.complain(path, "%s is already the name of an earlier step", name)
@@ -99,7 +99,7 @@ func (st *Step) actions() []string {
 func (c *checker) step(path string, st *Step, earlier []string) {
 	switch actions := st.actions(); {
 	case len(actions) > 1:
-		c.complain(path, "has %s; a step has only one action, so make two steps", strings.Join(actions, " and "))
+		c.complain(path, "has %s; a step can have only one action, so split it into two steps", strings.Join(actions, " and "))
 	case len(actions) == 0 && st.WhileDown:
 		c.complain(path+".whileDown", "the step has no action to perform while the controller is down")
 	case len(actions) == 0 && len(st.Wait)+len(st.Expect) == 0 && st.SameAs == "":
@@ -318,16 +318,16 @@ func (c *checker) endpoint(at string, e Endpoint, earlier []Endpoint) {
 	case len(e.Run) > 0 && !port:
 		c.complain(at+".url", "needs %s, because several instances run at the same time", portVariable)
 	case len(e.Run) == 0 && port:
-		c.complain(at+".url", "has %s, but there is no run to pass the port to", portVariable)
+		c.complain(at+".url", "has %s, but the endpoint has no run command that could use the port", portVariable)
 	}
 	if e.Env == "" {
 		return
 	}
 	if !envPattern.MatchString(e.Env) || e.Env == "KUBECONFIG" || e.Env == "PORT" {
-		c.complain(at+".env", "%q cannot be the name of the variable", e.Env)
+		c.complain(at+".env", "%q cannot be used as the name of the variable", e.Env)
 	}
 	if slices.ContainsFunc(earlier, func(o Endpoint) bool { return o.Env == e.Env }) {
-		c.complain(at+".env", "%s is already the variable of an earlier endpoint", e.Env)
+		c.complain(at+".env", "%s is already the variable for an earlier endpoint", e.Env)
 	}
 }
 

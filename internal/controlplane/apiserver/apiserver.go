@@ -73,7 +73,7 @@ type Server struct {
 // A FlagError reports that kube-apiserver rejects Config.Flags.
 type FlagError struct{ Err error }
 
-func (e *FlagError) Error() string { return "kube-apiserver refuses its flags: " + e.Err.Error() }
+func (e *FlagError) Error() string { return "kube-apiserver rejects its flags: " + e.Err.Error() }
 
 func (e *FlagError) Unwrap() error { return e.Err }
 

@@ -46,7 +46,7 @@ func retried(ensure func(context.Context, kubernetes.Interface) error) genericap
 		var last error
 		err = wait.PollUntilContextTimeout(hook, bootstrapRetry, bootstrapTimeout, true, func(ctx context.Context) (bool, error) {
 			if last = ensure(ctx, client); last != nil {
-				klog.ErrorS(last, "Bootstrap of the API server is retried")
+				klog.ErrorS(last, "Retrying the bootstrap of the API server")
 			}
 			return last == nil, nil
 		})

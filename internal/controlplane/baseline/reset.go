@@ -160,13 +160,13 @@ func (r *round) finalize(ctx context.Context, differences []storage.Difference) 
 	const queue = "crd_finalizer"
 	now, err := observe()
 	if err == nil && now.unfinished[queue] != 0 {
-		err = fmt.Errorf("%s has %v items to work on", queue, now.unfinished[queue])
+		err = fmt.Errorf("work queue %s still has %v items", queue, now.unfinished[queue])
 	}
 	if err != nil {
 		return err
 	}
 	r.finalizing = false
-	return errors.New("the objects that were deleted with a CRD must be restored")
+	return errors.New("objects that were deleted with a CRD must still be restored")
 }
 
 func newChange(d storage.Difference) change {

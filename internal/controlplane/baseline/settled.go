@@ -262,17 +262,17 @@ func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	}
 	for i, revision := range now.informers {
 		if revision < due[i.resource] && !partial(i) {
-			return fmt.Errorf("%s has not seen all of %s", i.component, i.resource)
+			return fmt.Errorf("%s has not seen all changes to %s", i.component, i.resource)
 		}
 	}
 	for i, items := range now.queued {
 		if items > 0 {
-			return fmt.Errorf("%s has not processed all its events of %s", i.component, i.resource)
+			return fmt.Errorf("%s has not processed all of its events for %s", i.component, i.resource)
 		}
 	}
 	for queue, items := range now.unfinished {
 		if items != 0 {
-			return fmt.Errorf("%s has %v items to work on", queue, items)
+			return fmt.Errorf("work queue %s still has %v items", queue, items)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestAnInformerThatIsBehindIsNamed(t *testing.T) {
 		t.Errorf("%v, although only the scheduler, which does not see all Pods, is behind", err)
 	}
 	reached[namespaceKind] = 8
-	if err := now.idle(reached); err == nil || !strings.Contains(err.Error(), "garbage-collector has not seen all of /namespaces") {
+	if err := now.idle(reached); err == nil || !strings.Contains(err.Error(), "garbage-collector has not seen all changes to /namespaces") {
 		t.Errorf("an informer that is behind: %v, want that it is named with its resource", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func KeepStderr() (*os.File, error) {
 	fd, err := unix.Dup(int(os.Stderr.Fd()))
 	if err != nil {
-		return nil, fmt.Errorf("keeping standard error: %w", err)
+		return nil, fmt.Errorf("duplicating standard error: %w", err)
 	}
 	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), os.Stderr.Name()), nil

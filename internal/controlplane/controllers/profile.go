@@ -66,10 +66,10 @@ func Profiles() []Profile {
 		return slices.Contains(app.ControllersDisabledByDefault(), name) || slices.Contains(pointless, name)
 	})
 	return []Profile{
-		{Name: "api", Description: "what envtest runs: etcd and kube-apiserver, no controllers"},
-		{Name: "gc", Description: "and garbage collection, namespace lifecycle, service accounts", Controllers: gc},
-		{Name: "workloads", Description: "and Deployments to CronJobs, EndpointSlices, the scheduler, nodes", Controllers: slices.Concat(gc, workloads)},
-		{Name: "full", Description: "all of kube-controller-manager that makes sense without a cloud", Controllers: full},
+		{Name: "api", Description: "etcd and kube-apiserver without controllers, as in envtest"},
+		{Name: "gc", Description: "adds garbage collection, namespace lifecycle and service accounts", Controllers: gc},
+		{Name: "workloads", Description: "adds Deployments to CronJobs, EndpointSlices, the scheduler and nodes", Controllers: slices.Concat(gc, workloads)},
+		{Name: "full", Description: "adds all of kube-controller-manager that makes sense without a cloud", Controllers: full},
 	}
 }
 
@@ -160,7 +160,7 @@ func (b Brought) String() string {
 	if b.By == Scheduler || slices.Contains(b.Names, Scheduler) {
 		brought = append(brought, "a simulated node")
 	}
-	return short(b.By) + " brings " + strings.Join(brought, ", ")
+	return short(b.By) + " also starts " + strings.Join(brought, ", ")
 }
 
 // sets lists the profiles that Named accepts as a name. It does not contain "gc", which
@@ -189,7 +189,7 @@ func Named(selection []string) (Profile, error) {
 	}
 	p := Profile{
 		Name:        strings.Join(selection, ","),
-		Description: "what envtest runs, and the controllers that were named",
+		Description: "what envtest runs and the controllers that were named",
 	}
 	for _, name := range selection {
 		named, err := named(name)
@@ -214,7 +214,7 @@ func Named(selection []string) (Profile, error) {
 // named returns the controllers for one name of a selection.
 func named(name string) ([]string, error) {
 	if strings.HasPrefix(name, "-") {
-		return nil, fmt.Errorf("controller %q cannot be removed, as only named controllers run; leave it out", name)
+		return nil, fmt.Errorf("controller %q cannot be removed, because only the named controllers run; omit it", name)
 	}
 	if name == all {
 		name = "full"

@@ -235,17 +235,17 @@ func TestASelectionIsWhatIsNamedAndWhatThatNeeds(t *testing.T) {
 		{" gc, namespace ,", []string{collector, namespace}, nil},
 		{"gc,gc,garbage-collector-controller", []string{collector}, nil},
 		{"gc,namespace,deployment", []string{deployment, collector, Scheduler, namespace, lifecycle, replicaset},
-			[]string{"deployment brings replicaset, kube-scheduler, node-lifecycle, a simulated node"}},
+			[]string{"deployment also starts replicaset, kube-scheduler, node-lifecycle, a simulated node"}},
 		{"deployment,replicaset", []string{deployment, Scheduler, lifecycle, replicaset},
-			[]string{"replicaset brings kube-scheduler, node-lifecycle, a simulated node"}},
+			[]string{"replicaset also starts kube-scheduler, node-lifecycle, a simulated node"}},
 		{"deployment,replicaset,scheduler,nodelifecycle", []string{deployment, Scheduler, lifecycle, replicaset}, nil},
-		{"scheduler", []string{Scheduler, lifecycle}, []string{"kube-scheduler brings node-lifecycle, a simulated node"}},
+		{"scheduler", []string{Scheduler, lifecycle}, []string{"kube-scheduler also starts node-lifecycle, a simulated node"}},
 		{"cronjob", []string{"cronjob-controller", job, Scheduler, lifecycle},
-			[]string{"cronjob brings job, kube-scheduler, node-lifecycle, a simulated node"}},
+			[]string{"cronjob also starts job, kube-scheduler, node-lifecycle, a simulated node"}},
 		{"statefulset,daemonset", []string{"daemonset-controller", Scheduler, lifecycle, "statefulset-controller"},
-			[]string{"statefulset brings kube-scheduler, node-lifecycle, a simulated node"}},
+			[]string{"statefulset also starts kube-scheduler, node-lifecycle, a simulated node"}},
 		{"ttl-after-finished,deployment", []string{deployment, collector, Scheduler, lifecycle, replicaset, "ttl-after-finished-controller"},
-			[]string{"ttl-after-finished brings garbage-collector", "deployment brings replicaset, kube-scheduler, node-lifecycle, a simulated node"}},
+			[]string{"ttl-after-finished also starts garbage-collector", "deployment also starts replicaset, kube-scheduler, node-lifecycle, a simulated node"}},
 		{"endpointslice", []string{"endpointslice-controller"}, nil},
 		{"tokencleaner", []string{"token-cleaner-controller"}, nil}, // off by default upstream
 		{"workloads", profile(t, "workloads").Controllers, nil},
@@ -281,7 +281,7 @@ func TestASelectionTakesNothingAway(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	if want := `controller "-deployment" cannot be removed, as only named controllers run; leave it out`; err.Error() != want {
+	if want := `controller "-deployment" cannot be removed, because only the named controllers run; omit it`; err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
 }

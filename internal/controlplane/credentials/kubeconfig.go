@@ -64,7 +64,7 @@ func MergeKubeconfig(path string, c *clientcmdapi.Config) error {
 		merged, err = clientcmdapi.NewConfig(), nil
 	}
 	if err != nil {
-		return fmt.Errorf("kubeconfig %s cannot be read, so it is left alone: %w", path, err)
+		return fmt.Errorf("kubeconfig %s cannot be read, so it is left unchanged: %w", path, err)
 	}
 	maps.Copy(merged.Clusters, c.Clusters)
 	maps.Copy(merged.AuthInfos, c.AuthInfos)

@@ -26,7 +26,7 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 		return "", unmapped(imageName(config.GetImage()))
 	}
 	if _, err := os.Stat(program.Path); err != nil {
-		return "", fmt.Errorf("the program of image %s: %w; build it, or correct --run", program.Image, err)
+		return "", fmt.Errorf("the program for image %s: %w; build the program, or correct --run", program.Image, err)
 	}
 	p := &process{
 		id: newID(), config: config, program: program, created: time.Now(), done: make(chan struct{}),

@@ -120,8 +120,8 @@ func TestMountPathsThatCannotBeAreRefusedInOneLine(t *testing.T) {
 	pod := p.pod()
 	dir := p.volume("content", "file", "")
 	for path, want := range map[string]string{
-		"/etc/passwd":         "/etc/passwd is a file here, but the volume is a folder",
-		"/etc/passwd/content": "/etc/passwd is a file here",
+		"/etc/passwd":         "/etc/passwd is a file on this machine, but the volume is a folder",
+		"/etc/passwd/content": "/etc/passwd is a file on this machine",
 		"relative":            "is not absolute",
 	} {
 		id, err := pod.CreateContainer(t.Context(), pod.id, withMounts(containerConfig("block"),

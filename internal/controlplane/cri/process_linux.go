@@ -70,7 +70,7 @@ func (i identity) adopt(pid int) error {
 		{"gid_map", fmt.Sprintf("%d 0 1", i.gid)},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, write.file), []byte(write.text), 0); err != nil {
-			return fmt.Errorf("making the container's user: %w", err)
+			return fmt.Errorf("creating the container's user: %w", err)
 		}
 	}
 	return nil

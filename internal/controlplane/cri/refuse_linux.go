@@ -16,10 +16,10 @@ import (
 func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	security := config.GetLinux().GetSecurityContext()
 	if handler != "" {
-		return fmt.Errorf("runtimeClassName with handler %s: Pods that run on this machine have no other runtime; remove runtimeClassName", handler)
+		return fmt.Errorf("runtimeClassName with handler %s: Pods on this machine have only one runtime; remove runtimeClassName", handler)
 	}
 	if len(config.GetLinux().GetSysctls()) > 0 {
-		return errors.New("securityContext.sysctls: a program that runs as this user cannot set sysctls; remove them, or set them on this machine")
+		return errors.New("securityContext.sysctls: a program that runs as this user cannot set sysctls; remove them from the Pod, or set them on this machine")
 	}
 	if security.GetPrivileged() {
 		return errPrivileged
@@ -30,7 +30,7 @@ func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	return refuseProfiles(security.GetSeccomp(), security.GetApparmor(), security.GetSelinuxOptions())
 }
 
-var errPrivileged = errors.New("securityContext.privileged: the program runs as you, and you are not root; remove the setting, or leave the image out of --run")
+var errPrivileged = errors.New("securityContext.privileged: the program runs under your user ID, which is not root; remove the setting, or remove the image from --run")
 
 func refuseNamespaces(options *runtimeapi.NamespaceOption) error {
 	switch {
@@ -53,7 +53,7 @@ func refuseProfiles(seccomp, apparmor *runtimeapi.SecurityProfile, selinux *runt
 	case apparmor.GetProfileType() == local:
 		return errors.New("securityContext.appArmorProfile Localhost: there are no profiles on this machine; use RuntimeDefault")
 	case selinux.GetUser() != "", selinux.GetRole() != "", selinux.GetType() != "", selinux.GetLevel() != "":
-		return errors.New("securityContext.seLinuxOptions: a program that runs as this user cannot change them; remove them")
+		return errors.New("securityContext.seLinuxOptions: a program that runs as this user cannot change its SELinux options; remove seLinuxOptions")
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (r *Runtime) refuseContainer(config *runtimeapi.ContainerConfig) error {
 
 func (r *Runtime) refuseMount(m *runtimeapi.Mount) error {
 	if m.GetImage() != nil {
-		return fmt.Errorf("volume at %s: images are programs of this machine and have no files; use a ConfigMap or an emptyDir", m.GetContainerPath())
+		return fmt.Errorf("volume at %s: images are names for programs on this machine and contain no files; use a ConfigMap or an emptyDir", m.GetContainerPath())
 	}
 	if m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL {
 		return fmt.Errorf("volume at %s: mountPropagation Bidirectional needs a privileged container; use HostToContainer", m.GetContainerPath())
@@ -139,7 +139,7 @@ func capabilities(asked *runtimeapi.Capability) (granted []int, err error) {
 			number, found = requestable[name]
 		}
 		if !found {
-			return nil, fmt.Errorf("securityContext.capabilities.add %s: a program that runs as this user cannot have this capability; remove it, or leave the image out of --run", name)
+			return nil, fmt.Errorf("securityContext.capabilities.add %s: a program that runs as this user cannot have this capability; remove it, or remove the image from --run", name)
 		}
 		numbers[name] = number
 	}

@@ -72,7 +72,7 @@ const goodbye = time.Second
 // New prepares a runtime. Exec, attach and port-forward work only during Run.
 func New(config Config) (*Runtime, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return nil, errors.New("/proc belongs to another pid namespace: mount it first")
+		return nil, errors.New("/proc belongs to another PID namespace: mount /proc first")
 	}
 	if !config.Subnet.Addr().Is4() || config.Subnet.Bits() > 24 {
 		return nil, fmt.Errorf("%s is too small for Pods: use an IPv4 network of at least 256 addresses", config.Subnet)
@@ -84,7 +84,7 @@ func New(config Config) (*Runtime, error) {
 		config.Init = []string{"/proc/self/exe", container.Verb}
 	}
 	if err := os.RemoveAll(config.Dir); err != nil {
-		return nil, fmt.Errorf("removing files of an earlier start: %w", err)
+		return nil, fmt.Errorf("removing files from an earlier start: %w", err)
 	}
 	r := &Runtime{
 		config: config, last: config.Subnet.Masked().Addr(),
@@ -92,12 +92,12 @@ func New(config Config) (*Runtime, error) {
 		taken: map[netip.Addr]bool{}, watchers: map[chan event]struct{}{},
 	}
 	if err := os.MkdirAll(r.staging(), 0o700); err != nil {
-		return nil, fmt.Errorf("creating the runtime's folder: %w", err)
+		return nil, fmt.Errorf("creating the folder of the runtime: %w", err)
 	}
 	for _, path := range config.HostPaths {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return nil, fmt.Errorf("folder for volumes: %w", err)
+			return nil, fmt.Errorf("finding the folder for volumes: %w", err)
 		}
 		r.hostPaths = append(r.hostPaths, real)
 	}

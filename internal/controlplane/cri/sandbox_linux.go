@@ -49,7 +49,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	return s.id, nil
 }
 
-var errClosing = errors.New("the runtime is ending")
+var errClosing = errors.New("the runtime is stopping")
 
 // newAddress returns the next free address in turn, so that a released address
 // stays unused for a long time: a client that still knows it must not reach
@@ -68,7 +68,7 @@ func (r *Runtime) newAddress() (netip.Addr, error) {
 			return at, nil
 		}
 	}
-	return netip.Addr{}, errors.New("all addresses of Pods are in use: delete some Pods")
+	return netip.Addr{}, errors.New("all Pod addresses are in use: delete some Pods")
 }
 
 // StopPodSandbox kills the Pod's containers and releases its address.

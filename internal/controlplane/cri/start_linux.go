@@ -151,7 +151,7 @@ func tell(init *net.UnixConn, spec container.Spec) error {
 	}
 	_, err = init.Write(text)
 	if err = errors.Join(err, init.CloseWrite()); err != nil {
-		return fmt.Errorf("telling the container's first process what to start: %w", err)
+		return fmt.Errorf("sending the command to the container's first process: %w", err)
 	}
 	if text, err = io.ReadAll(init); err != nil {
 		return fmt.Errorf("starting: %w", err)
@@ -261,7 +261,7 @@ func (r *Runtime) filter(p *process) error {
 
 func (r *Runtime) serveBinds(notifications *os.File, address netip.Addr) {
 	if err := binds.Serve(notifications, address); err != nil {
-		r.config.Log.Error("a program cannot listen", "address", address, "error", err)
+		r.config.Log.Error("Programs at this address cannot listen", "address", address, "error", err)
 	}
 }
 

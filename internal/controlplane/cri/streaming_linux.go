@@ -125,7 +125,7 @@ func (s streamer) PortForward(ctx context.Context, sandboxID string, port int32,
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(int(port))))
 	if err != nil {
-		return fmt.Errorf("reaching port %d: %w", port, err)
+		return fmt.Errorf("connecting to port %d: %w", port, err)
 	}
 	defer func() { _ = conn.Close() }()
 	received := make(chan error, 1)

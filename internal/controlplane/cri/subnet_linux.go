@@ -33,7 +33,7 @@ func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 		}
 		return subnet, held, nil
 	}
-	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: every 127.N.0.0/16 is in use; end another koboshi up")
+	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: every 127.N.0.0/16 network is in use; stop another koboshi up")
 }
 
 // A claim is the file descriptor of a socket. It is not an *os.File, because

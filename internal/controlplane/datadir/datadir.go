@@ -128,15 +128,15 @@ func (d *Dir) Update(change func(*Marker)) error {
 // longer does.
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
-		Next: "restore it from a copy, or move it away to start over"}
+		Next: "restore it from a backup, or move it away to start over"}
 }
 
 // StoreMoved returns an error: the folder belongs to a different store from the
 // requested one, and its certificates match only the state there.
 func (d *Dir) StoreMoved(store string) error {
-	p := &Problem{Dir: d.path, What: "belongs to the etcd that an earlier --etcd-servers named", Next: "pass the same --etcd-servers, or choose another --data-dir"}
+	p := &Problem{Dir: d.path, What: "belongs to the etcd cluster that --etcd-servers named earlier", Next: "pass the same --etcd-servers, or choose another --data-dir"}
 	if store == StoreOwn {
-		p.What, p.Next = "holds its own etcd", "leave out --etcd-servers, or choose another --data-dir"
+		p.What, p.Next = "has an etcd of its own", "omit --etcd-servers, or choose another --data-dir"
 	}
 	return p
 }
@@ -200,7 +200,7 @@ func (d *Dir) mustBeEmpty() error {
 	if found, err := d.readMarker(); found || err != nil {
 		return err
 	}
-	return &Problem{Dir: d.path, What: "holds other files but no " + markerName + ", so Koboshi did not create it",
+	return &Problem{Dir: d.path, What: "contains other files but no " + markerName + ", so Koboshi did not create it",
 		Next: "choose an empty or new --data-dir"}
 }
 

@@ -288,7 +288,7 @@ func TestWriteFileSetsThePermissionsAndLeavesNothingBeside(t *testing.T) {
 func TestDamageNamesTheFolderAndTheNextAction(t *testing.T) {
 	t.Parallel()
 	d := &Dir{path: "/data"}
-	want := "data directory /data is damaged: etcd is gone; restore it from a copy, or move it away to start over"
+	want := "data directory /data is damaged: etcd is gone; restore it from a backup, or move it away to start over"
 	if got := d.Damaged("etcd is gone").Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -98,7 +98,7 @@ func (l *listener) dial(ctx context.Context) *net.TCPConn {
 		if err == nil {
 			return c.(*net.TCPConn)
 		}
-		l.log.Info("a pod did not answer", "address", l.Addr().String(), "pod", target, "err", err)
+		l.log.Info("a Pod did not respond", "address", l.Addr().String(), "pod", target, "err", err)
 	}
 	return nil
 }

@@ -51,6 +51,6 @@ type Config struct {
 
 // ErrForbidden reports that this user may not create namespaces.
 var ErrForbidden = errors.New("this system does not let you create the namespaces in which programs run; " +
-	"allow it with `sysctl -w user.max_user_namespaces=15000` as root, on Ubuntu also " +
-	"`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, on older Debian " +
-	"`sysctl -w kernel.unprivileged_userns_clone=1`, and run koboshi up again")
+	"as root, run `sysctl -w user.max_user_namespaces=15000`, on Ubuntu also " +
+	"`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, and on older Debian also " +
+	"`sysctl -w kernel.unprivileged_userns_clone=1`; then run koboshi up again")

@@ -26,7 +26,7 @@ func Called() bool { return len(os.Args) == 2 && os.Args[1] == Verb }
 func Main() int {
 	lifeline, reports := inherited()
 	if lifeline == nil {
-		_, _ = fmt.Fprintln(os.Stderr, "koboshi: the kubelet is started by koboshi up; use koboshi up --run IMAGE=PATH")
+		_, _ = fmt.Fprintln(os.Stderr, "koboshi: only koboshi up can start the kubelet; use koboshi up --run IMAGE=PATH")
 		return 2
 	}
 	var c Config

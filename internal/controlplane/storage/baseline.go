@@ -201,7 +201,7 @@ func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]D
 		if lease := b.entries[d.Key].lease; lease != clientv3.NoLease {
 			left, err := b.client.TimeToLive(ctx, lease)
 			if err != nil {
-				return nil, fmt.Errorf("asking etcd when %s expires: %w", d.Key, err)
+				return nil, fmt.Errorf("reading from etcd when %s expires: %w", d.Key, err)
 			}
 			if left.TTL <= 0 {
 				delete(b.entries, d.Key)

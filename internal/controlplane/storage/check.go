@@ -61,7 +61,7 @@ func Check(dir string, damaged func(what string) error) error {
 	// The pages to which the newest root refers must be within the file.
 	return db.View(func(tx *bolt.Tx) error {
 		if tx.Size() > info.Size() {
-			return damaged(fmt.Sprintf("etcd/member/snap/db is cut off: %d of %d bytes", info.Size(), tx.Size()))
+			return damaged(fmt.Sprintf("etcd/member/snap/db is truncated: %d of %d bytes", info.Size(), tx.Size()))
 		}
 		if applied := consistentIndex(tx); applied > last {
 			return damaged(fmt.Sprintf("etcd/member/wal can be read up to entry %d, but the database has entry %d", last, applied))
@@ -127,7 +127,7 @@ func readLog(files []string) (last uint64, err error) {
 	for records := 0; ; records++ {
 		switch err := decoder.Decode(&record); {
 		case records == 0 && err != nil:
-			return 0, fmt.Errorf("it has no valid first record: %w", err)
+			return 0, fmt.Errorf("the first record is missing or invalid: %w", err)
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return last, nil
 		case err != nil:

@@ -56,11 +56,11 @@ func TestCheckTellsDamageFromAWholeStore(t *testing.T) {
 		},
 		"db without its last page": {
 			func(t *testing.T, dir string) { truncate(t, database(dir), usedBytes(t, dir)-1) },
-			"etcd/member/snap/db is cut off",
+			"etcd/member/snap/db is truncated",
 		},
 		"db without all but its roots": {
 			func(t *testing.T, dir string) { truncate(t, database(dir), int64(2*os.Getpagesize())) },
-			"etcd/member/snap/db is cut off",
+			"etcd/member/snap/db is truncated",
 		},
 		"db within its first page": {
 			func(t *testing.T, dir string) { truncate(t, database(dir), 100) },

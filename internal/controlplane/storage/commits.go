@@ -26,7 +26,7 @@ func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
-		return fmt.Errorf("reading etcd to follow it: %w", err)
+		return fmt.Errorf("reading etcd before following it: %w", err)
 	}
 	present := make([]Commit, len(got.Kvs))
 	for i, kv := range got.Kvs {
@@ -67,7 +67,7 @@ func valueOf(event *clientv3.Event) []byte {
 func (e *Etcd) Revision(ctx context.Context) (int64, error) {
 	got, err := v3client.New(e.etcd.Server).Get(ctx, "\x00", clientv3.WithCountOnly())
 	if err != nil {
-		return 0, fmt.Errorf("asking etcd for its revision: %w", err)
+		return 0, fmt.Errorf("reading etcd's revision: %w", err)
 	}
 	return got.Header.Revision, nil
 }

@@ -90,7 +90,7 @@ func Start(ctx context.Context, c Config) (*Etcd, error) {
 func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("etcd gave up: %v", reason)
+			err = fmt.Errorf("etcd failed: %v", reason)
 		}
 	}()
 	return embed.StartEtcd(cfg)

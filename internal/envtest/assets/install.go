@@ -29,7 +29,7 @@ type ForeignError struct {
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s holds %s of another program", e.Dir, strings.Join(e.Files, ", "))
+	return fmt.Sprintf("%s contains %s from another program", e.Dir, strings.Join(e.Files, ", "))
 }
 
 // Install puts the running executable into dir under each name. The files are regular,
@@ -125,7 +125,7 @@ func look(path string) (occupant, error) {
 		return theirs, err
 	}
 	if info.IsDir() {
-		return theirs, fmt.Errorf("%s is a folder; remove it", path)
+		return theirs, fmt.Errorf("%s is a folder; remove the folder", path)
 	}
 	build, err := buildinfo.ReadFile(path)
 	if err == nil && (build.Path == module || strings.HasPrefix(build.Path, module+"/")) {

@@ -135,7 +135,7 @@ func help(w io.Writer, name string) {
 	if err != nil {
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Usage: %s [flags]\n\nOn a terminal --help explains each flag. They are upstream's:\n\n", name)
+	_, _ = fmt.Fprintf(w, "Usage: %s [flags]\n\nAll flags are upstream's. On a terminal, --help also explains each flag:\n\n", name)
 	for line := range bytes.Lines(list) {
 		_, _ = fmt.Fprintf(w, "      --%s", line)
 	}

@@ -57,21 +57,21 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.StringVar(&o.metricsAddr, "metrics-bind-address", "0",
 		"The address of the metrics endpoint, for example :8443. 0 turns it off.")
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS, to clients that the API server authenticates and authorizes. "+
+		"Serve metrics over HTTPS, only to clients that the API server authenticates and authorizes. "+
 			"If false, only a loopback address is accepted.")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"The directory of the certificate for the metrics endpoint, so that scrapers can verify it. "+
+		"The directory with the certificate by which scrapers can verify the metrics endpoint. "+
 			"If empty, the manager creates a self-signed certificate at each start.")
-	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of that certificate.")
-	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of its key.")
+	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the certificate in --metrics-cert-dir.")
+	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the certificate's key in --metrics-cert-dir.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
 		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")
 	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
 		"The loopback address of Go's profiles, for example 127.0.0.1:6060. 0 turns them off.")
 	f.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Elect a leader, so that only one of several managers is active.")
+		"Elect a leader, so that only one of several managers is active at a time.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
-		"The namespace of the lease. Empty means the namespace of the manager's Pod.")
+		"The namespace of the lease for leader election. Empty means the namespace of the manager's Pod.")
 	f.StringVar(&o.namespaces, "namespaces", "",
 		"The namespaces to watch, separated by commas. Empty means all.")
 	f.StringVar(&o.oldNamespaces, "watch-namespaces", "",
@@ -80,17 +80,17 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The number of sites that are reconciled at the same time.")
 
 	f.StringVar(&o.viewerImage, "viewer-image", viewerImage,
-		"The image of viewers, for MarkdownViews that name none. A new image is rolled out to all of these.")
+		"The image of the viewers of all MarkdownViews that name no image. If it changes, the new image is rolled out to all of these viewers.")
 	f.StringVar(&o.viewerRequests, "viewer-requests", "cpu=10m,memory=32Mi",
-		"The resource requests of a viewer, for MarkdownViews that set no resources.")
+		"The resource requests of each viewer of a MarkdownView that sets no resources.")
 	f.StringVar(&o.viewerLimits, "viewer-limits", "memory=256Mi",
-		"The resource limits of a viewer, for MarkdownViews that set no resources.")
+		"The resource limits of each viewer of a MarkdownView that sets no resources.")
 	f.StringVar(&o.allowedImages, "allowed-viewer-images", "",
-		"The images that viewerImage may name, separated by commas. "+
-			"* matches any part of a name without a slash, ** also slashes; * alone allows all images. "+
-			"If empty, it may name none.")
+		"The images that the field viewerImage may name, separated by commas. "+
+			"* matches any text without a slash, and ** matches any text; * alone allows all images. "+
+			"If empty, viewerImage may name no image.")
 	f.StringVar(&o.authorOverrides, "author-overrides", overrides.Default,
-		"The fields with which authors may change how a site is exposed and scheduled, separated by commas: "+
+		"The fields, separated by commas, with which authors may change how a site is exposed and scheduled: "+
 			strings.Join(overrides.Fields(), ", ")+". FIELD=PATTERN allows only some keys or values, such as "+
 			"ingress.annotations=cert-manager.io/*. * alone allows all fields; empty allows none.")
 	f.IntVar(&o.contentLimit, "content-limit", content.DefaultLimit,
@@ -101,7 +101,7 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.IntVar(&o.webhookPort, "webhook-port", 9443,
 		"The port of the webhooks. The environment variable ENABLE_WEBHOOKS=false turns them off.")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
-		"The directory of tls.crt and tls.key for the webhooks.")
+		"The directory with tls.crt and tls.key for the webhooks.")
 	o.webhooks = os.Getenv("ENABLE_WEBHOOKS") != "false"
 }
 

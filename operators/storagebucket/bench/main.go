@@ -66,22 +66,22 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	var sizes, only, managerArgs string
-	f.StringVar(&sizes, "n", "1000,10000", "numbers of buckets")
-	f.StringVar(&only, "only", "", "measure only this: ours or baseline")
-	f.IntVar(&o.rounds, "rounds", 1, "number of measurements of each; medians are reported")
+	f.StringVar(&sizes, "n", "1000,10000", "numbers of buckets, separated by commas")
+	f.StringVar(&only, "only", "", "measure only one of the two operators: ours or baseline")
+	f.IntVar(&o.rounds, "rounds", 1, "number of measurements of each operator and size; medians are reported")
 	f.DurationVar(&o.interval, "interval", time.Minute, "time between two probes of a bucket")
 	f.DurationVar(&o.window, "window", 0, "length of the measurement, a multiple of the interval (default 2 intervals)")
 	f.DurationVar(&o.settle, "settle", 0, "time to wait after every bucket's first probe before measuring (default 1 interval)")
 	f.DurationVar(&o.delay, "delay", 2*time.Millisecond, "time the store takes to answer")
-	f.IntVar(&o.workers, "workers", 64, "concurrent reconciles of either operator")
-	f.BoolVar(&o.short, "short", false, "a quick run that only shows that everything is measured: 200 buckets, 5 s")
+	f.IntVar(&o.workers, "workers", 64, "number of concurrent reconciles in each operator")
+	f.BoolVar(&o.short, "short", false, "a quick run that only tests the benchmark: 200 buckets, 5 s")
 	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
-	f.StringVar(&managerArgs, "manager-args", "", "additional flags for the operator under test, separated by spaces")
-	f.StringVar(&o.koboshi, "koboshi", "../../bin/koboshi", "the control plane")
+	f.StringVar(&managerArgs, "manager-args", "", "additional flags, separated by spaces, for the operator under test")
+	f.StringVar(&o.koboshi, "koboshi", "../../bin/koboshi", "the program that runs the control plane")
 	f.StringVar(&o.manager, "manager", "bin/manager", "the operator under test")
-	f.StringVar(&o.baselineBinary, "baseline", "bin/bench-baseline", "the design to compare with, built from ./bench/baseline")
+	f.StringVar(&o.baselineBinary, "baseline", "bin/bench-baseline", "the operator to compare with, built from ./bench/baseline")
 	f.StringVar(&o.storeBinary, "store", "bin/bench-store", "the store, built from ./bench/store")
-	f.StringVar(&o.crds, "crds", "config/crd/bases", "folder of the CRDs")
+	f.StringVar(&o.crds, "crds", "config/crd/bases", "folder with the CRDs")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -60,7 +60,7 @@ func measure(ctx context.Context, o options, operator string, buckets, round int
 	defer cancel(nil)
 	var err error
 	if r.dir, err = os.MkdirTemp("", "storagebucket-bench-"); err != nil {
-		return r.Run, fmt.Errorf("making a folder: %w", err)
+		return r.Run, fmt.Errorf("creating a folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(r.dir) }()
 	defer r.stop()

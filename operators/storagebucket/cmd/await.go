@@ -58,7 +58,7 @@ func await(ctx context.Context, reader client.Reader, object string, limit time.
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("no manager worked on StorageBucket %s within %s: %w", object, limit, last)
+			return fmt.Errorf("no manager reconciled StorageBucket %s within %s: %w", object, limit, last)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func workedOn(ctx context.Context, reader client.Reader, key types.NamespacedNam
 		return fmt.Errorf("reading it as v1alpha1: %w", err)
 	}
 	if b.Generation == 0 || b.Status.ObservedGeneration != b.Generation {
-		return fmt.Errorf("its status is of generation %d, not %d", b.Status.ObservedGeneration, b.Generation)
+		return fmt.Errorf("its status is for generation %d, not %d", b.Status.ObservedGeneration, b.Generation)
 	}
 	return nil
 }

@@ -48,53 +48,53 @@ func (o *options) bind(f *flag.FlagSet) {
 	f.StringVar(&o.metricsAddr, "metrics-bind-address", "0",
 		"The address of the metrics endpoint, for example :8443. 0 turns it off.")
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS, to clients the API server authenticates and authorizes. "+
-			"Without it only a loopback address is accepted.")
+		"Serve metrics over HTTPS, only to clients that the API server authenticates and authorizes. "+
+			"If false, only a loopback address is accepted.")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"The directory of tls.crt and tls.key for the metrics endpoint, so that scrapers can verify it. "+
-			"Empty means a self-signed certificate, made at each start.")
+		"The directory with tls.crt and tls.key, by which scrapers can verify the metrics endpoint. "+
+			"If empty, the manager creates a self-signed certificate at each start.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
 		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")
 	f.StringVar(&o.pprofAddr, "pprof-bind-address", "0",
 		"The loopback address of Go's profiles, for example 127.0.0.1:6060. 0 turns them off.")
 	f.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Elect a leader, so that only one of several managers is active.")
+		"Elect a leader, so that only one of several managers is active at a time.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
-		"The namespace of the lease. Empty means the manager's own namespace, if it runs in a cluster.")
+		"The namespace of the lease for leader election. Empty means the namespace of the manager's Pod, if the manager runs in a cluster.")
 	f.StringVar(&o.namespaces, "namespaces", "",
 		"The namespaces to watch, separated by commas. Empty means all.")
 	f.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 64,
 		"The maximum number of buckets that are reconciled at the same time.")
 
 	f.Float64Var(&o.storeRate, "store-requests-per-second", 300,
-		"The maximum number of requests per second to one store. An ObjectStore can lower it for itself.")
+		"The maximum number of requests per second to one store. An ObjectStore can set a lower limit for its store.")
 	f.IntVar(&o.storeConcurrency, "store-concurrency", 16,
-		"The maximum number of concurrent requests to one store. An ObjectStore can lower it for itself.")
+		"The maximum number of concurrent requests to one store. An ObjectStore can set a lower limit for its store.")
 	f.StringVar(&o.allowedEndpoints, "allowed-endpoints", "",
 		"The only endpoints that stores may have, separated by commas: host names, *.suffix, IP addresses, "+
-			"CIDRs, or * for all but loopback, link-local and metadata addresses, which must be "+
+			"CIDRs, or * for all except loopback, link-local and metadata addresses, which must be "+
 			"listed explicitly. Empty means *.")
 	f.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",
 		"The namespaces whose ObjectStores may use the manager's own identity, separated by commas; * means all.")
 	f.DurationVar(&o.heartbeat, "status-heartbeat", time.Hour,
-		"The minimum time between two writes of a status in which only the time of the last probe is new. 0 means never.")
+		"The minimum time between two writes of a status that only update the time of the last probe. 0 turns such writes off.")
 	f.StringVar(&o.clusterID, "cluster-id", "",
-		"The ID that distinguishes this cluster's buckets from those of other clusters, in their tags. Empty means the UID of the namespace kube-system.")
+		"The ID of this cluster in the tags of its buckets, which distinguishes them from the buckets of other clusters. Empty means the UID of the namespace kube-system.")
 
 	f.StringVar(&o.notifyAddr, "notify-bind-address", "0",
 		"The address of the endpoint for notifications from stores, for example :9443. 0 turns it off.")
 	f.StringVar(&o.notifyTokenFile, "notify-token-file", "",
 		"A file with a token that notifications may use instead of a Kubernetes token.")
 	f.StringVar(&o.notifyCertDir, "notify-cert-dir", "",
-		"The directory that holds tls.crt and tls.key for notifications. Without it only a loopback address is accepted.")
+		"The directory that holds tls.crt and tls.key for notifications. If empty, only a loopback address is accepted.")
 	f.IntVar(&o.webhookPort, "webhook-port", 0,
 		"The port of the conversion webhook, for example 9443. 0 turns it off.")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
-		"The directory of tls.crt and tls.key for the conversion webhook.")
+		"The directory with tls.crt and tls.key for the conversion webhook.")
 
 	f.StringVar(&o.await, "await", "",
-		"Run no controllers, but wait until another manager has worked on this StorageBucket, NAMESPACE/NAME.")
-	f.DurationVar(&o.awaitLimit, "await-limit", 2*time.Minute, "How long to wait for that.")
+		"Run no controllers, but wait until another manager has reconciled this StorageBucket, given as NAMESPACE/NAME.")
+	f.DurationVar(&o.awaitLimit, "await-limit", 2*time.Minute, "The maximum time that --await waits.")
 }
 
 // storeOptions checks the flags that concern stores.

@@ -44,7 +44,7 @@ func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error {
 	for i, p := range programs {
 		began := time.Now()
-		fmt.Fprintf(progress, "stock %d of %d: building %s (minutes if nothing of it was built before)\n", i+1, len(programs), p.name)
+		fmt.Fprintf(progress, "stock %d of %d: building %s (takes minutes the first time)\n", i+1, len(programs), p.name)
 		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, p.name), p.pkg)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -22,7 +22,7 @@ type covers struct {
 // root covers "/".
 func (c *covers) root() error {
 	if err := c.stage("/"); err != nil {
-		return fmt.Errorf("making a root folder: %w", err)
+		return fmt.Errorf("creating a root folder: %w", err)
 	}
 	if err := unix.Chdir(c.staging); err != nil {
 		return fmt.Errorf("entering the new root folder: %w", err)
@@ -113,14 +113,14 @@ func (c *covers) devices() error {
 func (c *covers) show(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("showing what is in %s: %w", dir, err)
+		return fmt.Errorf("showing the contents of %s: %w", dir, err)
 	}
 	for _, entry := range entries {
 		if dir == "/dev" && !slices.Contains(devices, entry.Name()) {
 			continue
 		}
 		if err := showEntry(entry, filepath.Join(dir, entry.Name()), filepath.Join(c.staging, entry.Name())); err != nil {
-			return fmt.Errorf("showing what is in %s: %w", dir, err)
+			return fmt.Errorf("showing the contents of %s: %w", dir, err)
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func (c *covers) ensure(path string, dir bool) error {
 	}
 	if info, err := os.Stat(path); err == nil {
 		if info.IsDir() != dir {
-			return fmt.Errorf("%s is %s here, but the volume is %s: choose another path", path, kind(info.IsDir()), kind(dir))
+			return fmt.Errorf("%s is %s on this machine, but the volume is %s: choose another path", path, kind(info.IsDir()), kind(dir))
 		}
 		return nil
 	}
@@ -174,7 +174,7 @@ func (c *covers) ensure(path string, dir bool) error {
 		return fmt.Errorf("%s: %w", parent, err)
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("%s is a file here: choose another path", parent)
+		return fmt.Errorf("%s is a file on this machine: choose another path", parent)
 	}
 	if !c.own[stat.Dev] {
 		if err := c.cover(parent); err != nil {

@@ -168,7 +168,7 @@ func take(mounts []Mount) (trees []int, err error) {
 	for _, m := range mounts {
 		tree, err := clone(m.Source)
 		if errors.Is(err, fs.ErrNotExist) {
-			return trees, fmt.Errorf("volume for %s: there is no %s", m.Target, m.Source)
+			return trees, fmt.Errorf("volume for %s: %s does not exist", m.Target, m.Source)
 		} else if err != nil {
 			return trees, fmt.Errorf("volume for %s: opening %s: %w", m.Target, m.Source, err)
 		}

@@ -91,8 +91,8 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	var sizes string
 	f := flag.NewFlagSet("scale", flag.ContinueOnError)
-	f.StringVar(&sizes, "n", "1,100,500", "numbers of sites, in increasing order")
-	f.IntVar(&o.pages, "pages", 20, "pages of a site")
+	f.StringVar(&sizes, "n", "1,100,500", "numbers of sites, separated by commas, in increasing order")
+	f.IntVar(&o.pages, "pages", 20, "number of pages of each site")
 	f.IntVar(&o.edits, "edits", 20, "number of edits at each size, made one after the other")
 	f.DurationVar(&o.steady, "steady", 5*time.Minute, "length of the idle period at the end")
 	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
@@ -107,7 +107,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		o.sizes = append(o.sizes, n)
 	}
 	if f.NArg() > 0 || o.pages < 2 || o.edits < 1 || o.steady <= 0 {
-		return errors.New("arguments are not allowed, -pages must be at least 2, -edits at least 1, -steady more than 0; see -h")
+		return errors.New("no arguments are allowed; -pages must be at least 2, -edits at least 1, and -steady more than 0; see -h")
 	}
 	report, err := measure(ctx, o)
 	if err != nil {

@@ -126,7 +126,7 @@ func (b *bench) create(ctx context.Context, from, to int) error {
 				Spec:       viewv1.MarkdownViewSpec{Markdowns: readers.Book(b.edition, b.pages)},
 			}
 			if err := b.Create(ctx, view); err != nil {
-				return fmt.Errorf("making %s: %w", view.Name, err)
+				return fmt.Errorf("creating %s: %w", view.Name, err)
 			}
 			return b.progress.await(ctx, view)
 		})

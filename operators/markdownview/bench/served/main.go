@@ -66,16 +66,16 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	f := flag.NewFlagSet("served", flag.ContinueOnError)
 	f.IntVar(&o.rounds, "rounds", 9, "number of measurements of each kind; medians are reported")
-	f.IntVar(&o.replicas, "replicas", 2, "viewers of a site, 1 to 5")
-	f.IntVar(&o.pages, "pages", 20, "pages of a site")
+	f.IntVar(&o.replicas, "replicas", 2, "number of viewers of each site, 1 to 5")
+	f.IntVar(&o.pages, "pages", 20, "number of pages of each site")
 	f.IntVar(&o.edits, "edits", 10, "number of edits while readers send requests")
-	f.Uint64Var(&o.seed, "seed", 1, "seed of the random pauses, of up to a second, before the measurements")
+	f.Uint64Var(&o.seed, "seed", 1, "seed for the random pauses of up to a second before the measurements")
 	f.StringVar(&o.output, "o", "", "file to write all figures to, in JSON")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 || o.rounds < 1 || o.replicas < 1 || o.replicas > 5 || o.pages < 2 || o.edits < 1 {
-		return errors.New("arguments are not allowed, -rounds and -edits must be at least 1, -pages at least 2, -replicas 1 to 5; see -h")
+		return errors.New("no arguments are allowed; -rounds and -edits must be at least 1, -pages at least 2, and -replicas 1 to 5; see -h")
 	}
 	report, err := measure(ctx, o)
 	if err != nil {

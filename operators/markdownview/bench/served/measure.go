@@ -120,7 +120,7 @@ func (b *bench) publish(ctx context.Context, name string) (view *viewv1.Markdown
 	}
 	begin = time.Now()
 	if err := b.Create(ctx, view); err != nil {
-		return nil, begin, fmt.Errorf("making the site: %w", err)
+		return nil, begin, fmt.Errorf("creating the site: %w", err)
 	}
 	return view, begin, b.awaitServing(ctx, view)
 }

@@ -75,12 +75,12 @@ func (p *plain) measure(ctx context.Context, b *bench) (time.Duration, error) {
 	begin := time.Now()
 	for _, content := range p.contents {
 		if err := b.Create(ctx, content.DeepCopy()); err != nil {
-			return 0, fmt.Errorf("making the plain content: %w", err)
+			return 0, fmt.Errorf("creating the plain content: %w", err)
 		}
 	}
 	deployment := p.deployment.DeepCopy()
 	if err := b.Create(ctx, deployment); err != nil {
-		return 0, fmt.Errorf("making the plain Deployment: %w", err)
+		return 0, fmt.Errorf("creating the plain Deployment: %w", err)
 	}
 	if err := b.awaitReady(ctx, deployment); err != nil {
 		return 0, err

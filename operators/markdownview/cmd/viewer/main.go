@@ -39,16 +39,16 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	var listen, theme, url string
 	var limit time.Duration
 	flags.StringVar(&o.Content, "content", "", "the `directory` with the Markdown files to serve")
-	flags.StringVar(&listen, "listen", ":8080", "the `address` to listen on; with port 0 the viewer takes a free port and logs it")
+	flags.StringVar(&listen, "listen", ":8080", "the `address` to listen on; with port 0, the viewer listens on a free port and logs its address")
 	flags.StringVar(&o.Site.BasePath, "base-path", "/", "the `path` below which the site is served, such as /handbook/")
 	flags.StringVar(&o.Site.Title, "title", "", "the `title` of the site (default: the title of the book)")
-	flags.StringVar(&o.Site.Language, "language", "en", "the BCP 47 `tag` of the site's language, such as ja; the viewer's own texts exist in en and ja")
+	flags.StringVar(&o.Site.Language, "language", "en", "the BCP 47 `tag` of the site's language, such as ja; the viewer's own texts are available in en and ja")
 	flags.StringVar(&theme, "theme", string(site.ThemeAuto), "the colour scheme for readers who have not chosen one: auto, light or dark")
-	flags.DurationVar(&o.Drain, "drain", 0, "how long to keep accepting connections after SIGTERM, for proxies that have not noticed it yet")
+	flags.DurationVar(&o.Drain, "drain", 0, "how long to keep accepting connections after SIGTERM, while proxies may still send requests to this viewer")
 	flags.DurationVar(&o.ShutdownGrace, "shutdown-grace", 20*time.Second, "the maximum `time` between SIGTERM and exit")
-	flags.DurationVar(&o.Rescan, "rescan", 30*time.Second, "interval of scans for changes that the kernel did not report")
+	flags.DurationVar(&o.Rescan, "rescan", 30*time.Second, "interval between scans for changes that the kernel did not report")
 	flags.BoolVar(&o.AccessLog, "access-log", false, "log each request")
-	flags.StringVar(&url, "await", "", "serve nothing, but wait until this `URL` answers with 200")
+	flags.StringVar(&url, "await", "", "serve nothing, but wait until this `URL` returns status 200")
 	flags.DurationVar(&limit, "await-limit", 2*time.Minute, "the maximum time that -await waits")
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp // Parse has already reported the error

@@ -223,18 +223,18 @@ func TestFilesThatExcludeEachOtherAreFatal(t *testing.T) {
 		want  string
 	}{
 		"two indexes of a directory": {[]string{"g/README.md", "g/index.md"}, `
-g/index.md:0: fatal: would be served at /g/, where g/README.md is; rename one of them
+g/index.md:0: fatal: would be served at /g/, the address of g/README.md; rename one of them
 `},
 		"two spellings of README": {[]string{"README.md", "readme.md"}, `
-readme.md:0: fatal: would be served at /, where README.md is; rename one of them
+readme.md:0: fatal: would be served at /, the address of README.md; rename one of them
 `},
 		"a page and what looks like it": {[]string{"a.md", "a.html"}, `
-a.html:0: fatal: would be served at /a.html, where a.md is; rename one of them
+a.html:0: fatal: would be served at /a.html, the address of a.md; rename one of them
 `},
 		"a file that is a directory": {[]string{"a", "a/b.md"}, `
-a:0: fatal: is a file and also a directory of other files; rename one of them
+a:0: fatal: is the name of a file and of a directory with other files; rename one of them
 `},
-		"a page that is a directory":             {[]string{"a.md", "a.md/b.png"}, "a.md:0: fatal: is a file and also a directory of other files; rename one of them\n"},
+		"a page that is a directory":             {[]string{"a.md", "a.md/b.png"}, "a.md:0: fatal: is the name of a file and of a directory with other files; rename one of them\n"},
 		"but not names that differ in case only": {[]string{"A.md", "a.md"}, ""},
 	} {
 		t.Run(claim, func(t *testing.T) {

@@ -132,11 +132,11 @@ func (r *reader) collisions() {
 	at := map[string]string{}
 	each := func(p string) {
 		if r.book.paths.dir[p] {
-			r.fatal(p, 0, "is a file and also a directory of other files; rename one of them")
+			r.fatal(p, 0, "is the name of a file and of a directory with other files; rename one of them")
 		}
 		url := URL(p)
 		if first, taken := at[url]; taken {
-			r.fatal(p, 0, fmt.Sprintf("would be served at /%s, where %s is; rename one of them", url, quoted(first)))
+			r.fatal(p, 0, fmt.Sprintf("would be served at /%s, the address of %s; rename one of them", url, quoted(first)))
 			return
 		}
 		at[url] = p

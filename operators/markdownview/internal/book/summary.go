@@ -98,7 +98,7 @@ func (s *summaryReader) ignored(n ast.Node) {
 // affix adds the links and separators outside the numbered chapters.
 func (s *summaryReader) affix(n ast.Node, refused bool) {
 	if refused {
-		s.fatal(SummaryPath, s.lines.of(n), "a list or a part title cannot follow suffix chapters; move the text before it into the list, or below it")
+		s.fatal(SummaryPath, s.lines.of(n), "a list or a part title cannot follow suffix chapters; move these chapters into the list, or below the list")
 		return
 	}
 	if n.Kind() == ast.KindThematicBreak {
@@ -140,7 +140,7 @@ func (s *summaryReader) item(item ast.Node, number []int) (Entry, bool) {
 		}
 	}
 	if link == nil {
-		s.fatal(SummaryPath, s.lines.of(item), "a list item must begin with a link: - [Title](page.md), or - [Title]() for a page to come")
+		s.fatal(SummaryPath, s.lines.of(item), "a list item must begin with a link: - [Title](page.md), or - [Title]() for a page that is not written yet")
 		return Entry{}, false
 	}
 	e := s.entry(link)

@@ -94,11 +94,11 @@ SUMMARY.md:3: fatal: links to dir, which is not a Markdown file
 SUMMARY.md:4: fatal: links to SUMMARY.md, which is not a Markdown file
 SUMMARY.md:5: fatal: links to /, which is not a Markdown file
 `},
-		"cannot have an item that is not a link": {"- [A](a.md)\n- B\n-\n- **[C](c.md)**\n- ![D](d.md)\n- [E] (e.md)\n", "1. A → a.md\n", strings.Repeat("SUMMARY.md:0: fatal: a list item must begin with a link: - [Title](page.md), or - [Title]() for a page to come\n", 5)},
+		"cannot have an item that is not a link": {"- [A](a.md)\n- B\n-\n- **[C](c.md)**\n- ![D](d.md)\n- [E] (e.md)\n", "1. A → a.md\n", strings.Repeat("SUMMARY.md:0: fatal: a list item must begin with a link: - [Title](page.md), or - [Title]() for a page that is not written yet\n", 5)},
 		"cannot have a list after suffix chapters": {"- [A](a.md)\n\n[B](b.md)\n\n- [C](c.md)\n", "1. A → a.md\nB → b.md\n",
-			"SUMMARY.md:5: fatal: a list or a part title cannot follow suffix chapters; move the text before it into the list, or below it\n"},
+			"SUMMARY.md:5: fatal: a list or a part title cannot follow suffix chapters; move these chapters into the list, or below the list\n"},
 		"cannot have a part after suffix chapters": {"- [A](a.md)\n\n[B](b.md)\n\n# C\n", "1. A → a.md\nB → b.md\n",
-			"SUMMARY.md:5: fatal: a list or a part title cannot follow suffix chapters; move the text before it into the list, or below it\n"},
+			"SUMMARY.md:5: fatal: a list or a part title cannot follow suffix chapters; move these chapters into the list, or below the list\n"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			given := append(pages(all...), File{SummaryPath, []byte(c.summary)})

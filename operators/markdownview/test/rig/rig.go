@@ -70,7 +70,7 @@ type Rig struct {
 func With(ctx context.Context, o Options, use func(*Rig) error) (err error) {
 	r := &Rig{options: o}
 	if r.dir, err = os.MkdirTemp("", "markdownview-rig-"); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
+		return fmt.Errorf("creating a folder: %w", err)
 	}
 	defer func() {
 		if err == nil {
@@ -172,7 +172,7 @@ func Await(ctx context.Context, limit time.Duration, what string, holds func(con
 func (r *Rig) Namespace(ctx context.Context) (string, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "mdv-"}}
 	if err := r.Create(ctx, ns); err != nil {
-		return "", fmt.Errorf("making a namespace: %w", err)
+		return "", fmt.Errorf("creating a namespace: %w", err)
 	}
 	return ns.Name, nil
 }

@@ -48,7 +48,7 @@ func newWebhooks(dir string) (*webhooks, error) {
 		return nil, fmt.Errorf("finding a free port: %w", err)
 	}
 	if err := w.certify(); err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	return w, nil
 }

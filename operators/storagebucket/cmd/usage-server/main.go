@@ -62,15 +62,15 @@ func parseOptions(args []string) (*options, error) {
 	flags.StringVar(&s.CertFile, "tls-cert-file", "", "The serving certificate, in PEM; reloaded when it changes. Required.")
 	flags.StringVar(&s.KeyFile, "tls-private-key-file", "", "The key of the serving certificate, in PEM. Required.")
 	flags.DurationVar(&s.RequestTimeout, "request-timeout", 55*time.Second,
-		"The time limit of a request. The API server in front gives up after its own --request-timeout, 60s unless set otherwise.")
-	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "The maximum number of objects that are counted in one bucket; with more, the response is marked as truncated.")
+		"The time limit of a request. The API server, which forwards the request, gives up after its own --request-timeout, which is 60s by default.")
+	flags.Int64Var(&s.MaxObjects, "max-objects", 1_000_000, "The maximum number of objects that are counted in one bucket. If a bucket has more, the response is marked as truncated.")
 	flags.DurationVar(&s.MaxAge, "max-age", 5*time.Minute,
-		"How long a count is kept and returned again. 0 means that every request counts again, for which the store may charge.")
+		"How long a count is cached. 0 means that every request counts again; the store may charge for this.")
 	flags.IntVar(&s.MaxRequests, "max-requests", 16, "The maximum number of requests that count objects at the same time.")
 	flags.IntVar(&s.Concurrency, "concurrency", 8, "The maximum number of buckets that one request counts at the same time.")
 	flags.IntVar(&s.Stores.Concurrency, "store-concurrency", 4, "The maximum number of buckets of one store that all requests together count at the same time.")
 	flags.Float64Var(&s.Stores.RequestsPerSecond, "store-requests-per-second", 200,
-		"The maximum number of requests per second to one store, for all counts together. Each count gets an equal share: this divided by --store-concurrency.")
+		"The maximum number of requests per second to one store, for all counts together. Each count gets an equal share: this number divided by --store-concurrency.")
 	flags.StringVar(&o.allowedEndpoints, "allowed-endpoints", "",
 		"The endpoints that may be contacted, separated by commas: host names, *.suffix, IP addresses, CIDRs or *. Set the manager's flag to the same value.")
 	flags.StringVar(&o.environmentNamespaces, "environment-credentials-namespaces", "",

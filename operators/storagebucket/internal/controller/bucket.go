@@ -231,7 +231,7 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 			return r.save(ctx, t)
 		}
 		if release, err = t.site.store.Limiter().Acquire(remote); err != nil {
-			return fmt.Errorf("waiting for the store's limits: %w", err)
+			return fmt.Errorf("waiting until the store's limits allow a request: %w", err)
 		}
 	}
 	result := r.probe(ctx, t, failure)
@@ -291,7 +291,7 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 	noteworthy := news(before, verdict.status)
 	r.set(t, storagev1.ConditionHealthy, *verdict)
 	if !t.Managed() {
-		r.set(t, storagev1.ConditionSynced, found(reasonObserved, "the bucket is observed and not changed"))
+		r.set(t, storagev1.ConditionSynced, found(reasonObserved, "the bucket is only observed, and not changed"))
 	}
 	if token != "" {
 		t.Status.LastHandledReconcileAt = token

@@ -70,7 +70,7 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 			// Some stores accept settings that they do not know, and drop them.
 			var kept bool
 			if kept, err = t.site.store.Matches(ctx, t.BucketName(), setting); err == nil && !kept {
-				err = &s3store.Error{Reason: s3store.ReasonUnsupported, Message: "the store did not keep it"}
+				err = &s3store.Error{Reason: s3store.ReasonUnsupported, Message: "the store accepted this setting but did not keep it"}
 			}
 		}
 		switch {

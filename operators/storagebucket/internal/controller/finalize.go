@@ -109,7 +109,7 @@ func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	}
 	r.plan.Park(r.subject(t))
 	r.set(t, storagev1.ConditionSynced, finding{metav1.ConditionFalse, reason,
-		"the bucket cannot be deleted: " + message + "; fix that, or set deletionPolicy to Retain, so that " +
+		"the bucket cannot be deleted: " + message + "; fix this problem, or set deletionPolicy to Retain, so that " +
 			"the bucket is kept and another StorageBucket can take it over"})
 	return r.save(ctx, t)
 }
@@ -179,7 +179,7 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 	if t.Status.External.State == storagev1.ExternalPending {
 		return lookAgain, nil // until no request to create it can still take effect
 	}
-	return 0, r.letGo(ctx, t, "Deleted", "it was deleted, and no longer exists in the store")
+	return 0, r.letGo(ctx, t, "Deleted", "it was deleted and no longer exists in the store")
 }
 
 // movedAway returns an error if a bucket that the operator created may be

@@ -285,7 +285,7 @@ func (r *Buckets) confirmOwner(ctx context.Context, t *task) *s3store.Error {
 
 // conflict returns an error that names the bucket's owner and the remedy.
 func conflict(current owner, tags map[string]string, t *task) *s3store.Error {
-	message := fmt.Sprintf("bucket %q exists and was not created by this object: to hand it over, "+
+	message := fmt.Sprintf("bucket %q exists and was not created by this object: to let this object manage it, "+
 		"set the annotation %s=%s", t.BucketName(), storagev1.AnnotationAdopt, t.BucketName())
 	if !none(tags) {
 		message = fmt.Sprintf("bucket %q belongs to another StorageBucket (uid %q, cluster %q): "+

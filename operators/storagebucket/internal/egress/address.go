@@ -148,7 +148,7 @@ func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error
 			return netip.Prefix{}, false, errors.New("not a network such as 10.0.0.0/8")
 		}
 		if network != network.Masked() {
-			return netip.Prefix{}, false, errors.New("the network has bits set behind its prefix: write " + network.Masked().String())
+			return netip.Prefix{}, false, errors.New("the network has bits set after its prefix: write " + network.Masked().String())
 		}
 		if network.Addr().Is4In6() {
 			return netip.Prefix{}, false, errors.New("write the network as IPv4")
@@ -171,11 +171,11 @@ func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error
 func hostName(s string) (string, error) {
 	name := normalize(s)
 	if name == "" || len(name) > 253 {
-		return "", errors.New("not a host name, *.suffix, an address, a network such as 10.0.0.0/8, or *")
+		return "", errors.New("write a host name, *.suffix, an address, a network such as 10.0.0.0/8, or *")
 	}
 	for _, label := range strings.Split(name, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInName) {
-			return "", errors.New("not a host name in ASCII without scheme, port and path, nor *.suffix, an address, a network such as 10.0.0.0/8, or *")
+			return "", errors.New("write a host name in ASCII without a scheme, port or path, or *.suffix, an address, a network such as 10.0.0.0/8, or *")
 		}
 	}
 	if _, isAddress, err := parseAddress(name); isAddress || err != nil {

@@ -46,7 +46,7 @@ var (
 	// DriftRepaired counts restored configuration, by setting.
 	DriftRepaired = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "storagebucket_drift_repaired_total",
-		Help: "Configuration of buckets that another client had changed and that was restored.",
+		Help: "Settings of buckets that were restored after another client had changed them.",
 	}, []string{"setting"})
 
 	// StoreChecks counts checks of stores, by store and reason.

@@ -54,12 +54,12 @@ func run(m *testing.M) int {
 	defer func() { _ = env.Stop() }()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, storagev1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			fmt.Fprintln(os.Stderr, "making the scheme:", err)
+			fmt.Fprintln(os.Stderr, "creating the scheme:", err)
 			return 1
 		}
 	}
 	if api, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		fmt.Fprintln(os.Stderr, "making a client:", err)
+		fmt.Fprintln(os.Stderr, "creating a client:", err)
 		return 1
 	}
 	return m.Run()

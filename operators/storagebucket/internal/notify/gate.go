@@ -47,8 +47,8 @@ const (
 var (
 	errUnauthenticated = &refusal{http.StatusUnauthorized, "send the header Authorization with Bearer and a token: " +
 		"the one in --notify-token-file, or one of a Kubernetes service account"}
-	errForbidden = &refusal{http.StatusForbidden, "the token's owner may not do this: " +
-		"it needs the right to create objectstores/notify or storagebuckets/poke in the group storage.koboshi.dev"}
+	errForbidden = &refusal{http.StatusForbidden, "the token's owner is not allowed to do this: " +
+		"it needs permission to create objectstores/notify or storagebuckets/poke in the group storage.koboshi.dev"}
 	errBusy = &refusal{http.StatusTooManyRequests, "too many unknown tokens at the moment: try again"}
 )
 

@@ -32,7 +32,7 @@ func run(m *testing.M) int {
 	defer func() { _ = env.Stop() }()
 	config.QPS = -1 // the tests make many objects
 	if api, err = kubernetes.NewForConfig(config); err != nil {
-		fmt.Fprintln(os.Stderr, "making a client:", err)
+		fmt.Fprintln(os.Stderr, "creating a client:", err)
 		return 1
 	}
 	return m.Run()

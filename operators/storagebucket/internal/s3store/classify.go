@@ -162,7 +162,7 @@ func classifyAnswer(a answer, region string, now time.Time) *Error {
 	case reason == ReasonThrottled:
 		e.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
 	case reason == ReasonUnexpectedResponse && redirect(a.status):
-		e.Message = "the endpoint redirects to another, and redirects are not followed: set the endpoint that answers (" + detail + ")"
+		e.Message = "the endpoint redirects to another one, but the operator does not follow redirects: use the endpoint that responds itself (" + detail + ")"
 	}
 	return e
 }

@@ -63,7 +63,7 @@ func TestAnswerIsClassified(t *testing.T) {
 			ReasonWrongRegion, "the region or the endpoint does not match the bucket (PermanentRedirect)", 2, 0},
 		{"301 of a web server is not followed",
 			faultserver.Status(301, "Location", "http://127.0.0.1:1/elsewhere"), faultserver.Status(301, "Location", "http://127.0.0.1:1/elsewhere"),
-			ReasonUnexpectedResponse, "the endpoint redirects to another, and redirects are not followed: set the endpoint that answers (HTTP status 301)", 2, 0},
+			ReasonUnexpectedResponse, "the endpoint redirects to another one, but the operator does not follow redirects: use the endpoint that responds itself (HTTP status 301)", 2, 0},
 		{"400 for a signature of another region",
 			faultserver.Status(400), faultserver.S3Error(400, "AuthorizationHeaderMalformed"), ReasonWrongRegion, "", 2, 0},
 		{"400 without a body that names another region",

@@ -90,7 +90,7 @@ func readCredentials(ctx context.Context, reader client.Reader, l Location, o Op
 	}
 	ref := l.Credentials.SecretRef
 	if ref == nil {
-		return nil, &s3store.Error{Reason: s3store.ReasonCredentialsNotFound, Message: "no Secret is named for the credentials"}
+		return nil, &s3store.Error{Reason: s3store.ReasonCredentialsNotFound, Message: "credentials.secretRef is not set"}
 	}
 	var secret corev1.Secret
 	err := reader.Get(ctx, types.NamespacedName{Namespace: l.Namespace, Name: ref.Name}, &secret)
@@ -122,7 +122,7 @@ var environment identity
 // errNoIdentity does not wrap the cause, which may name files and variables.
 var errNoIdentity = &s3store.Error{
 	Reason:  s3store.ReasonCredentialsNotFound,
-	Message: "the operator's environment holds no usable identity",
+	Message: "the operator's environment provides no usable identity",
 }
 
 // credentials returns errNoIdentity if there are none.
@@ -194,7 +194,7 @@ func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, invalid("key %s of %s %q holds no certificate in PEM", ref.Key, kindOf(ref), ref.Name)
+		return nil, invalid("key %s of %s %q contains no certificate in PEM", ref.Key, kindOf(ref), ref.Name)
 	}
 	return pool, nil
 }

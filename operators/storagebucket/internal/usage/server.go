@@ -69,7 +69,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	server, err := config.Complete(nil).New("usage-server", genericapiserver.NewEmptyDelegate())
 	if err != nil {
-		return fmt.Errorf("making the server: %w", err)
+		return fmt.Errorf("creating the server: %w", err)
 	}
 	buckets := NewBuckets(reader, &Measurer{
 		Stores:      &Declared{Reader: reader, Namespaces: s.Namespaces, Options: s.Stores},

@@ -22,8 +22,8 @@ var columns = []metav1.TableColumnDefinition{
 	{Name: "Objects", Type: "string", Description: "Number of objects; a plus sign means that there are at least that many."},
 	{Name: "Size", Type: "string", Description: "Total size of the objects."},
 	{Name: "Measured", Type: "string", Description: "When the objects were counted."},
-	{Name: "Reason", Type: "string", Description: "Why they could not be counted."},
-	{Name: "Message", Type: "string", Priority: 1, Description: "Why they could not be counted, and what to do."},
+	{Name: "Reason", Type: "string", Description: "Why the objects could not be counted."},
+	{Name: "Message", Type: "string", Priority: 1, Description: "Why the objects could not be counted, and what to do."},
 }
 
 // ConvertToTable implements rest.TableConvertor.

@@ -68,7 +68,7 @@ func (c Certificate) config() (*tls.Config, *x509.CertPool, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return nil, nil, fmt.Errorf("creating a key: %w", err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, signer.certificate, key.Public(), signer.key)
 	if err != nil {
@@ -92,7 +92,7 @@ var testAuthority = sync.OnceValues(newAuthority)
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("creating a key: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),

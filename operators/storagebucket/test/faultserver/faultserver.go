@@ -195,7 +195,7 @@ func (s *Server) Up() {
 	if s.options.useTLS {
 		config, roots, err := s.options.tls.config()
 		if err != nil {
-			s.tb.Fatalf("faultserver: making the certificate: %v", err)
+			s.tb.Fatalf("faultserver: creating the certificate: %v", err)
 			return
 		}
 		server.TLSConfig, s.roots = config, roots
@@ -296,7 +296,7 @@ func (s *Server) RootCAs() *x509.CertPool { return s.roots }
 func (s *Server) CAPEM() ([]byte, error) {
 	a, err := testAuthority()
 	if err != nil {
-		return nil, fmt.Errorf("making the authority: %w", err)
+		return nil, fmt.Errorf("creating the authority: %w", err)
 	}
 	return a.pem, nil
 }

@@ -83,7 +83,7 @@ func run(ctx context.Context, client *s3.Client, verb, bucket string) (string, e
 		return "true", nil
 	case "make":
 		if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
-			return "", fmt.Errorf("making %s: %w", bucket, err)
+			return "", fmt.Errorf("creating %s: %w", bucket, err)
 		}
 		return "made", nil
 	case "put":

@@ -162,7 +162,7 @@ func prepare(ctx context.Context, o options, endpoint string) error {
 	for _, bucket := range o.buckets {
 		_, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(bucket)})
 		if exists := new(types.BucketAlreadyOwnedByYou); err != nil && !errors.As(err, &exists) {
-			return fmt.Errorf("making bucket %s: %w", bucket, err)
+			return fmt.Errorf("creating bucket %s: %w", bucket, err)
 		}
 	}
 	if o.readyFile == "" {

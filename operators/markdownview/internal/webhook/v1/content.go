@@ -30,14 +30,14 @@ func checkContent(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings
 		data := spec.BinaryAssets[path]
 		size += len(data)
 		if _, both := spec.Markdowns[path]; both {
-			found.refuse(field.Invalid(at.Child("binaryAssets").Key(path), field.OmitValueType{}, "is in markdowns, too; remove one of them"))
+			found.refuse(field.Invalid(at.Child("binaryAssets").Key(path), field.OmitValueType{}, "is also in markdowns; remove one of the two entries"))
 			continue
 		}
 		files = append(files, book.File{Path: path, Data: data})
 	}
 	if size > mostInline {
 		found.refuse(field.Invalid(at.Child("markdowns"), field.OmitValueType{}, fmt.Sprintf(
-			"has %d bytes together with binaryAssets, more than %d: move files into ConfigMaps, and name them in contentFrom", size, mostInline)))
+			"has %d bytes together with binaryAssets, more than %d: move files into ConfigMaps that contentFrom names", size, mostInline)))
 		return // such content is not read
 	}
 	r := &bookReader{spec: spec, at: at, found: found, isMdBook: children.Engine(spec) == viewv1.EngineMdBook}

@@ -23,7 +23,7 @@ func TestASettingThatIsNotAllowedIsRefusedUnlessItWasThere(t *testing.T) {
 		}}
 	}
 	const refused = `MarkdownView.view.koboshi.dev "site" is invalid: spec.pod.labels[app]: Forbidden: ` +
-		"the operator does not allow it; remove it, or ask the administrator to add it to --author-overrides"
+		"the operator does not allow this setting; remove it, or ask the administrator to add it to --author-overrides"
 	old := site("", map[string]string{"app": "shop"})
 	if _, err := v.ValidateCreate(t.Context(), old); err == nil || err.Error() != refused {
 		t.Errorf("created: %v", err)
@@ -35,7 +35,7 @@ func TestASettingThatIsNotAllowedIsRefusedUnlessItWasThere(t *testing.T) {
 	if err != nil {
 		t.Errorf("edited: %v", err)
 	}
-	if diff := cmp.Diff([]string{"spec.pod.labels[app]: the operator does not currently allow it and ignores it"}, []string(warnings)); diff != "" {
+	if diff := cmp.Diff([]string{"spec.pod.labels[app]: the operator does not currently allow this setting and ignores it"}, []string(warnings)); diff != "" {
 		t.Error(diff)
 	}
 	if warnings, err := v.ValidateCreate(t.Context(), site("", nil)); err != nil || len(warnings) > 0 {

@@ -137,9 +137,9 @@ func (v *validator) checkOverrides(spec, before *viewv1.MarkdownViewSpec, at *fi
 	for _, d := range v.options.Overrides.Denied(spec) {
 		at := at.Child(strings.Split(d.Field, ".")[0], strings.Split(d.Field, ".")[1:]...).Key(d.Key)
 		if slices.Contains(known, d) {
-			found.warn(at, "the operator does not currently allow it and ignores it")
+			found.warn(at, "the operator does not currently allow this setting and ignores it")
 			continue
 		}
-		found.refuse(field.Forbidden(at, "the operator does not allow it; remove it, or ask the administrator to add it to --author-overrides"))
+		found.refuse(field.Forbidden(at, "the operator does not allow this setting; remove it, or ask the administrator to add it to --author-overrides"))
 	}
 }

@@ -47,22 +47,22 @@ func (s Steer) Journal(ctx context.Context) (all []Arrival, err error) {
 func (s Steer) do(ctx context.Context, method, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, s.Control+path, nil)
 	if err != nil {
-		return fmt.Errorf("asking the store for %s: %w", path, err)
+		return fmt.Errorf("requesting %s from the store: %w", path, err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking the store for %s: %w", path, err)
+		return fmt.Errorf("requesting %s from the store: %w", path, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		return fmt.Errorf("asking the store for %s: %s: %s", path, resp.Status, strings.TrimSpace(string(text)))
+		return fmt.Errorf("requesting %s from the store: %s: %s", path, resp.Status, strings.TrimSpace(string(text)))
 	}
 	if into == nil {
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("reading the store's answer to %s: %w", path, err)
+		return fmt.Errorf("reading the store's response to %s: %w", path, err)
 	}
 	return nil
 }

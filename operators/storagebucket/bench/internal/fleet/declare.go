@@ -63,7 +63,7 @@ func (f *Fleet) Declare(ctx context.Context) error {
 		}
 	}
 	if f.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	for _, object := range f.shared() {
 		if err := f.client.Create(ctx, object); err != nil {

@@ -179,7 +179,7 @@ func AuthorityOf(cfg *rest.Config) ([]byte, error) {
 // MakeBucket creates a bucket with the root keys.
 func (s *Store) MakeBucket(ctx context.Context, name string) error {
 	if _, err := s.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
-		return fmt.Errorf("making bucket %s: %w", name, err)
+		return fmt.Errorf("creating bucket %s: %w", name, err)
 	}
 	return nil
 }
