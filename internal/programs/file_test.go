@@ -72,12 +72,12 @@ func TestWrongFileIsRefusedWithItsLine(t *testing.T) {
 		{"text for args", "run:\n- image: sh\n  path: /bin/sh\n  args: -c\n", "line 4: cannot unmarshal !!str `-c`; it must be a list of strings"},
 		{"no YAML", "run:\n- {image: sh\n", "line 1: did not find expected"},
 		{"no path", "run:\n- image: sh\n", "line 2: image sh has no path"},
-		{"no program", "run:\n\n- image: sh\n  path: missing\n", "line 3: image sh: there is no "},
+		{"no program", "run:\n\n- image: sh\n  path: missing\n", "line 3: image sh: "},
 		{"no folder", "run:\n- {image: sh, path: /bin/sh, workingDir: /bin/sh}\n", "line 2: image sh: workingDir /bin/sh is not a folder"},
 		{"an impossible variable", "run:\n- {image: sh, path: /bin/sh, env: {A=B: c}}\n", `line 2: image sh: "A=B"`},
 		{"an impossible user", "run:\n- {image: sh, path: /bin/sh, user: 4294967295}\n", "line 2: image sh: user 4294967295 is not a uid"},
 		{"an image twice", "run:\n- {image: sh, path: /bin/sh}\n- {image: docker.io/library/sh, path: /bin/ls}\n", "line 3: image docker.io/library/sh has two programs, /bin/sh and /bin/ls"},
-		{"a second document", "run: []\n---\nrun: []\n", "contains more than one YAML document"},
+		{"a second document", "run: []\n---\nrun: []\n", "the file contains more than one YAML document"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := Load(write(t, test.content))
