@@ -57,11 +57,11 @@ func newCheck(stdio Stdio) *cobra.Command {
 
 A kubebuilder-layout project needs no preparation: koboshi builds the manager,
 starts control planes, installs CRDs, RBAC and webhooks from config/, and
-generates scenarios from config/samples and the schemas. It first learns what
-the controller does without faults. Then it runs the controller again and
-again, with one fault in each run: a kill before or after a write, a lost
-response, a conflict, an error, a lagging watch, a change while the controller
-is down, or an object that another client deletes.
+generates scenarios from config/samples and the schemas. It first learns how the
+controller behaves when no faults are injected. Then it runs the controller
+again and again, with one fault in each run: a kill before or after a write, a
+lost response, a conflict, an error, a lagging watch, a change while the
+controller is down, or an object that another client deletes.
 
 For any other controller, in any language, give its command after --, and name
 its CRDs and scenarios with flags. The controller must read KUBECONFIG to find

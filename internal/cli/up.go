@@ -56,8 +56,8 @@ kube-apiserver, the controllers, the scheduler and simulated nodes.
 Pods are simulated unless --run or --config maps their image to a program on
 this machine. Pods with such an image run as processes under your user ID, on a
 node named local, with the volumes, probes, logs and restarts of a real kubelet.
-The address of each of their Services is printed when it becomes reachable. A
---config file lists programs with more options than --run has:
+The address of each of their Services is printed when the Service becomes reachable.
+A --config file lists programs with more options than --run has:
 
   run:
   - image: web            # any tag; web:1.2 would match only that tag

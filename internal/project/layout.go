@@ -110,7 +110,7 @@ func (p *Project) findMain(l layout) error {
 	}
 	switch len(managers) {
 	case 0:
-		return fmt.Errorf("there is no main package in cmd, cmd/manager, cmd/* or the project's folder; name its folder with %s, or give a command after --", flagMain)
+		return fmt.Errorf("found no main package in cmd, cmd/manager, cmd/* or the project's folder; name the folder of the main package with %s, or give a command after --", flagMain)
 	case 1:
 		p.Main = managers[0]
 		return nil

@@ -105,7 +105,7 @@ func saveTrace(path string, s Saved) error {
 	var b bytes.Buffer
 	header := trace.Header{Version: trace.Version, Subject: strings.Join(s.Subject, " ")}
 	if err := trace.Write(&b, header, s.Trace); err != nil {
-		return fmt.Errorf("saving the trace of finding %s: %w", inline(s.Finding.ID), err)
+		return fmt.Errorf("saving the trace of the finding %s: %w", inline(s.Finding.ID), err)
 	}
 	return writeWhole(path, b.Bytes())
 }
