@@ -71,7 +71,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 # JOBS of them run at a time, because many wait more than they compute.
 PARTS     := test-operator test-sites test-dropin test-conformance test-stock test-suites test-unit test-heavy test-bugs test-check test-guide test-bench
 JOBS      := 3
-# More targets to run with the parts.
+# More targets to run with the parts. They start first.
 EXTRA     :=
 # go test would vet all 2,900 dependencies before it runs anything, once for each
 # set of build flags. The linters vet our own code. The time limit is meant for tests that
@@ -81,7 +81,7 @@ TESTFLAGS := -vet=off -timeout 30m -ldflags=-w
 .PHONY: test
 test: compiler build stock bugs-ready ## Run the complete test suite, and report on each part
 	@$(STATIC) go build -o bin/suite ./hack/suite
-	@bin/suite -jobs $(JOBS) -flags "$(TESTFLAGS)" -built "build stock bugs-ready" $(PARTS) $(EXTRA)
+	@bin/suite -jobs $(JOBS) -flags "$(TESTFLAGS)" -built "build stock bugs-ready" $(EXTRA) $(PARTS)
 
 .PHONY: test-quick
 test-quick: compiler ## Run quick tests before each commit: packages and small modules, no control plane
