@@ -181,7 +181,7 @@ var _ = Describe("The aggregated API", func() {
 			g.Expect(out).To(And(ContainSubstring("GROUP:      usage.storage.koboshi.dev"),
 				MatchRegexp(`BucketUsage\s+reports\s+the\s+number\s+and\s+total\s+size\s+of\s+the\s+objects`), MatchRegexp(`objects\s+<integer>`), MatchRegexp(`metadata\s+<ObjectMeta>`)))
 		}).Should(Succeed())
-		Expect(kubectl("explain", "bucketusage.truncated")).To(MatchRegexp(`there\s+are at least as many`))
+		Expect(kubectl("explain", "bucketusage.truncated")).To(MatchRegexp(`holds\s+at\s+least\s+as\s+many`))
 		Expect(kubectl("get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.koboshi.storage.usage.v1.BucketUsageList"))
 	})
 
