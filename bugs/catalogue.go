@@ -50,8 +50,8 @@ import (
 // controller runs a controller, or its repaired twin, until the context ends.
 type controller func(ctx context.Context, cfg *rest.Config, o options) error
 
-// catalogue holds all controllers of this program, by the ID of their class in lower
-// case. Controllers that are not written in Go are started by the command in their
+// catalogue holds all controllers of this program, keyed by the ID of their class in
+// lower case. Controllers that are not written in Go are started by the command in their
 // bug.yaml.
 var catalogue = map[string]controller{
 	"a1": managed(a1.Setup),

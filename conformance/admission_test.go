@@ -220,8 +220,8 @@ func TestLateWebhookLetsThroughByPolicyIgnore(t *testing.T) {
 	}
 }
 
-// lateHook returns a webhook that does not answer before the test ends and times out
-// after a second, and a counter of its calls.
+// lateHook returns a webhook and a counter of its calls. The webhook does not answer
+// before the test ends, and its timeout is one second.
 func lateHook(t *testing.T, namespace string) (registrationv1.ValidatingWebhook, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32

@@ -93,7 +93,7 @@ func (p *plane) checkNow(t *testing.T) {
 	}
 }
 
-// mirror asks the extension API server, through the plane, which user it sees.
+// mirror reads, through the plane, which user the extension API server sees.
 func (p *plane) mirror(ctx context.Context, as rest.ImpersonationConfig) (mirror, error) {
 	var m mirror
 	config := rest.CopyConfig(p.config)

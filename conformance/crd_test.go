@@ -34,7 +34,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 //   - a webhook's conditions, failure policy and request are
 //     rules within the plugin; without the plugin no webhook is called at all;
 //   - kube-apiserver does not start with apiregistration.k8s.io/v1 disabled;
-//     without a certificate of its own no extension trusts it.
+//     no extension trusts a kube-apiserver without a certificate.
 var apiTakeouts = []takeout{
 	{"TestMutatingWebhook.*", "--kube-apiserver-arg=disable-admission-plugins=MutatingAdmissionWebhook"},
 	{"TestValidatingWebhook.*|TestUnreachableWebhook.*|TestLateWebhook.*|TestWebhookSees.*|TestMatchConditions.*", "--kube-apiserver-arg=disable-admission-plugins=ValidatingAdmissionWebhook"},

@@ -1,6 +1,7 @@
 // Package conformance holds black-box tests of the built binary. They show that clients
 // of the plane observe the same behaviour as with upstream. Each test is named after its
-// claim, and fails when the part that it names is removed (see takeout_test.go).
+// claim, and fails if the part of Kubernetes in that claim is removed (see
+// takeout_test.go).
 //
 // The tests use nothing but the binary, its flags and the Kubernetes API.
 package conformance

@@ -156,8 +156,8 @@ func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "stale")
 	writeFile(t, ready, "{}")
-	// The file exists before the start, which gets far enough to remove it and then
-	// fails.
+	// The file exists before the start. The plane starts far enough to remove the file,
+	// and then fails.
 	mustRefuse(t, dir, "--kube-apiserver-arg", "--ephemeral", "--ready-file="+ready, "--kube-apiserver-arg=no-such-flag=1")
 	if _, err := os.Stat(ready); err == nil {
 		t.Error("a script would take the stale file for readiness")
@@ -270,7 +270,7 @@ var damages = []struct {
 	{"log is garbage in the middle", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal"))+24)
 	}, "etcd"},
-	// etcd would take this for a write that was cut off by a power failure.
+	// etcd would treat this as a write that was cut off by a power failure.
 	{"log is garbage from the length of a record on", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal")))
 	}, "etcd/member/wal can be read up to entry"},

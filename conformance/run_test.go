@@ -90,7 +90,7 @@ func programsIn(t *testing.T, dir string) (config string) {
 	return config
 }
 
-// waitForPod waits until is returns nil for a Pod, and returns that Pod.
+// waitForPod calls is until it returns nil for a Pod, and returns that Pod.
 func (p *plane) waitForPod(t *testing.T, ns, name, what string, is func(*corev1.Pod) error) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
@@ -298,7 +298,7 @@ spec:
 `, name, strings.Join(more, "\n  "), strconv.Quote(script))
 }
 
-// forever keeps a shell alive while it still handles signals.
+// forever keeps a shell running, and lets it handle signals.
 const forever = "; while :; do sleep 0.1; done"
 
 func TestProgramRunsOnNodeLocalAndOtherPodsStaySimulated(t *testing.T) {

@@ -141,7 +141,7 @@ func (d *demo) declareAndAwait(ctx context.Context, name, manifest string) error
 }
 
 // externalEvent shows that a notification from the store makes the operator act
-// immediately, although its next check is an hour away.
+// immediately, although the operator's next check is an hour away.
 func (d *demo) externalEvent(ctx context.Context) error {
 	say("Versioning is suspended directly in the store:")
 	if err := d.atStore(ctx, "suspend-versioning", managedBucket); err != nil {
@@ -227,7 +227,7 @@ func (d *demo) expectHealth(ctx context.Context, name, want string) error {
 	return d.kubectl(ctx, "get", "stb", name)
 }
 
-// timed runs do and prints the time that it took.
+// timed calls do and prints how long the call took.
 func (d *demo) timed(what string, do func() error) error {
 	began := time.Now()
 	if err := do(); err != nil {

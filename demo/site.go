@@ -117,7 +117,8 @@ func handbook() (manifest []byte, files int, err error) {
 	return manifest, len(markdowns), err
 }
 
-// reachable waits for the address that the plane forwards to a Service, and returns it.
+// reachable waits for the address that the plane forwards to a Service, and returns that
+// address.
 func (d *demo) reachable(ctx context.Context, service string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

@@ -151,8 +151,8 @@ func (o *options) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// speed lets each side run faults, round after round. The sides take turns at
-// going first.
+// speed runs faults on each side, round after round. Each round starts with a different
+// side.
 func (o *options) speed(ctx context.Context, work string, r *report) error {
 	// The first run fills the caches and is not counted.
 	converged, err := o.fresh(ctx, work, false)

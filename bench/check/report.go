@@ -12,7 +12,7 @@ import (
 
 // These are the promised figures.
 const (
-	leastRatio     = 8  // ratio of runs to those of the obvious way
+	leastRatio     = 8  // ratio to the runs of the obvious way
 	leastPerMinute = 60 // on two cores
 	mostFewer      = 15 // in percent of the reconciles
 	mostMore       = 25 // in percent of the p99 of requests

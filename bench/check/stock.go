@@ -62,7 +62,7 @@ func (o *options) obvious(ctx context.Context, work string, atOnce int) (s serie
 
 // fresh starts an environment and a controller, and waits until they are idle. If knock
 // is true, it injects the fault. Otherwise it also performs the second step, and returns
-// the time from its start to the last write.
+// the time from the start of that step to the last write.
 func (o *options) fresh(ctx context.Context, work string, knock bool) (converged time.Duration, err error) {
 	dir, err := os.MkdirTemp(work, "stock-")
 	if err != nil {
@@ -91,8 +91,8 @@ func (o *options) fresh(ctx context.Context, work string, knock bool) (converged
 	return o.live(ctx, config, c, knock)
 }
 
-// live performs the first step of the scenario with the fault, or the first two steps
-// without it.
+// live performs the first step of the scenario. If knock is false, it also performs the
+// second step and returns its duration.
 func (o *options) live(ctx context.Context, config *rest.Config, c *controller, knock bool) (time.Duration, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -176,7 +176,7 @@ func (c *controller) follow(ctx context.Context, events <-chan watch.Event) erro
 			}
 			still.Reset(window)
 		case <-ctx.Done():
-			c.kill() // so that its complete output has been read
+			c.kill() // which also completes its output
 			return fmt.Errorf("the controller did not recover within %s; its output:\n%s", restTimeout, c.said.String())
 		}
 	}

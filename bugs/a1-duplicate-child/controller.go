@@ -74,9 +74,9 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 // versions.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rollout Rollout
-	// The object is read from the server, because the event of a child may arrive before
-	// the event of the last status update, and would then replace the reconcile that was
-	// due after a pause.
+	// The rollout is read from the server. When the event of a child arrives, the cache
+	// may not have the last status update yet. A reconcile with the old status would
+	// replace the one that is due after a pause.
 	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

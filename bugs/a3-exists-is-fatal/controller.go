@@ -1,6 +1,6 @@
 // Package a3 reconciles experiments, and creates a ReplicaSet for each. Class A3: the
 // server answers that the ReplicaSet already exists, the cache answers that it does
-// not, and the controller takes this for a permanent error.
+// not, and the controller treats this as a permanent error.
 package a3
 
 import (
@@ -76,9 +76,9 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 // Reconcile creates the ReplicaSet, and reports the outcome in the status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var experiment Experiment
-	// The object is read from the server, because the event of a child may arrive before
-	// the event of the last status update, and would then replace the reconcile that was
-	// due after a pause.
+	// The experiment is read from the server. When the event of a child arrives, the
+	// cache may not have the last status update yet. A reconcile with the old status
+	// would replace the one that is due after a pause.
 	if err := r.Live.Get(ctx, req.NamespacedName, &experiment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

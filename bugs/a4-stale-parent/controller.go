@@ -55,7 +55,7 @@ type TaskStatus struct{}
 type (
 	// App is one of the kinds that are reconciled.
 	App = object.Object[AppSpec, AppStatus]
-	// Invocation is the other one.
+	// Invocation is the other kind that is reconciled.
 	Invocation = object.Object[Spec, Status]
 	// Task is the kind of an invocation's child.
 	Task = object.Object[TaskSpec, TaskStatus]

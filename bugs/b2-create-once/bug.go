@@ -12,7 +12,7 @@ import (
 
 // once creates the secret and the set if there is no set.
 //
-// WRONG: if it gets no further than the secret, the next attempt starts with the secret
+// WRONG: if an attempt ends after the secret was created, the next one creates the secret
 // again and fails because the secret already exists. Every later attempt fails in the
 // same way. Taken from infinispan/infinispan-operator#203 and #217.
 func once(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {

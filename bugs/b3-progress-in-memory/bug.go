@@ -16,8 +16,8 @@ import (
 //
 // WRONG: the phase Finalizing is stored only after the member was deleted. If the
 // process dies in between, or the write fails, the phase is still Ongoing but the member
-// is gone. Every attempt then fails with that error, and the claim is never deleted.
-// Taken from Orange-OpenSource/casskop#370.
+// is gone. Every later attempt fails because the member is missing, and the claim is
+// never deleted. Taken from Orange-OpenSource/casskop#370.
 func byPhase(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Client, ring)
 	if err != nil || (last < 0 && ring.Status.Operation == "") {

@@ -1,7 +1,7 @@
 // Package b4 reconciles brokers. Each has a set, whose storage size cannot be changed,
 // and two claims. To get more storage, the set is deleted, the claims are enlarged, and
-// the set is created again. Class B4: the part that is changed first is used to decide
-// whether all of these steps are still necessary.
+// the set is created again. Class B4: the controller decides from the part that it
+// changes first whether any of these steps is still necessary.
 package b4
 
 import (

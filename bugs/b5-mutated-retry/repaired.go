@@ -17,6 +17,6 @@ func oneTry(ctx context.Context, k child.Keeper, release *Release, change func(*
 	return k.Update(ctx, release)
 }
 
-// nothing returns immediately. A release without the finalizer needs no more work,
-// whether it is gone or not.
+// nothing replaces waitUntilGone, and returns immediately. A release without the
+// finalizer needs no more work, whether it is gone or not.
 func nothing(context.Context, child.Keeper, *Release) error { return nil }

@@ -12,7 +12,7 @@ import (
 // ConfigMap.
 //
 // WRONG: a change while the process is down causes no event, and when the process dies,
-// it forgets the events that it has seen. Nothing compares the rollout with the
+// the events that it has received are lost. Nothing compares the rollout with the
 // ConfigMap. Taken from stakater/Reloader#814. The controller in
 // instaclustr/cassandra-operator#398 also reacts to a change only if it sees the change
 // happen.

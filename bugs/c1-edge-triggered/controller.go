@@ -1,6 +1,6 @@
 // Package c1 rolls an application out again when its configuration changes. To notice a
 // change, the rollout carries a hash of the ConfigMap. Class C1: the controller acts on a
-// change only if it has seen the event.
+// change only if it receives the event of that change.
 package c1
 
 import (

@@ -1,6 +1,6 @@
 // Package c2 reconciles clusters. Each has a ConfigMap and a Secret without owner
 // references, which would therefore outlive the cluster. Class C2: no finalizer holds the
-// cluster until they are deleted.
+// cluster until these children are deleted.
 package c2
 
 import (
@@ -62,8 +62,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// clusterOf returns the cluster to which an object belongs according to its name. If
-// there is no such cluster, the object is not ours.
+// clusterOf returns the cluster to which an object belongs according to the object's
+// name. It returns nothing if there is no such cluster.
 func (r *reconciler) clusterOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	for _, suffix := range []string{configSuffix, secretSuffix} {
 		name, ok := strings.CutSuffix(obj.GetName(), suffix)

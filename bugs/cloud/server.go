@@ -3,7 +3,7 @@
 // requests to create a volume create two volumes.
 //
 //	POST   /volumes          {"name": …, "size": …} -> the volume, with its ID
-//	GET    /volumes?name=…   all volumes, or those of a name
+//	GET    /volumes?name=…   all volumes, or the volumes with that name
 //	GET    /volumes/ID
 //	DELETE /volumes/ID
 package cloud

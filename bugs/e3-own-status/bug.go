@@ -8,11 +8,11 @@ import (
 
 // restless has the bug of konflux-ci/konflux-ci#5874 and posit-dev/team-operator#128.
 // Each reconcile reports at its start that the Site is progressing, and at its end that
-// it is not. The call of For has no predicate, so each of these two reports starts
-// another reconcile.
+// the Site is not progressing. For is called without a predicate, so each of these two
+// reports starts another reconcile.
 type restless struct{ *reconciler }
 
-// Reconcile creates the page, with a report before and a report after.
+// Reconcile creates the page. It writes a report before that and another one after it.
 func (r *restless) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.get(ctx, req)
 	if err != nil || s == nil {

@@ -47,8 +47,8 @@ const (
 type reconciler struct {
 	client.Client
 	live client.Reader
-	// holds reports whether this task, while pending, keeps a resource that is being
-	// deleted.
+	// holds reports whether the finalizer of a deleted resource stays while this task is
+	// pending.
 	holds func(task string) bool
 }
 

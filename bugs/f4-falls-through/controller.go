@@ -1,5 +1,5 @@
 // Package f4 has the bug of class F4: while a resource is being deleted, the controller
-// creates the object again that it has already cleaned up.
+// recreates an object that it has already cleaned up.
 package f4
 
 import (

@@ -51,7 +51,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// onlyForeign ignores creations, because the controller knows what it has created.
+// onlyForeign ignores all creations, because only the controller itself creates these
+// objects.
 func onlyForeign(event.CreateEvent) bool { return false }
 
 // Reconcile stores the artifact of a Source and reports it.

@@ -6,7 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/cloud"
 )
 
-// byName asks the cloud for a volume by its name. The name is the UID of the Volume, so
+// byName finds a volume in the cloud by its name. The name is the UID of the Volume, so
 // it is known before there is an ID.
 type byName struct{ *cloud.Client }
 

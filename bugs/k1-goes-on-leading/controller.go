@@ -33,8 +33,8 @@ type Status struct {
 // Policy is a set of rules, published in a ConfigMap.
 type Policy = object.Object[Spec, Status]
 
-// Run runs the controller until ctx is done. If elect is true, it should work only while
-// it holds the lease.
+// Run runs the controller until ctx is done. If elect is true, the controller should work
+// only while this process holds the lease.
 func Run(ctx context.Context, cfg *rest.Config, repaired, elect bool) error {
 	object.Register[Spec, Status]("Policy")
 	work := func(ctx context.Context) error { return work(ctx, cfg) }

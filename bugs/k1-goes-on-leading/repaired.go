@@ -27,7 +27,7 @@ func lead(process context.Context, lock resourcelock.Interface, work func(contex
 	elector, err := newElector(lock, leaderelection.LeaderCallbacks{
 		OnStartedLeading: func(leading context.Context) {
 			stopped <- work(leading)
-			cancel() // without work there is nothing to lead
+			cancel() // the work has ended, so stop leading
 		},
 		OnStoppedLeading: func() {},
 	})

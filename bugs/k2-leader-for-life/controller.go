@@ -36,7 +36,7 @@ type Status struct {
 // Notice is a text, published in a ConfigMap.
 type Notice = object.Object[Spec, Status]
 
-// lock is a Lease, together with the name of this process as a holder.
+// lock is a Lease, together with the name under which this process holds it.
 type lock struct {
 	leases  coordinationv1.CoordinationV1Interface
 	lease   metav1.ObjectMeta

@@ -34,7 +34,7 @@ func (l *lock) whileItLives(process context.Context, work func(context.Context) 
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				stopped <- work(leading)
-				cancel() // without work there is nothing to lead
+				cancel() // the work has ended, so stop leading
 			},
 			OnStoppedLeading: func() {},
 		},

@@ -1,8 +1,8 @@
 // Package n1 has a correct controller whose children are of a kind named Node, in the
 // group example.com. For each host it creates one Node, which takes a while to boot.
 //
-// The heartbeats of the Nodes of Kubernetes mean nothing to a checker. A checker that
-// mistakes these Nodes for them considers a cluster idle while a Node is still booting.
+// A checker ignores the heartbeats of Kubernetes' own Nodes. A checker that mistakes the
+// Nodes of example.com for those considers a cluster idle while a Node is still booting.
 package n1
 
 import (
@@ -17,10 +17,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// boot is the time that a Node takes to boot. It is longer than the time without writes
-// after which a cluster counts as idle if nothing is known about the pauses of a
-// controller. It is shorter than the time that the checker waits in order to learn those
-// pauses.
+// boot is the time that a Node takes to boot. A checker that has not learned the pauses
+// of a controller considers the cluster idle after a shorter time without writes. To
+// learn the pauses, it waits for a longer time.
 const boot = 450 * time.Millisecond
 
 // Spec is the desired state.
@@ -89,7 +88,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: left}, err
 }
 
-// boot boots a Node, and returns the time that this still takes.
+// boot boots a Node, and returns the time that the boot still needs.
 func (r *reconciler) boot(ctx context.Context, node *Node) (time.Duration, error) {
 	booting, ready := NodeStatus{Phase: "Booting", Image: node.Spec.Image}, NodeStatus{Phase: "Ready", Image: node.Spec.Image}
 	switch node.Status {

@@ -3,8 +3,8 @@
 // writes nothing else. Class N2: two objects belong together, and the controller checks
 // only for the first.
 //
-// A checker that mistakes these for the Leases of a leader election finds no writes to
-// judge, and misses the bug.
+// A checker that mistakes these objects for the Leases of a leader election finds no
+// writes to judge, and misses the bug.
 package n2
 
 import (

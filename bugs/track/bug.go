@@ -107,7 +107,7 @@ func chosen(all []*bug, only []string) ([]*bug, error) {
 	return some, nil
 }
 
-// part returns every n-th bug.
+// part returns the bugs of one shard, i/n: every n-th bug, starting with the i-th.
 func part(all []*bug, shard string) ([]*bug, error) {
 	if shard == "" {
 		return all, nil

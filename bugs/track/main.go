@@ -130,7 +130,7 @@ func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[r
 		})
 	}
 	return func(yield func(row) bool) {
-		defer jobs.Wait() // so that none of their processes is left
+		defer jobs.Wait() // so that no process of a check is left
 		for _, result := range results {
 			if r := <-result; ctx.Err() != nil || !yield(r) {
 				return

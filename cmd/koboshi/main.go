@@ -1,6 +1,6 @@
 // Command koboshi runs real Kubernetes in one process, to run and test custom
-// controllers. When called kubectl, etcd or kube-apiserver, it behaves as that program,
-// in the way controller-runtime's envtest uses it.
+// controllers. When started under the name kubectl, etcd or kube-apiserver, it behaves
+// like that program, as controller-runtime's envtest expects.
 package main
 
 import (
@@ -43,8 +43,8 @@ func main() {
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
 }
 
-// server handles the cases that package shim does not: it runs a host, prints an answer,
-// or runs a server in a separate process.
+// server handles the cases that package shim does not: it runs a host, answers --help or
+// --version, or runs a server in this process.
 func server(name string, args []string) int {
 	switch {
 	case os.Getenv(shim.HostVariable) != "":
@@ -55,8 +55,8 @@ func server(name string, args []string) int {
 	return envtest.Run(name, args)
 }
 
-// signals lists the signals that end the program cleanly. They include the signal of a
-// closed terminal, unless nohup makes the program ignore it.
+// signals lists the signals that end the program cleanly. They include SIGHUP, which a
+// closing terminal sends, unless nohup makes the program ignore it.
 func signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -41,7 +41,7 @@ func (c comparison) all(ctx context.Context, suites []*suite.Suite) (*verdict.Re
 	return report, nil
 }
 
-// one runs a suite the requested number of times, and then repeats it while a spec
+// one runs a suite the requested number of times. It then repeats the suite while a spec
 // differs and retries remain.
 func (c comparison) one(ctx context.Context, s *suite.Suite) (*verdict.Suite, error) {
 	result := &verdict.Suite{Name: s.Name}

@@ -148,7 +148,7 @@ func TestAProjectPassesWithoutAVariableOnceInstalled(t *testing.T) {
 	t.Run("make test", func(t *testing.T) { testMakeFindsTheProgramsInBin(t, p) })
 }
 
-// This test does without koboshi envtest install, to show that the project finds programs
+// This test does not use koboshi envtest install, to show that the project finds programs
 // in its bin folder no matter how they got there.
 func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 	p := newProject(t)

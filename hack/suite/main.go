@@ -8,8 +8,8 @@
 // the given order, so name the longest first. -built names targets that several parts
 // need and that are already built; they are not made again.
 //
-// The output of a part goes to DIR/TARGET.log. If a part fails, all of its output except
-// that of passing tests is printed as well.
+// The output of a part goes to DIR/TARGET.log. If a part fails, its output is printed as
+// well, except the output of passing tests.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// output converts the output of a part to its log, counts the tests, and keeps the output
-// of the tests that failed.
+// output turns the output of a part into a log, counts the tests, and keeps the output of
+// the tests that failed.
 //
 // A part prints the events of `go test -json`, mixed with lines of other programs.
 type output struct {
@@ -18,8 +18,8 @@ type output struct {
 	rest []byte // the start of a line that is not complete yet
 
 	tests int
-	// running holds the output of tests that have not ended yet, by package
-	// and top-level test.
+	// running holds the output of tests that have not ended yet, keyed by package and
+	// top-level test.
 	running map[string]*bytes.Buffer
 	kept    bytes.Buffer
 	err     error
@@ -61,7 +61,7 @@ func (o *output) close() error {
 	return o.err
 }
 
-// failure returns all output except that of passing tests. It includes the output
+// failure returns all output except the output of passing tests. It includes the output
 // of tests that never ended.
 func (o *output) failure() []byte {
 	for _, unfinished := range o.running {

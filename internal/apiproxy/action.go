@@ -25,9 +25,9 @@ type Decider interface {
 //	                             └▶ server ─▶ Committed ─┬▶ Drop ─────▶ broken
 //	                                                     └▶ client ─▶ Answered
 type Action struct {
-	// Before runs first. The request continues when it returns, even if it returns an
-	// error: a fault that could not be applied must change nothing, and the function
-	// itself records the error.
+	// Before runs first. When it returns, the request continues, even after an error: a
+	// fault that could not be applied must change nothing. Before itself records the
+	// error.
 	Before func(context.Context) error
 	// Answer is sent to the client, and nothing is forwarded. Its Code is the HTTP
 	// status.
@@ -40,8 +40,8 @@ type Action struct {
 	// Swallow breaks the connection immediately; the server never gets the request.
 	Swallow bool
 	// Committed is called when the server's answer is complete, before the client gets
-	// any of it. It sets call.Lost if it has made sure that the client cannot get the
-	// answer.
+	// any of it. The function sets call.Lost if it has ensured that the client cannot get
+	// the answer.
 	Committed func(call *trace.Call)
 	// Answered is called when the complete answer has been sent to the client. No other
 	// request is forwarded until Answered returns.

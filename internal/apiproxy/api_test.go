@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// api is an API server for ConfigMaps, in JSON and protobuf, for testing the proxy.
+// api is a test API server. It serves ConfigMaps in JSON and protobuf.
 type api struct {
 	*httptest.Server
 
@@ -186,7 +186,7 @@ func refused(err *apierrors.StatusError) (int, runtime.Object) {
 	return int(s.Code), &s
 }
 
-// watch sends the initial events if the client asked for them, and then the changes.
+// watch sends the initial events if the client requested them, and then the changes.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	a.mu.Lock()
@@ -283,8 +283,8 @@ func upgraded(w http.ResponseWriter) {
 	_, _ = io.Copy(conn, buffered)
 }
 
-// through starts a proxy in front of a, and returns it with a client configuration for
-// it.
+// through starts a proxy in front of a. It returns the proxy and a client configuration
+// for the proxy.
 func through(t testing.TB, a *api, change func(*Config)) (*Proxy, *rest.Config) {
 	t.Helper()
 	c := Config{Upstream: a.config(), Instance: "controller-1"}

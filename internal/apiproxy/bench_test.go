@@ -17,10 +17,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// BenchmarkGetAndUpdate sends the same gets and updates directly to a server and
-// through a recording proxy, in turns, and reports the results of both. One operation
-// is a get and an update each way. The server takes about as long as an API server with
-// its store in memory.
+// BenchmarkGetAndUpdate sends the same gets and updates directly to a server and through
+// a recording proxy, in turns, and reports the results of both. One operation consists of
+// a get and an update on each of the two paths. The server is about as fast as an API
+// server with its store in memory.
 func BenchmarkGetAndUpdate(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchmark(b, clients) })

@@ -39,10 +39,10 @@ func (p *Proxy) Release() {
 	p.changed.Fire()
 }
 
-// Expire ends the matching watches with 410 Expired, as an API server may at any time.
-// Their held events are lost, so the client has to list again. A client that resumes
-// the watch instead gets the same answer once more. To make the client miss states,
-// call Hold, wait, call Expire, then call Release.
+// Expire ends the matching watches with 410 Expired. An API server may do the same at any
+// time. The held events of these watches are lost, so the client has to list again. A
+// client that tries to resume the watch instead gets 410 once more. To make the client
+// miss states, call Hold, wait, call Expire, then call Release.
 func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,13 +54,14 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.changed.Fire()
 }
 
-// Past answers lists of the matching resources from an older state if they have
-// resourceVersion=0, which asks for any state. list returns the objects of the type in
-// all namespaces and their resource version. A watch that starts at that version gets
-// the server's events since then; Hold delays them. A nil resource turns this off.
+// Past answers lists of the matching resources from an older state if the request has
+// resourceVersion=0, which accepts any state. The function list returns the objects of
+// the type in all namespaces, and the resource version of the list. A watch that starts
+// at that version gets the server's events since then; Hold delays them. A nil resource
+// turns this off.
 //
-// The server still answers a list that asks for a table, accepts only protobuf, or
-// selects by fields other than name and namespace.
+// The server still answers a list if the client requests a table, accepts only protobuf,
+// or selects by fields other than name and namespace.
 func (p *Proxy) Past(resource func(trace.Target) bool, list func(trace.Target) (items []json.RawMessage, resourceVersion string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +103,8 @@ func (p *Proxy) close(s *stream) {
 	p.changed.Fire()
 }
 
-// unmark forgets that Expire has ended a watch, because the client has now listed
-// again.
+// unmark removes the mark that Expire left when it ended a watch. It is called when the
+// client lists again.
 func (p *Proxy) unmark(x *exchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,14 +26,13 @@ type EndpointConfig struct {
 	Log      *trace.Log
 	Decider  Decider
 	// With is the same controller's proxy to the API server, or nil. The endpoint and
-	// that proxy share a gate: whatever delays requests at one delays them at the
-	// other.
+	// that proxy share a gate, so a delay applies to the requests at both.
 	With *Proxy
 }
 
 // Endpoint is a running proxy in front of a server outside the cluster. It serves plain
-// HTTP on 127.0.0.1 and asks for no credentials: the server behind it checks them, and
-// it receives signed requests exactly as they were signed.
+// HTTP on 127.0.0.1 and requires no credentials. The server outside checks them; it
+// receives signed requests exactly as they were signed.
 type Endpoint struct {
 	*front
 	target  *url.URL
@@ -102,7 +101,7 @@ func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
 func (e *Endpoint) location(r *http.Request) *url.URL {
 	path := r.RequestURI
 	if !strings.HasPrefix(path, "/") {
-		path = r.URL.RequestURI() // the client takes this for a forward proxy
+		path = r.URL.RequestURI() // the client treats the endpoint as a forward proxy
 	}
 	path, query, has := strings.Cut(path, "?")
 	to := &url.URL{Scheme: e.target.Scheme, Host: e.target.Host, Opaque: path, RawQuery: query, ForceQuery: has && query == ""}

@@ -17,8 +17,8 @@ import (
 // more than 3 MiB, so a body longer than this is not meant for one.
 const maxRequestBody = 32 << 20
 
-// These limit how much of an answer is kept for the trace: every answer to a write
-// fits, but not a list that would fill the memory.
+// These limit how much of an answer is kept for the trace: enough for every answer to a
+// write, but not for a list that would fill the memory.
 const (
 	keptOfWrite = 4 << 20
 	keptOfRead  = 512 << 10
@@ -37,8 +37,8 @@ type exchange struct {
 	written bool // to the trace
 }
 
-// enter reads the body of a write, waits at the gate and asks the Decider. It reports
-// whether the request is to be forwarded.
+// enter reads the body of a write, waits at the gate, calls the Decider and begins its
+// Action. It reports whether to forward the request.
 func (x *exchange) enter() bool {
 	if x.asked.writes() && x.endpoint == "" && !x.readBody() {
 		return false
@@ -48,7 +48,7 @@ func (x *exchange) enter() bool {
 	}
 	x.action = x.decide(x.call)
 	if x.action.Before != nil {
-		// Before may kill the client, and must still finish its changes to the
+		// Before may kill the client. Even then, it must finish its changes to the
 		// cluster.
 		_ = x.action.Before(x.ctx)
 	}
@@ -88,8 +88,8 @@ func (x *exchange) readBody() bool {
 	return true
 }
 
-// outgoing returns the request to forward. It takes over the client's headers, which
-// are no longer needed for anything else.
+// outgoing returns the request to forward. It reuses and changes the client's headers,
+// because nothing else needs them any more.
 func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http.Request {
 	out := &http.Request{
 		Method:        x.r.Method,
@@ -117,9 +117,9 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 	return out.WithContext(ctx)
 }
 
-// forwardContext returns a context that ends when the client disconnects. Where a
-// fault must let the write complete although the client dies before it sees the
-// answer, the context outlives the client.
+// forwardContext returns a context that ends when the client disconnects. Some faults
+// need the write to complete even if the client dies before it gets the answer. For
+// these, the context outlives the client.
 func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	if x.action.special() && !x.asked.stream && !x.asked.watch {
 		return context.WithCancel(x.ctx)

@@ -40,11 +40,11 @@ type front struct {
 	requests atomic.Int64
 	writes   atomic.Int64
 	first    atomic.Int64 // nanoseconds since 1970
-	last     atomic.Int64 // the same
+	last     atomic.Int64 // nanoseconds since 1970
 	electing atomic.Bool
 
 	reading sync.Mutex
-	reads   map[string]time.Time // the last time of each read
+	reads   map[string]time.Time // the last time at which each read arrived
 	again   time.Time
 }
 
@@ -126,8 +126,8 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 }
 
-// read notes when a request is repeated. It ignores Leases, which are polled forever,
-// and later pages of a list, which are different requests.
+// read updates the time for AskedAgain when a request is repeated. It ignores Leases,
+// which are polled forever, and later pages of a list, which are different requests.
 func (f *front) read(r *http.Request, a asked) {
 	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
 		return
@@ -199,8 +199,9 @@ type Activity struct {
 	// request arrived or was answered; events of watches do not count. Both are zero if
 	// there were no requests.
 	FirstRequest, LastRequest time.Time
-	// AskedAgain is the latest time of a read that was repeated later, or zero if none
-	// was repeated. A polling client has completed a round since then.
+	// AskedAgain is zero until a read is repeated. After that, it is the arrival time of
+	// the latest read that has since been repeated. A polling client has completed a
+	// round since then.
 	AskedAgain time.Time
 	// Streams are the open watches.
 	Streams []Stream
@@ -217,7 +218,7 @@ type Stream struct {
 	Call   int64
 	Target trace.Target
 	// ResourceVersion is the highest one sent to the client, including in bookmarks.
-	// Before anything is sent, it is the one that the client asked for.
+	// Before anything is sent, it is the version in the client's request.
 	ResourceVersion string
 	// Initial reports whether some of the initial events that the client asked for have
 	// not been sent yet.

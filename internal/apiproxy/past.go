@@ -63,8 +63,9 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	return s
 }
 
-// answerPast answers a list from the older state. It still asks the server, which
-// checks whether the client may list and knows the kind of the list.
+// answerPast answers a list from the older state. It still sends the request to
+// the server, which checks whether the client may list. The kind of the list
+// comes from the server's answer.
 func (p *Proxy) answerPast(x *exchange, s *snapshot) {
 	to := p.location(x.r.URL)
 	q := url.Values{}
@@ -127,7 +128,7 @@ func (x *exchange) sendPast(h http.Header, kind, apiVersion string, s *snapshot)
 	_, _ = x.w.Write(body) // fails if the client has disconnected
 }
 
-// selected returns the items that the client asked for.
+// selected returns the items that match the client's request.
 func (s *snapshot) selected() []json.RawMessage {
 	items := []json.RawMessage{}
 	for _, item := range s.items {
@@ -158,7 +159,7 @@ func metadataOf(item json.RawMessage) json.RawMessage {
 	var object struct {
 		Metadata json.RawMessage `json:"metadata"`
 	}
-	_ = json.Unmarshal(item, &object) // selected has already parsed it
+	_ = json.Unmarshal(item, &object) // cannot fail: selected has already parsed it
 	out, _ := json.Marshal(map[string]any{
 		"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Metadata,
 	})

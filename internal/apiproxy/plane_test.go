@@ -103,8 +103,8 @@ func TestRealPlaneIsSeenThroughTheProxyAsItIs(t *testing.T) {
 	kubectl(t, p)
 }
 
-// waitFor waits for a notification, and ignores those of objects that every
-// cluster has.
+// waitFor waits for a notification, and ignores notifications about objects
+// that every cluster has.
 func waitFor(t *testing.T, told chan string, want string) {
 	t.Helper()
 	for {
@@ -122,7 +122,7 @@ func waitFor(t *testing.T, told chan string, want string) {
 	}
 }
 
-// kubectl runs kubectl get, which asks for discovery and for a table.
+// kubectl runs kubectl get, which requests discovery and a table.
 func kubectl(t *testing.T, p *Proxy) {
 	t.Helper()
 	kubeconfig, err := p.Kubeconfig()

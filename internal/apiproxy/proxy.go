@@ -47,9 +47,9 @@ type Config struct {
 	Log *trace.Log
 	// Decider applies faults; nil applies none.
 	Decider Decider
-	// OldServer makes the proxy refuse watches that ask for initial events, as an API
-	// server without the WatchList feature does. Clients then list first; client-go
-	// does so with resourceVersion=0.
+	// OldServer makes the proxy behave like an API server without the WatchList feature:
+	// it refuses watches that request initial events. Clients then list first; client-go
+	// lists with resourceVersion=0.
 	OldServer bool
 }
 
@@ -106,7 +106,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p.serve(l, &http.Server{
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000, // a manager may open a watch for every type it knows
+			MaxConcurrentStreams:          1000, // a manager may watch very many types
 			MaxReceiveBufferPerConnection: 4<<20 - 1,
 			MaxReceiveBufferPerStream:     4<<20 - 1,
 		},
@@ -162,8 +162,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{front: p.front, w: w, r: r, asked: a, call: p.begin(r, a), began: time.Now()}
 	defer p.end(a)
 	if p.impersonates && asksToImpersonate(r.Header) {
-		// The server would check the impersonator's right to impersonate instead of
-		// the identity's.
+		// The proxy authenticates as the impersonator. The server would therefore check
+		// whether the impersonator, and not the identity, may impersonate others.
 		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
 			"koboshi already uses impersonation for this identity, so the identity cannot impersonate others; give it its own token"), 0)
 		return

@@ -24,7 +24,7 @@ func (x *exchange) relay(resp *http.Response) {
 	x.w.WriteHeader(resp.StatusCode)
 	flush := x.asked.stream
 	if flush {
-		x.flush() // the reader of an empty log must see that the log exists
+		x.flush() // even if the log is empty, the client must learn that it exists
 	}
 	kept, size, err := x.copyBody(resp, flush)
 	if err != nil {

@@ -33,7 +33,7 @@ func expired() *metav1.Status {
 	return status(http.StatusGone, metav1.StatusReasonExpired, "The resourceVersion for the provided watch is too old.")
 }
 
-// answer sends the action's answer instead of asking the server.
+// answer sends the action's answer, without a request to the server.
 func (x *exchange) answer() {
 	x.call.Injected = true
 	x.sendStatus(x.action.Answer, x.action.RetryAfter)

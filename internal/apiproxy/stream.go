@@ -112,8 +112,8 @@ func (s *stream) push(frame []byte, e wire.Event) {
 	}
 }
 
-// finish ends the stream once the queue is empty. clean reports whether the server
-// ended it, rather than a broken connection.
+// finish ends the stream once the queue is empty. clean reports whether the server ended
+// the stream; otherwise the connection broke.
 func (s *stream) finish(clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

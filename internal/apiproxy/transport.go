@@ -59,8 +59,8 @@ func newTransport(security *tls.Config, h2 bool) *http.Transport {
 		DialContext:     (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig: security.Clone(),
 		Protocols:       &protocols,
-		// The client decides about compression: it must not get any that it did
-		// not ask for, and must get what it asked for.
+		// The client decides about compression: it must get a compressed answer
+		// only if its request allows that.
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   100,
 		IdleConnTimeout:       90 * time.Second,

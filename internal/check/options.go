@@ -39,8 +39,8 @@ type Options struct {
 	StopAtFirst bool
 	// Faults are the kinds of fault to run; empty means all kinds.
 	Faults []fault.Kind
-	// First holds the faults to run before the others, by scenario. They had a finding in
-	// the previous check.
+	// First maps a scenario to the faults that run before the others. These faults had a
+	// finding in the previous check.
 	First map[string][]fault.Fault
 	// Only restricts the check to the faults in First.
 	Only bool
@@ -72,8 +72,8 @@ type Observer interface {
 // Result is the result of a check.
 type Result struct {
 	Report *report.Report
-	// Traces holds the traces of the findings, by ID. Scenarios holds the scenarios as
-	// they were run, by name.
+	// Traces holds the traces of the findings, keyed by ID. Scenarios holds the scenarios
+	// as they were run, keyed by name.
 	Traces    map[string][]trace.Entry
 	Scenarios map[string]*scenario.Scenario
 	// Plan lists the faults to run. Skipped lists those that were not worth a run.

@@ -23,7 +23,7 @@ type outcome struct {
 	tally *tally
 
 	mu      sync.Mutex
-	lessons map[string]*fleet.Lesson // by scenario
+	lessons map[string]*fleet.Lesson // keyed by the name of the scenario
 	result  *Result
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // queueOf merges the plans of all scenarios into one queue. Faults with a finding in the
-// previous check come first if learnt reports that their scenario can be compared. others
-// is the number of faults that other shards run.
+// previous check come first, provided that their scenario has a reference. learnt reports
+// whether it has one. others is the number of faults that other shards run.
 func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, others int) {
 	all := plan.Order(plans, o.Seed)
 	if len(o.Faults) > 0 {

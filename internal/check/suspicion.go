@@ -22,8 +22,9 @@ const (
 	controls = 2
 )
 
-// suspicions turns suspicions into findings by running their faults again. It does not run
-// a suspicion again that resembles a confirmed finding or one that is being confirmed.
+// suspicions turns suspicions into findings by running their faults again. It skips a
+// suspicion that resembles a confirmed finding, and defers one that resembles a suspicion
+// being confirmed.
 type suspicions struct {
 	*outcome
 	enough func() // ends the check
@@ -64,9 +65,9 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) e
 	return nil
 }
 
-// pursue confirms a suspicion unless a similar one is being confirmed. If it is not
-// confirmed, pursue tries the next similar one: a symptom that one fault causes only now
-// and then may be caused by another fault every time.
+// pursue tries to confirm a suspicion, unless a similar one has been or is being
+// confirmed. If the attempt fails, pursue tries the next similar suspicion. One fault may
+// cause a symptom only now and then, while another fault causes it every time.
 func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) error {
 	key := likeness(next.finding)
 	for mine := s.first(key, next); mine; next, mine = s.next(key) {
@@ -148,8 +149,8 @@ func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	}
 }
 
-// first reports whether this is the first suspicion of its kind. If not, first counts it
-// or queues it behind the first.
+// first reports whether this is the first suspicion of its kind. It counts a later
+// suspicion, or queues it behind the first one.
 func (s *suspicions) first(key string, like suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

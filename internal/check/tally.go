@@ -18,7 +18,7 @@ type tally struct {
 	mu     sync.Mutex
 	report *report.Report
 	kinds  map[tried]*report.Tried
-	shown  map[shown]int // the number of findings of a run that were not withdrawn
+	shown  map[shown]int // the number of a run's findings that were not withdrawn
 }
 
 func newTally(r *report.Report) *tally {

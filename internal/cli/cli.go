@@ -27,8 +27,8 @@ type Stdio struct {
 	Err *os.File // separate from os.Stderr, where libraries write text that is not meant for the user
 }
 
-// A usageError reports a mistake by the caller in one line that ends with the next
-// action.
+// A usageError reports a mistake by the caller in one line, which ends with what to do
+// instead.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

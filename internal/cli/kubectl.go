@@ -24,7 +24,7 @@ func newKubectl() *cobra.Command {
 		Use:                "kubectl",
 		Short:              "Run upstream kubectl, against the current folder's plane if there is one",
 		DisableFlagParsing: true,
-		// Without Run, cobra takes the verb for a help topic and does not list it.
+		// Without Run, cobra treats the verb as a help topic and does not list it.
 		Run: func(_ *cobra.Command, args []string) { os.Exit(Kubectl(args)) },
 	}
 }

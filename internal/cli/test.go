@@ -19,8 +19,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest/gotest"
 )
 
-// controllersVar has the same meaning as --controllers, for suites that run
-// without koboshi test.
+// controllersVar names the environment variable that replaces --controllers for suites
+// that run without koboshi test.
 const controllersVar = envtest.ControllersVariable
 
 func newTest(stdio Stdio) *cobra.Command {
@@ -154,10 +154,9 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// follow runs cmd until it ends and forwards all signals, so that cmd decides what they
-// mean. A Ctrl-C at a terminal has already reached the entire process group, so cmd gets
-// it twice; go test counts only one interrupt and still waits for its
-// tests to end.
+// follow runs cmd until it ends and forwards all signals, so that only cmd reacts to
+// them. A Ctrl-C at a terminal has already reached the entire process group, so cmd gets
+// it twice; go test counts only one interrupt and still waits for its tests to end.
 func follow(cmd *exec.Cmd) error {
 	arriving := make(chan os.Signal, 8)
 	signal.Notify(arriving, followed()...)

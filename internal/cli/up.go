@@ -204,8 +204,8 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	return append(set, more...), nil
 }
 
-// ours lists the flags of kube-apiserver that the user cannot set, with what Koboshi uses
-// instead.
+// ours maps each flag of kube-apiserver that the user cannot set to the flag or value
+// that Koboshi uses instead.
 var ours = map[string]string{"secure-port": "--port", "bind-address": "127.0.0.1", "etcd-servers": "--etcd-servers"}
 
 // apiserverFlag adds the leading dashes to a flag of kube-apiserver.
@@ -286,10 +286,10 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 	return errors.Join(err, plane.Stop())
 }
 
-// writeToNobody makes writes to standard output fail, rather than end the process, once
-// the reader has gone, as head goes after the first lines. A plane must not end because a
-// later address cannot be printed. SIGPIPE is caught and not ignored, because child
-// processes would inherit the setting.
+// writeToNobody keeps the process alive when the reader of standard output is gone; head,
+// for example, ends after the first lines. Writes then merely fail. A plane must not end
+// because a later address cannot be printed. SIGPIPE is caught and not ignored, because
+// child processes would inherit the setting.
 func writeToNobody() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
@@ -331,8 +331,8 @@ type readiness struct {
 	PID        int    `json:"pid"`
 }
 
-// announce prints the address of the plane and, if programs cannot run, one line with the
-// reason, noPrograms.
+// announce prints the address of the plane. If programs cannot run, noPrograms is the
+// reason, and announce prints it on another line.
 func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Duration, noPrograms error, readyFile string) error {
 	nodes := "no nodes"
 	if o.Nodes > 0 {
@@ -356,8 +356,8 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	return datadir.WriteFile(readyFile, append(data, '\n'), 0o600)
 }
 
-// classify marks the errors that the user can fix on the command line, and removes from
-// them the steps that led to the error.
+// classify marks the errors that the user can fix on the command line. Such an error is
+// stripped of the texts that wrap it.
 func classify(err error) error {
 	var (
 		problem *datadir.Problem

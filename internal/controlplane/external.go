@@ -59,9 +59,9 @@ const (
 )
 
 // useExternalStore connects to the external etcd and takes a lock in it. The
-// lock on the data directory would not exclude a plane with another data
-// directory, and two planes would run every controller twice and have different
-// certificates.
+// lock on the data directory is not enough: another plane could use the same
+// etcd with another data directory. The two planes would run every controller
+// twice, and would have different certificates.
 func (p *Plane) useExternalStore(ctx context.Context) error {
 	e := p.opts.Etcd
 	p.etcdServers = e.Servers

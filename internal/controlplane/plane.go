@@ -176,8 +176,8 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 	return p, nil
 }
 
-// toldInFull reports whether err is misuse, so that no log explains it any
-// further.
+// toldInFull reports whether err is misuse. Such an error is complete: no log
+// explains it further.
 func toldInFull(err error) bool {
 	var (
 		port  *PortError

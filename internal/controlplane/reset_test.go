@@ -100,7 +100,7 @@ func (l lab) reset() {
 	l.ok(l.Reset(l.Context()))
 }
 
-// until repeats the question ask until the answer is yes.
+// until calls ask until it returns true.
 func (l lab) until(what string, ask func(context.Context) (bool, error)) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), within)
@@ -133,8 +133,8 @@ func widget(name string, final bool) *unstructured.Unstructured {
 	return o
 }
 
-// widgetDefinition returns the CRD of widgets. The keys and values of fields
-// are the names and types of the fields in their spec.
+// widgetDefinition returns the CRD of widgets. The map fields contains the type
+// of each field in their spec, by the name of the field.
 func widgetDefinition(fields map[string]string) *unstructured.Unstructured {
 	properties := map[string]any{}
 	for name, kind := range fields {

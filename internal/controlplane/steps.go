@@ -248,8 +248,8 @@ func (p *Plane) startNodes(ctx context.Context) error {
 
 func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Nodes == 0 && !p.opts.Profile.Has(controllers.Scheduler) {
-		// No simulated nodes are wanted, but those of an earlier start must be
-		// deleted.
+		// No simulated nodes are wanted, but nodes from an earlier start must
+		// be deleted.
 		if err := nodes.Ensure(ctx, client, 0, 0); err != nil {
 			return p.named(apiserverName, err)
 		}

@@ -26,7 +26,7 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
 		return exitError
 	}
-	// This is the name for clients that upstream code makes.
+	// This sets the user agent of the clients that upstream code makes.
 	useragent.Claim(apiserverName)
 	if profile.RunsManager() {
 		useragent.Claim(managerName)

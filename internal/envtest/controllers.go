@@ -35,7 +35,7 @@ const (
 type beside struct {
 	profile  controllers.Profile
 	args     []string
-	tokens   map[string]string // by component
+	tokens   map[string]string // keyed by component
 	loopback *rest.Config
 }
 
@@ -54,8 +54,8 @@ func newTokens() map[string]string {
 	return tokens
 }
 
-// users returns the users that the server should accept, by token. Without controllers
-// there are none.
+// users returns the users that the server should accept, keyed by token. Without
+// controllers there are none.
 func (b beside) users() map[string]*user.DefaultInfo {
 	users := map[string]*user.DefaultInfo{}
 	if len(b.profile.Controllers) == 0 {
@@ -128,7 +128,7 @@ func (b beside) file(name string) string {
 
 // identity returns a client that uses the component's token, and the path of a
 // kubeconfig with that token. The file is in the folder of the server's keys and is
-// removed with them.
+// removed together with the keys.
 func (b beside) identity(component string) (*rest.Config, string, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[credentials.ClusterName] = &clientcmdapi.Cluster{

@@ -103,7 +103,7 @@ func (h *host) serveEtcd(c *client) {
 	h.end()
 }
 
-// admit serves shims that ask for an API server that uses this etcd.
+// admit serves shims that request an API server for this etcd.
 func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -160,8 +160,8 @@ func relevant(env []string) []string {
 func (h *host) serveAPIServer(c *client, etcd *command.Command, fresh bool) {
 	ctx, cancel := c.untilStopped()
 	defer cancel()
-	// The log of etcd has its own copy of both files. From now on these variables belong
-	// to the API server.
+	// The log of etcd has its own copies of both files. From now on os.Stdout and
+	// os.Stderr belong to the API server.
 	os.Stdout, os.Stderr = c.stdout, c.stderr
 	c.exit(runAPIServer(ctx, c.request.Args, fresh, &apiserver.Shortcut{
 		Endpoint: shim.Flag(c.request.Args, "etcd-servers"),

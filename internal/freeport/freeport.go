@@ -35,7 +35,7 @@ type Listener struct {
 }
 
 // Listen listens on a port of 127.0.0.1; 0 means any free port that envtest has not
-// reserved. Until the listener is closed, no suite gets the port either.
+// reserved. Until the listener is closed, envtest does not give that port to any suite.
 func Listen(port int) (net.Listener, error) {
 	if port != 0 {
 		l, err := open(port)
@@ -66,8 +66,8 @@ func open(port int) (*Listener, error) {
 	return &Listener{TCPListener: l.(*net.TCPListener), release: func() {}}, nil
 }
 
-// Close closes the listener. It removes the reservation first: no suite can make another
-// one while the port is still open.
+// Close closes the listener. It removes the reservation first, because no suite can
+// reserve the port while it is still open.
 func (l *Listener) Close() error {
 	l.release()
 	return l.TCPListener.Close()

@@ -23,9 +23,8 @@ const (
 	// errorTail is the number of bytes at the end of the compiler's output that an error
 	// includes.
 	errorTail = 4 << 10
-	// helpWithin is the time limit for printing the help. A program that does not
-	// know --help may run forever; a program that does know it may be slow on a busy
-	// machine.
+	// helpWithin is the time limit for printing the help. A program without --help may
+	// run forever; a program with it may be slow on a busy machine.
 	helpWithin = 15 * time.Second
 )
 

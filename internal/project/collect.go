@@ -61,7 +61,7 @@ func (p *Project) configured() ([]document, error) {
 	}
 	docs, apartErr := p.apart()
 	if apartErr != nil {
-		// This error names the document on which kustomize failed.
+		// This error names the document that is at fault.
 		return nil, apartErr
 	}
 	p.note("config/default cannot be built, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name another kustomization): %v", flagKustomization, err)

@@ -109,8 +109,8 @@ func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	return w, nil
 }
 
-// has returns the first of these flags that the program supports. If there is none, it
-// returns the first that the program is given, or "".
+// has returns the first of these flags that the program supports. If it supports none of
+// them, has returns the first one among the arguments in the Pod, or "".
 func (c *composer) has(names []string) string {
 	for _, name := range names {
 		if _, ok := c.known[name]; ok {

@@ -117,8 +117,8 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	return []unstructured.Unstructured{object}, nil
 }
 
-// read reads the objects at a path from the options, which may be a file, a kustomization
-// or a folder.
+// read reads the objects at a path from the options. The path may name a file, a
+// kustomization or a folder.
 func (p *Project) read(path string) ([]document, error) {
 	at := p.path(path)
 	info, err := os.Stat(at)

@@ -82,7 +82,8 @@ func bindings(parts parts) []binding {
 			continue
 		}
 		var b binding
-		// The API server reports the mistake when the object is created.
+		// A malformed binding is skipped here. The API server reports the mistake when
+		// the object is created.
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object.Object, &b.RoleBinding) != nil {
 			continue
 		}
@@ -136,15 +137,15 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.R
 	return roles
 }
 
-// These are reasons why a permission goes unused in a check although it would be used in
-// a cluster.
+// These are reasons why a check does not use a permission that would be used in a
+// cluster.
 const (
 	metricsOff  = "metrics are turned off in a check"
 	electionOff = "a leader is elected only when two instances run"
 )
 
-// idle returns the resources of a role that are needed only by features that a check
-// turns off. Each is mapped to the reason.
+// idle returns the resources of a role that only features turned off by a check need. It
+// maps each resource to the reason.
 func idle(role unstructured.Unstructured) map[string]string {
 	reasons := map[string]string{
 		"tokenreviews.authentication.k8s.io":        metricsOff,

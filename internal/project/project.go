@@ -30,8 +30,8 @@ type Options struct {
 	// Main is the folder of the manager's main package; set by --main.
 	Main string
 	// CRDs, RBAC and Webhooks are files, folders of YAML or kustomizations. Their objects
-	// replace those of the same kinds in Kustomization. They are set by --crds, --rbac
-	// and --webhooks.
+	// replace the objects of the same kinds in Kustomization. They are set by --crds,
+	// --rbac and --webhooks.
 	CRDs, RBAC, Webhooks string
 	// Samples is a file or folder of sample objects; set by --samples.
 	Samples string

@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// boats makes a copy of the project in testdata with some files changed; files changed to
-// be empty are removed instead.
+// boats copies the project in testdata and replaces some files. A file whose new content
+// is empty is removed.
 func boats(t *testing.T, changed map[string]string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "kubebuilder.txtar"))

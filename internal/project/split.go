@@ -140,7 +140,7 @@ func (ps *parts) defined(d document) bool {
 }
 
 // primary returns the kinds that have controllers according to PROJECT, and also the
-// kinds of CRDs that PROJECT does not mention, because those were added by hand.
+// kinds of CRDs that PROJECT does not mention, because such CRDs were added by hand.
 func (p *Project) primary(parts parts, l layout) []string {
 	var kinds, known []string
 	for _, r := range l.Resources {

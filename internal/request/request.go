@@ -10,9 +10,10 @@
 //	election record       no                no                  no                   no
 //	dry run               no                no                  -                    -
 //
-// The judge considers only work, and a lesson counts only work. A kubelet's heartbeats
-// write its Node, so a change to a Node does not mean that the cluster is still busy. A
-// write to a Node by a controller, however, counts as its work.
+// koboshi check judges a controller only by its work, and counts only work when it learns
+// how the controller behaves. A kubelet's heartbeats write its Node, so a change to a
+// Node does not mean that the cluster is still busy. A write to a Node by a controller,
+// however, counts as its work.
 package request
 
 import (
@@ -29,8 +30,8 @@ import (
 // election. client-go kept such records before Leases existed.
 const LeaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
-// Method returns the HTTP method of a verb in a form for people. The verbs list and watch
-// stay as they are, because GET would not distinguish them from reading one object.
+// Method returns the HTTP method of a verb, for messages and reports. The verbs list and
+// watch stay as they are, because GET would not distinguish them from reading one object.
 func Method(verb string) string {
 	switch verb {
 	case "create":

@@ -85,7 +85,7 @@ func (b Body) json() ([]byte, error) {
 		}
 		return json.Marshal(v)
 	case "yaml":
-		// A client may declare its JSON as YAML, and most do.
+		// Most clients that declare a body as YAML, such as an apply patch, send JSON.
 		if json.Valid(data) {
 			return data, nil
 		}
@@ -147,8 +147,8 @@ func protobufJSON(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// value decodes the body as encoding/json does, except that integers become int64, as in
-// the rest of Kubernetes.
+// value decodes the body like encoding/json, but integers become int64, as elsewhere in
+// Kubernetes.
 func (b Body) value() (any, error) {
 	data, err := b.json()
 	if err != nil || data == nil {

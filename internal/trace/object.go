@@ -21,7 +21,7 @@ func (c *Call) RequestObject() (map[string]any, error) {
 	return obj, nil
 }
 
-// ResponseObject decodes the body of the response, as RequestObject does for the request.
+// ResponseObject does the same as RequestObject, for the response's body.
 func (c *Call) ResponseObject() (map[string]any, error) {
 	obj, err := object(c.RawResponse, c.Response, c.Target)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Call) ResponseObject() (map[string]any, error) {
 	return obj, nil
 }
 
-// EventObject decodes the object of the event, as RequestObject does for a request.
+// EventObject does the same as RequestObject, for the object of the event.
 func (w *Watch) EventObject() (map[string]any, error) {
 	obj, err := object(w.RawObject, w.Object, w.Target)
 	if err != nil {
@@ -80,7 +80,7 @@ func object(raw Body, done json.RawMessage, t Target) (map[string]any, error) {
 }
 
 // written returns a body in the form in which it leaves the process. Most bodies hold
-// nothing secret; a fast check finds those, so they need not be decoded to be searched.
+// nothing secret; a fast check finds these bodies, so that they need not be decoded.
 func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	if len(done) > 0 || raw.Len() == 0 {
 		return done
@@ -103,8 +103,8 @@ func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	return out
 }
 
-// maySecret reports whether the JSON could contain the name of a kind whose values are
-// secret, possibly written with escapes.
+// maySecret reports whether the JSON could contain the name of a kind with secret values.
+// The name may be written with escapes.
 func maySecret(data []byte) bool {
 	return bytes.Contains(data, []byte("Secret")) || bytes.Contains(data, []byte(`"Token`)) || bytes.Contains(data, []byte(`\u`))
 }

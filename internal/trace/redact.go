@@ -14,11 +14,12 @@ import (
 
 const redactedPrefix = "redacted:sha256:"
 
-// The key prevents guessing values from their digests. Each process has a different key.
+// The key prevents anyone from guessing values by their digests. Each process has a
+// different key.
 var redactionKey atomic.Pointer[[]byte]
 
-// UseKey makes this process redact with the key of another, so that values from both can
-// be compared. It must be called before anything is redacted.
+// UseKey makes this process redact with the key of another process, so that values from
+// both can be compared. It must be called before anything is redacted.
 func UseKey(key []byte) {
 	k := append([]byte(nil), key...)
 	redactionKey.Store(&k)
@@ -114,7 +115,7 @@ func redactSecret(v map[string]any) {
 	}
 }
 
-// redactStatus removes everything that may quote the Secret from an error about it.
+// redactStatus removes from an error about a Secret everything that may quote the Secret.
 func redactStatus(t Target, status map[string]any) map[string]any {
 	reason, _ := status["reason"].(string)
 	message, _ := status["message"].(string)

@@ -82,8 +82,8 @@ type Call struct {
 	// Reason is the metav1.StatusReason of an error.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Response is the body of the response; it relates to RawResponse as Request does to
-	// RawRequest.
+	// Response is the response's body, decoded and redacted. In the process that records,
+	// RawResponse holds it instead; ResponseObject reads either.
 	Response    json.RawMessage `json:"response,omitempty"`
 	RawResponse Body            `json:"-"`
 	// ResourceVersion is taken from the object or list in the response.
@@ -91,7 +91,7 @@ type Call struct {
 	// Took is the time from the arrival of the request to the end of the response, in
 	// nanoseconds.
 	Took time.Duration `json:"took"`
-	// Injected reports whether a fault made the response instead of the server. Lost
+	// Injected reports whether a fault, and not the server, made the response. Lost
 	// reports whether the server's response failed to reach the client.
 	Injected bool `json:"injected,omitempty"`
 	Lost     bool `json:"lost,omitempty"`
@@ -106,7 +106,8 @@ type Watch struct {
 	// watch.
 	Type            string `json:"type"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Object relates to RawObject as Call.Request does to Call.RawRequest.
+	// Object is the event's object, decoded and redacted. In the process that records,
+	// RawObject holds it instead; EventObject reads either.
 	Object    json.RawMessage `json:"object,omitempty"`
 	RawObject Body            `json:"-"`
 	// Held is the time for which a fault delayed the event, in nanoseconds.
@@ -126,8 +127,8 @@ type Process struct {
 	Output string `json:"output,omitempty"`
 }
 
-// Step is the start of a scenario's step, or the moment after it when everything was
-// idle.
+// Step is the start of a scenario's step, or the moment after the step at which
+// everything was idle.
 type Step struct {
 	Name string `json:"name"`
 	// What holds "started" or "settled".
@@ -137,7 +138,7 @@ type Step struct {
 }
 
 // Fault is a change in the state of a fault, or a stage of the help that a controller
-// gets to recover.
+// gets for its recovery.
 type Fault struct {
 	What string `json:"what"` // armed, applied, ended, wait, relist, restart, poke
 	// Text is for people.

@@ -31,7 +31,7 @@ const (
 )
 
 // Draw renders the ratios of all contestants except the baseline on a logarithmic
-// scale, so that half and double are equally far from the line at one.
+// scale, so that the ratios 0.5 and 2 are equally far from the line at 1.
 func Draw(r result.Report) ([]byte, error) {
 	less, more := bars(r, false), bars(r, true)
 	if len(less)+len(more) == 0 {

@@ -47,7 +47,7 @@ func (c Contestant) Check() error {
 	return nil
 }
 
-// FromBinary asks a built koboshi for its folder of assets.
+// FromBinary runs a built koboshi to find its folder of assets.
 func FromBinary(ctx context.Context, binary string) (string, error) {
 	var stderr strings.Builder
 	cmd := exec.CommandContext(ctx, binary, "envtest", "path")

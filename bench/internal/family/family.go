@@ -33,8 +33,8 @@ type Family struct {
 	// Root is the leader of the session in which all other members start. It may have
 	// ended. Zero means that there is no root.
 	Root int
-	// Mark is an entry of the environment, NAME=value, that Root was given and
-	// that no process outside the family has.
+	// Mark is an entry in the environment of Root, NAME=value. No process outside the
+	// family has this entry.
 	Mark string
 }
 
@@ -53,9 +53,8 @@ func (f Family) Members() ([]Process, error) {
 	return living, nil
 }
 
-// in selects the processes that belong to the family. A process
-// belongs to the family if it is marked, or if its parent, the leader of its group or the
-// leader of its session does.
+// in selects the processes that belong to the family. A process belongs to the family if
+// it is marked, or if its parent, group leader or session leader belongs to the family.
 func (f Family) in(all []Process) []Process {
 	member := map[int]bool{}
 	if f.Root != 0 {
@@ -78,8 +77,8 @@ func (f Family) in(all []Process) []Process {
 	return found
 }
 
-// End asks every member to end, and kills those that have not ended within grace.
-// It returns the number of members that were alive at first.
+// End sends SIGTERM to every member, and kills the members that have not ended within
+// grace. It returns the number of members that were alive at first.
 func (f Family) End(grace time.Duration) (int, error) {
 	first, err := f.signal(syscall.SIGTERM)
 	if err != nil || first == 0 {

@@ -1,6 +1,6 @@
 // Package measure holds the measures. Each measure is a list of figures and a procedure
-// that yields a value for each of them. It runs in a separate process, as the tests of a
-// package do.
+// that yields a value for each of them. Each run of a measure is a separate process, like
+// the tests of a package.
 package measure
 
 import (
@@ -91,7 +91,7 @@ func Run(ctx context.Context, b Bout) (Values, error) {
 
 func (b Bout) stock() bool { return b.Contestant == contestant.Stock }
 
-// An environment is an environment of envtest, configured as a user would do it.
+// An environment is an envtest environment, configured as a user would configure it.
 type environment struct{ *envtest.Environment }
 
 func (b Bout) environment() environment {

@@ -51,7 +51,7 @@ var tenAtOnce = Measure{
 }
 
 // packages starts all packages in parallel from the calling thread, and returns the
-// reasons of those that failed.
+// reason for each failure.
 func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 	b.Measure = packageName
 	told, err := json.Marshal(b)

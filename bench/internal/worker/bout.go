@@ -21,8 +21,8 @@ import (
 // follows as JSON.
 const Argument = "run-bout"
 
-// orphan is set in the environment of a process whose parent has ended before
-// the bout did.
+// orphan names the variable that is set if the parent of a bout ended before the bout.
+// The process then only cleans up.
 const orphan = "KOBOSHI_BENCH_ORPHAN"
 
 // Main runs one bout and prints the values as JSON.

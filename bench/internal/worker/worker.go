@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// grace limits two times: how long after its environment a process may end, and how
-	// long it then has between SIGTERM and being killed.
+	// grace has two uses. After an environment has stopped, its processes have this time
+	// to end by themselves. After SIGTERM, processes have this time before they are
+	// killed.
 	grace = 5 * time.Second
 	// rest limits the wait for a plane on standby to become ready.
 	rest = time.Minute
@@ -89,8 +90,8 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	// then ends all others in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = 2 * time.Second // processes that hold its output may outlive it
-	// Nothing is ever written to stdin. The bout learns from its end that this process
-	// has ended.
+	// Nothing is ever written to stdin. It is closed when this process ends, which tells
+	// the bout to clean up.
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, 0, err
@@ -156,7 +157,7 @@ func clean(environ []string) (kept []string) {
 	return kept
 }
 
-// tail returns the end of an output, which contains the reason.
+// tail returns the end of an output, which contains the reason for a failure.
 func tail(output string) string {
 	const most = 2000
 	output = strings.TrimSpace(output)

@@ -71,7 +71,7 @@ func hanging(t *testing.T) string {
 	return dir
 }
 
-// eventually waits until is returns true for the number of living processes.
+// eventually calls is with the number of living processes until it returns true.
 func eventually(t *testing.T, f family.Family, what string, is func(n int) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {

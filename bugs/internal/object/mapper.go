@@ -58,7 +58,7 @@ func Mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds,
 // namespaces. Each kind needs separate types for its spec and status.
 func Register[Spec, Status any](kind string) { RegisterIn[Spec, Status](Version, kind) }
 
-// RegisterIn registers a kind of another group, as Register does for a kind of Version.
+// RegisterIn is like Register, but for a kind of another group version.
 func RegisterIn[Spec, Status any](group schema.GroupVersion, kind string) {
 	Scheme.AddKnownTypeWithName(group.WithKind(kind), &Object[Spec, Status]{})
 	Scheme.AddKnownTypeWithName(group.WithKind(kind+"List"), &List[Spec, Status]{})

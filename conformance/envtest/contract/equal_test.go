@@ -180,7 +180,7 @@ func TestANewStoreHoldsWhatStocksHolds(t *testing.T) {
 	t.Logf("%d objects compared", len(a))
 }
 
-// objects returns all stored objects by resource and name, without the parts that
+// objects returns all stored objects, keyed by resource and name, without the parts that
 // differ between any two stores.
 func (s side) objects(ctx context.Context) (map[string]any, error) {
 	config := rest.CopyConfig(s.env.Config)

@@ -187,8 +187,8 @@ func compute() error {
 	}
 }
 
-// executes waits until a process of the suite has become the program. Its time limit is
-// the same as that of the suite for its servers.
+// executes waits until a process of the suite has become the program. It waits as long as
+// the suite waits for its servers.
 func (s *suite) executes(t *testing.T, program string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, newEnvironment().ControlPlaneStartTimeout, true, func(context.Context) (bool, error) {

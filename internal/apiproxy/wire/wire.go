@@ -24,8 +24,8 @@ type Event struct {
 	Object []byte
 }
 
-// Peek reads the metadata of an object or list in JSON or protobuf. It returns what it
-// found before the point where the data is truncated or in neither format.
+// Peek reads the metadata of an object or list in JSON or protobuf. If the data is
+// truncated or becomes invalid, Peek returns what it found before that point.
 func Peek(data []byte) Meta {
 	var m Meta
 	if bytes.HasPrefix(data, magic) {

@@ -18,7 +18,7 @@ type Run struct {
 	// Fault is nil in a reference run.
 	Fault *fault.Fault
 	// Applied reports whether the point of the fault was reached and the fault could be
-	// applied. NotApplied is the reason if it was not.
+	// applied. Otherwise, NotApplied is the reason.
 	Applied    bool
 	NotApplied string
 	// Inconclusive is the reason why nothing can be concluded from this run, for example

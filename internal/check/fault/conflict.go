@@ -2,9 +2,10 @@ package fault
 
 import "github.com/koboshi-dev/koboshi/internal/trace"
 
-// conflicts returns the reason why a write would not be refused if another client wrote
-// the object just before. A write without a precondition rightly succeeds, so the only
-// effect of the fault would be the write of the other client.
+// conflicts returns "" if the server refuses the write after another client has written
+// the object. Otherwise, it returns the reason why the server accepts it. A write without
+// a precondition rightly succeeds, so the only effect of the fault would be the write of
+// the other client.
 func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint != "" {
 		return "an endpoint has no resource versions"
@@ -22,8 +23,8 @@ func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	return "the request names no resourceVersion"
 }
 
-// carries returns "" if the body has a version. Otherwise it returns why, or if the body
-// could not be read, that reason.
+// carries returns "" if the body has a version. Otherwise it returns why. If the body
+// could not be read, it returns that as the reason.
 func carries(call *trace.Call, why string, version func(map[string]any) string) string {
 	body, err := call.RequestObject()
 	switch {
@@ -51,8 +52,9 @@ func objectVersion(body map[string]any) string {
 	return version
 }
 
-// deleteVersion returns the version in the precondition. A precondition on the UID alone
-// does not count, because the write of the other client does not change the UID.
+// deleteVersion returns the version in the precondition of a deletion. A precondition on
+// the UID alone does not count, because the write of the other client does not change the
+// UID.
 func deleteVersion(options map[string]any) string {
 	preconditions, _ := options["preconditions"].(map[string]any)
 	version, _ := preconditions["resourceVersion"].(string)

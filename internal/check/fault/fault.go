@@ -20,7 +20,7 @@ const (
 	Error503   Kind = "error-503"   // it is answered with 503 and Retry-After once
 	TooMany429 Kind = "error-429"   // it is answered with 429 and Retry-After once
 	Timeout504 Kind = "error-504"   // it is answered with 504 once; a write does not happen
-	ErrorBurst Kind = "error-burst" // three such requests in a row are answered with 500
+	ErrorBurst Kind = "error-burst" // three matching requests in a row are answered with 500
 
 	// At a write or at the beginning of a step: the watches of a type are late.
 	DelayWatch Kind = "delay-watch" // all further events and bookmarks of the type wait, in order
@@ -67,16 +67,16 @@ type Point struct {
 type Fault struct {
 	Kind  Kind  `json:"kind"`
 	Point Point `json:"point"`
-	// Until names the step at whose rest LoseStates ends the watches. The watches are held
-	// back from the beginning of Point.Step until then. Therefore the states at rest in
-	// between prove nothing about the controller, and the conditions and expectations of
-	// those steps are not checked.
+	// Until names the step after which LoseStates ends the watches. The watches are held
+	// back from the beginning of Point.Step until the step Until is at rest. The states
+	// at rest in between prove nothing about the controller. Therefore, the conditions
+	// and expectations of those steps are not checked.
 	Until string `json:"until,omitempty"`
 	// Revision selects the state that StaleRestart shows: the state after this change of
 	// the type, counted from 0 at the start of the run.
 	Revision int `json:"revision,omitempty"`
-	// Behind is the number of changes by which that state was outdated in the reference
-	// run. It is only for human readers; Revision is what counts.
+	// Behind is the number of changes that this state lacked in the reference run. It is
+	// only for human readers; the fault depends on Revision alone.
 	Behind int `json:"behind,omitempty"`
 	// Target is the canonical name of the object of DeleteChild, EditChild or
 	// AddFinalizer: "Kind.group/namespace/name".

@@ -21,8 +21,8 @@ const (
 	AtRest    Where = "at rest"
 )
 
-// The phases of a plan. The faults of the first need only a write and find the most
-// frequent bugs, so a small budget is mostly spent on them.
+// The phases of a plan. The faults of the first phase need only a write. They find the
+// most frequent bugs, so a small budget is mostly spent on them.
 const (
 	PhaseWrites  = 1
 	PhaseWatches = 2
@@ -53,7 +53,7 @@ type description struct {
 	answer *Answer
 	// sentence describes the fault for human readers, see Fault.String.
 	sentence func(Fault) string
-	// why is the reason why this fault happens in a real cluster.
+	// why gives the cause of this fault in a real cluster.
 	why string
 	// legal returns the reason why this client cannot meet the fault, or "". The call is
 	// nil unless the fault is at a request.

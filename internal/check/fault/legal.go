@@ -139,9 +139,9 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 	return ""
 }
 
-// notRepeated rules out client-go, which repeats requests of any verb up to ten times
-// after 429 and 5xx, but only if the answer has Retry-After (rest/with_retry.go). Its
-// user agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
+// notRepeated rules out client-go. If the answer has Retry-After, client-go repeats
+// requests of any verb up to ten times after 429 and 5xx (rest/with_retry.go). Its user
+// agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
 func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/") {
 		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice"

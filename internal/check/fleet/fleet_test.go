@@ -94,7 +94,7 @@ func TestLabThatDiesIsAnErrorWithItsLastLine(t *testing.T) {
 			if !errors.As(err, &ended) || ended.Number != 1 {
 				t.Fatalf("%v", err)
 			}
-			// The last line may not have been read yet when the exit is noticed.
+			// The exit may be noticed before the last line has been read.
 			if !strings.Contains(err.Error(), "the controller could not be checked") {
 				t.Errorf("%v", err)
 			}

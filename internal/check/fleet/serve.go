@@ -65,7 +65,7 @@ func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-c
 // server answers requests with the one lab of this process.
 type server struct {
 	lab     *lab.Lab
-	lessons map[string]*lab.Lesson // by file
+	lessons map[string]*lab.Lesson // keyed by file
 }
 
 func (s *server) stop() {

@@ -14,8 +14,8 @@ const (
 	// goal is the share of each processor to keep busy. At a higher load, requests wait
 	// for each other, and the learnt pauses are no longer valid.
 	goal = 0.7
-	// hurry is the ratio between the load of a run with a fault and the load of a run
-	// without one, whose pauses are three times as long (see carefully in package lab).
+	// hurry is the load of a run with a fault, divided by the load of a run without one.
+	// Runs without a fault pause three times as long (see carefully in package lab).
 	hurry = 1.5
 	// maxPerProcessor is the maximum number of labs per processor. More labs bring no
 	// benefit, because starting them takes more time than they save.

@@ -89,9 +89,9 @@ func (w window) transient(key string) bool {
 	return !w.before.has(key) && !w.at.has(key)
 }
 
-// alsoOtherwise reports whether the reference also has deletions under this name, and the
-// run created no extra object. An extra object would be a replacement that was itself
-// replaced.
+// alsoOtherwise reports whether the reference also has deletions under this name. It
+// returns false if the run created more such objects than the reference, because then a
+// replacement was itself deleted and replaced.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
@@ -150,8 +150,8 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 	return found, found.After != nil
 }
 
-// lostCreate returns the UID of an object that the controller created without learning
-// that it succeeded, or without having time to record it.
+// lostCreate returns the UID of an object that the controller cannot know it created: the
+// answer was lost, or the controller was killed before its next write.
 func (in *input) lostCreate() string {
 	f := in.run.Fault
 	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.LoseResponse}, f.Kind) || f.Point.Verb != "create" && f.Point.Verb != "patch" {

@@ -69,7 +69,7 @@ func exits(run *evidence.Run) []trace.Entry {
 }
 
 // exited finds exits that no API error explains. A controller may exit when a request
-// fails, since the kubelet restarts it. It may not exit at every start, or without a
+// fails, since the kubelet restarts it. It must not exit at every start, or without a
 // reason.
 func exited(in *input) []Finding {
 	var unexplained, genuine int

@@ -67,7 +67,7 @@ func (in *input) stuck(differences []state.Difference, revision int64) (object, 
 }
 
 // expectations finds expectations of the scenario that do not hold although the state
-// matches the reference, because they may concern fields that are not compared.
+// matches the reference. Expectations may concern fields that are not compared.
 func expectations(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held || s.Healed != evidence.AtOnce || s.Restless || len(s.Failed) == 0 || !in.expects(s.Name) {

@@ -115,8 +115,8 @@ func badOwnersAlone(inputs []*input) []Finding {
 	return findings[:min(1, len(findings))]
 }
 
-// pathDependent compares steps that should lead to the same state. It ignores numbers in a
-// status that grew: they are counters, which naturally depend on the path.
+// pathDependent compares steps that should lead to the same state. It ignores numbers in
+// a status that grew. Such numbers are counters, which naturally depend on the path.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -140,8 +140,8 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 	return findings
 }
 
-// declared returns the objects whose content a client other than the controller changed in
-// a step. That client decides on the content and its notation: the controller may rewrite
+// declared returns the objects whose content a client other than the controller changed
+// in a step. That client decides how the content is written: the controller may rewrite
 // 60s as 1m0s, but the next manifest contains 60s again.
 func (in *input) declared(name string) map[string]bool {
 	declared := map[string]bool{}
@@ -176,8 +176,8 @@ func counter(d state.Difference) bool {
 		json.Unmarshal([]byte(d.Got), &got) == nil && got > want && want > 0
 }
 
-// leftOver finds objects that the controller made for a resource and left behind after the
-// deletion of that resource in all runs.
+// leftOver finds leaked objects. The controller made them for a resource, and in every
+// run they still exist after that resource was deleted.
 func leftOver(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -202,9 +202,9 @@ func leftOver(inputs []*input) []Finding {
 	return []Finding{in.finding(Leak, in.run.Steps[i].Name, "even without a fault, "+outcome(differences, true)+" after the deletion", differences)}
 }
 
-// finalDeletion returns the index of the last step that changes anything if that step
-// deletes a resource, and otherwise -1. A step that orphans objects on purpose does not
-// count, because such objects are not a leak.
+// finalDeletion finds the last step that changes anything. It returns the index of that
+// step if the step deletes a resource, and otherwise -1. A step that orphans objects on
+// purpose does not count, because such objects are not a leak.
 func (in *input) finalDeletion() int {
 	for i := len(in.run.Steps) - 1; i >= 0; i-- {
 		for _, s := range in.ref.Scenario.Steps {

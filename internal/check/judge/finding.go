@@ -52,7 +52,7 @@ type Finding struct {
 	// the command that replays it.
 	File   string `json:"file,omitempty"`
 	Replay string `json:"replay,omitempty"`
-	// FoundAfterRuns and FoundAfterSeconds record how long it took to find.
+	// FoundAfterRuns and FoundAfterSeconds record when in the check the defect was found.
 	FoundAfterRuns    int     `json:"foundAfterRuns,omitempty"`
 	FoundAfterSeconds float64 `json:"foundAfterSeconds,omitempty"`
 }

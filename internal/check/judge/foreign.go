@@ -39,9 +39,9 @@ func (in *input) lostMark(c state.Change, author *trace.Entry, key, path, gone, 
 	return f
 }
 
-// remover returns the request of the controller that caused a change. If an object was
-// deleted because its last finalizer was removed, no answer contains the version of that
-// change. Then the request is the update that was in progress at that time.
+// remover returns the controller's request that caused a change. If an object was deleted
+// because its last finalizer was removed, no answer contains the version of that change.
+// In that case, remover returns the update that was in progress at that time.
 func (in *input) remover(c state.Change) *trace.Entry {
 	if c.Op == state.Updated {
 		return in.authors[c.Revision]
@@ -73,8 +73,8 @@ func without(call *trace.Call, before state.Object) bool {
 	return after.Metadata("uid") == before.Metadata("uid") && len(after.Finalizers()) == 0
 }
 
-// foreignFinalizer returns a finalizer that a change removed and that came from the
-// checker or a manifest of the scenario.
+// foreignFinalizer returns a finalizer that a change removed, if the checker or a
+// manifest of the scenario had added it.
 func (in *input) foreignFinalizer(c state.Change) string {
 	var left []string
 	if c.Op == state.Updated {
@@ -89,7 +89,7 @@ func (in *input) foreignFinalizer(c state.Change) string {
 }
 
 // ofManifest reports whether a manifest of the scenario adds a finalizer to the object,
-// but the controller never does.
+// but the controller never adds it.
 func (in *input) ofManifest(ref state.Ref, finalizer string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		for _, m := range s.Apply {
@@ -131,7 +131,7 @@ func foreignAnnotation(c state.Change) string {
 }
 
 // madeByController reports whether the controller or upstream's controllers created this
-// object, or may have created it because its creation is not in the history.
+// object. If the creation is not in the history, it returns true, because they may have.
 func (in *input) madeByController(c state.Change) bool {
 	uid := c.Before.Metadata("uid")
 	for _, other := range in.run.History.Changes {

@@ -1,6 +1,6 @@
 // Package judge derives from a run what is wrong with the controller. It is an ordered
-// chain of pure functions over one input. Since it uses nothing but its input, a run can
-// be judged again later.
+// chain of pure functions over one input. It uses nothing but its input, so a run can be
+// judged again later.
 //
 //	runs without a fault ──NewReference──▶ Reference
 //	                                          │
@@ -43,10 +43,11 @@ type step struct {
 	before *StepReference
 	index  int
 	// end is the last revision that belongs to the step. helped is the revision at which
-	// the checker began to help the controller, or if it did not, the revision at rest.
+	// the checker began to help the controller. Without help, it is the revision at which
+	// the step came to rest.
 	end, helped int64
-	// held reports whether watches were held back beyond the rest of the step, so that the
-	// state at that rest proves nothing.
+	// held reports whether watches were still held back when the step came to rest. The
+	// state at that time then proves nothing.
 	held bool
 	// deletes reports whether the step deletes a resource.
 	deletes bool
@@ -55,7 +56,7 @@ type step struct {
 // An oracle finds problems of one category.
 type oracle func(*input) []Finding
 
-// always lists the oracles that are always consulted, in this order.
+// always lists the oracles that run in every case, in this order.
 var always = []oracle{
 	crashed,    // it panicked, or exits on its own again and again
 	endState,   // a step led to a different state than without the fault
@@ -64,8 +65,8 @@ var always = []oracle{
 	restless,   // it never stops writing
 }
 
-// ifRight lists the oracles that are consulted only if the end state is correct. If it is
-// wrong, everything that they would find is only a consequence.
+// ifRight lists the oracles that run only if the end state is correct. If the end state
+// is wrong, they would find only its consequences.
 var ifRight = []oracle{
 	expectations, // an expectation of the scenario does not hold
 	blips,        // objects were deleted for no reason
@@ -119,7 +120,7 @@ func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
 	return in
 }
 
-// held reports whether a fault holds watches back beyond the rest of a step.
+// held reports whether a fault still holds watches back when a step comes to rest.
 func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	if f == nil || f.Until == "" {
 		return false
@@ -129,7 +130,8 @@ func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	return from >= 0 && i >= from && (until < 0 || i < until)
 }
 
-// helped returns the revision at which the first stage of healing beyond waiting began.
+// helped returns the revision at which the first stage of healing other than Wait began.
+// If there was none, it returns the revision at which the step came to rest.
 func helped(run *evidence.Run, i int) int64 {
 	at := run.Steps[i]
 	until := time.Duration(1<<63 - 1)
@@ -170,7 +172,8 @@ func (in *input) deletes(name string) bool {
 }
 
 // authors finds the controller's writes in the history. The version in the answer is the
-// revision that the write created, unless the write came later and changed nothing.
+// revision that the write created. A write that arrived after that revision changed
+// nothing, so it is not the author.
 func authors(run *evidence.Run) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {

@@ -12,8 +12,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// atOnce is the grace period after a takeover. A request that the old holder begins within
-// it may already have been on its way, since nothing orders the two processes.
+// atOnce is the grace period after a takeover. A request that the old holder begins in
+// this period may already have been on its way, because the two processes are not
+// synchronised.
 const atOnce = 100 * time.Millisecond
 
 // splitBrain finds writes that an instance made after another instance had taken its

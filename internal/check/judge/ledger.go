@@ -1,7 +1,7 @@
 package judge
 
-// LedgerRight reports whether the external resources are as in the reference after the
-// step, as far as they can be compared.
+// LedgerRight reports whether the external resources after the step match the reference,
+// as far as they can be compared.
 func (r *Reference) LedgerRight(step string, lines []string) bool {
 	s := r.find(step)
 	if s == nil || s.NoLedger {

@@ -14,11 +14,12 @@ import (
 
 const (
 	// fewestWrites is the number of equal writes at rest that count as a loop.
-	// fewestAfterFault is the number if the controller may have to catch up with events.
+	// fewestAfterFault is this number in a run with a fault, in which the controller may
+	// have to catch up with events.
 	fewestWrites, fewestAfterFault = 3, 8
-	// heartbeat and resync are rates in writes per second. Heartbeats are slower than the
-	// first. Writes that change nothing, such as an apply at each resync, are slower than
-	// the second.
+	// heartbeat and resync are rates in writes per second. Slower loops are not a
+	// finding: loops of effective writes below heartbeat, and loops of writes that change
+	// nothing, such as an apply at each resync, below resync.
 	heartbeat, resync = 1.0, 2.0
 	// restlessRate is a rate in writes per second to the same object. A controller that
 	// reaches it counts as never stopping.

@@ -54,8 +54,8 @@ type asked struct {
 	run  *evidence.Run
 }
 
-// creates reports whether the API server also required the permission to create. For an
-// apply, and for an update that may create objects, it does if the object did not exist.
+// creates reports whether the API server also required the permission to create. It does
+// so for an apply, or for an update that may create objects, if the object did not exist.
 func (a asked) creates() bool {
 	return (a.verb == "patch" || a.verb == "update") && a.call.Code == http.StatusCreated
 }
@@ -166,7 +166,7 @@ func unusedLine(role subject.Role, group, resource string, verbs []string) strin
 }
 
 // notSeen reports whether a resource is used in ways that no run shows: by admission, or
-// by leader election and metrics, which are off.
+// by leader election and metrics, which are turned off in a check.
 func notSeen(group, resource string) bool {
 	if _, sub, found := strings.Cut(resource, "/"); found {
 		return sub == "finalizers"

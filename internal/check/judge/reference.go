@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// fewest is the number of runs without a fault that are needed. Two would miss differences
-// that occur only now and then.
+// fewest is the number of fault-free runs that a reference needs. Two runs would miss
+// differences that occur only now and then.
 const fewest = 3
 
 // Reference holds the results of a scenario without a fault. It can be passed on as JSON.
@@ -30,8 +30,8 @@ type Reference struct {
 type StepReference struct {
 	Name  string      `json:"name"`
 	World state.World `json:"world"`
-	// Creates and Deletes hold the maximum number of creations and deletions of an object
-	// during the step in any run, by canonical name.
+	// Creates and Deletes hold, for each canonical name, the maximum number of creations
+	// and deletions during the step in any run.
 	Creates map[string]int `json:"creates,omitempty"`
 	Deletes map[string]int `json:"deletes,omitempty"`
 	// Ledger holds the canonical lines. Counted reports whether only the number of lines

@@ -191,7 +191,7 @@ func (s *story) healed(stage evidence.Stage) *story {
 	return s
 }
 
-// help records that the first stage of healing after waiting begins.
+// help records the beginning of the first stage of healing other than Wait.
 func (s *story) help() *story {
 	s.rest()
 	s.tick()

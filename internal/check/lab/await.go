@@ -32,7 +32,7 @@ func (r *run) await(ctx context.Context, step *scenario.Step) error {
 		case rested:
 			giveUp()
 			return nil
-		case err != nil: // the next wait for rest reports it as well
+		case err != nil: // the next wait for rest reports err as well
 			giveUp()
 			return <-done
 		}

@@ -253,9 +253,10 @@ type activity struct {
 	lastRequest time.Time
 	askedAgain  time.Time
 	writes      int64
-	streams     int // open watches of the instance with the fewest
-	// begun is the time of the last start, or of the first request after it if there
-	// was one: the time that an interpreter takes to load is not visible in the cluster.
+	streams     int // the number of open watches of the instance that has the fewest
+	// begun is the time of the last start. Once the new instance has made a request, it
+	// is the time of its first request, so that the time to load an interpreter does not
+	// count.
 	begun time.Time
 }
 

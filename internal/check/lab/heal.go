@@ -56,7 +56,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		if s.name != evidence.Wait {
 			continue
 		}
-		// The state that is compared is the one before any help.
+		// The judge compares the state before any help.
 		m.Rested, _ = r.lab.store.seen()
 		if !r.knock.applied() {
 			return r.inconclusiveStep(m)

@@ -25,9 +25,9 @@ type knock struct {
 	held    string // release is called when this step is at rest
 	release func()
 
-	// state identifies the content of the store after a kill. A controller that starts in
-	// the same state as an earlier one behaves the same: if that run was clean, so is
-	// this one.
+	// state identifies the content of the store after a kill. A controller that starts
+	// from the same content behaves the same. If an earlier run recovered from this
+	// content, this run can be cut short.
 	state  string
 	pruned atomic.Bool
 }
@@ -156,7 +156,7 @@ func (k *knock) stepBegins(step string) {
 	}
 }
 
-// dueAt reports whether the fault is to be applied at the rest after the step.
+// dueAt reports whether the fault is to be applied once the step is at rest.
 func (k *knock) dueAt(step string) bool {
 	return k != nil && actions[k.fault.Kind].rest != nil && k.fault.Point.Step == step && !k.applied()
 }

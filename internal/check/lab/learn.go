@@ -187,12 +187,12 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
 
-// patienceFor returns enough time for a slow controller to fail as many times as the
-// longest fault makes it fail, and then to succeed.
+// patienceFor returns the time in which even a slow controller can succeed after as many
+// failures as a fault can cause.
 func patienceFor(runs []*evidence.Run) time.Duration {
 	longest := time.Duration(0)
 	for _, out := range runs {
-		for _, step := range out.Steps[min(1, len(out.Steps)):] { // without the start of the process
+		for _, step := range out.Steps[min(1, len(out.Steps)):] { // the first entry is the start of the process
 			for _, change := range out.History.Changes {
 				if change.Revision > step.Began && change.Revision <= step.Rested && counts(&change) {
 					longest = max(longest, change.At-step.BeganAt)

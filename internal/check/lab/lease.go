@@ -121,8 +121,8 @@ func readLease(object state.Object) lease {
 }
 
 // term returns how long a Lease may stay with a holder that is gone. client-go takes over
-// a Lease that it has seen unchanged for the duration of the Lease. It only checks now
-// and then, so term allows half of the duration more.
+// a Lease that it has seen unchanged for the duration of the Lease. It checks only now
+// and then, so term adds half of the duration.
 func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
 
 // succession returns how long the controller may still have to wait to become the

@@ -25,8 +25,8 @@ const (
 	// upTimeout limits how long a controller may take to open its watches. A controller
 	// that only polls never opens one.
 	upTimeout = 3 * time.Second
-	// longestRound is the longest pause that rest waits for between two rounds of a
-	// controller that polls.
+	// longestRound limits how long rest waits for the next round of a controller that
+	// polls.
 	longestRound = 10 * time.Second
 	// lingering limits how long the first run waits for a controller that has not written
 	// anything in a step yet. No earlier pause shows how long such a wait has to be.
@@ -180,7 +180,7 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 	deadline := time.Now().Add(within)
 	for {
 		store := r.lab.store.touched.Next()
-		// The fault may be applied at a request that is sent only now.
+		// The controller may only now send the request at which the fault is applied.
 		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
 			return false, err
 		}
@@ -210,8 +210,8 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 	}
 }
 
-// matches reports whether the cluster and the external resources are as in the reference
-// after that step, and as the scenario expects.
+// matches reports whether the cluster and the external resources match the reference
+// after that step, and whether all expectations of the step hold.
 func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bool, error) {
 	want := r.lesson.Reference.World(name)
 	if len(want.Diff(r.world())) > 0 || len(r.unmet(ctx, step)) > 0 {

@@ -179,7 +179,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		}
 		if err := r.await(ctx, step); err != nil {
 			if _, gone := r.controller.activity(); gone != nil {
-				return gone // it caused err
+				return gone // the exit of the controller caused err
 			}
 			if r.lesson == nil {
 				return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err, late: true}
@@ -190,8 +190,8 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 	}, step)
 }
 
-// stepFailed classifies a step that could not be performed. While learning, the scenario
-// is wrong; later, the run is inconclusive.
+// stepFailed classifies a step that could not be performed. While learning, the cause is
+// a mistake in the scenario. Later, the run is inconclusive.
 func (r *run) stepFailed(step *scenario.Step, err error) error {
 	if r.lesson == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
@@ -252,7 +252,8 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	// If the controller never comes to rest, that is reported instead.
+	// If the controller never comes to rest while learning, that is reported instead of
+	// failed conditions.
 	loops := m.Restless && r.lesson == nil
 	if late != nil && !loops {
 		return late

@@ -41,7 +41,8 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 	return s, nil
 }
 
-// lateDecider asks the run for its decider at each request, because endpoints start first.
+// lateDecider looks up the decider of the run at each request, because endpoints start
+// first.
 type lateDecider struct{ run *run }
 
 func (d lateDecider) Decide(call *trace.Call) apiproxy.Action {
@@ -74,9 +75,9 @@ func (s *servers) urls() map[string]string {
 	return urls
 }
 
-// environment returns the variables with the addresses of the endpoints: those of the
-// servers if direct is set, for commands, otherwise those of the proxies, for the
-// controller.
+// environment returns the variables with the addresses of the endpoints. If direct is
+// set, these are the addresses of the servers, which commands use. Otherwise, they are
+// the addresses of the proxies, which the controller uses.
 func (s *servers) environment(direct bool) []string {
 	urls := s.urls()
 	if direct && s.running != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// store holds the current content of the cluster and its changes. They come from the only
-// watch that sees everything.
+// store holds the current content of the cluster and its changes. Both come from
+// controlplane.Plane.Follow, which sees every commit.
 type store struct {
 	decoder decoder
 	touched broadcast.Signal

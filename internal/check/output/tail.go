@@ -52,8 +52,8 @@ func (t *Tail) String() string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// LastLine returns the last line of a text that is not blank, without surrounding space.
-// If there is none, it returns "".
+// LastLine returns the last non-blank line of a text, without surrounding space. If there
+// is none, it returns "".
 func LastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -61,8 +61,8 @@ func controllerOf(o state.Object) string {
 	return ""
 }
 
-// standing returns the objects of the controller, by kind, that exist when a step is at
-// rest and are not being deleted.
+// standing returns the controller's objects that exist when a step is at rest and are not
+// being deleted, grouped by kind.
 func (r *reading) standing(s step) map[schema.GroupKind][]state.Ref {
 	alive := map[state.Ref]bool{}
 	for _, c := range r.run.History.Changes[:s.to] {
@@ -115,9 +115,9 @@ func (m *maker) targetOf(ref state.Ref) string {
 	return ref.String() + "/" + name
 }
 
-// ownedFields returns the fields of spec that the controller set, or of the complete
-// object if it has no spec. It reads them from managedFields if present, otherwise from
-// the request that created the object.
+// ownedFields returns the fields of spec that the controller set. For an object without a
+// spec, it returns the top-level fields that the controller set. It reads them from
+// managedFields if present, otherwise from the request that created the object.
 func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 	fields := map[string]bool{}
 	metadata, _ := o["metadata"].(map[string]any)
@@ -146,9 +146,9 @@ func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// saidFields returns the fields of an object to which the controller itself gave a
-// value. If a client creates an object without a field, the server attributes the default
-// to that client, but no controller promises to maintain it.
+// saidFields returns the fields of an object to which the controller itself gave a value.
+// If a client creates an object without a field, the server attributes the default to
+// that client, but no controller promises to maintain such a default.
 func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	fields := map[string]bool{}
 	for _, q := range r.requests {
@@ -190,8 +190,8 @@ func (r *reading) said(ref state.Ref, field string) (said any) {
 	return said
 }
 
-// changeableBelow returns the path below a field to a value that can be changed, if
-// there is one. It chooses a value that came from the controller where that is known.
+// changeableBelow returns the path below a field to a value that can be changed, if there
+// is one. If the values that the controller set are known, it chooses one of them.
 func (r *reading) changeableBelow(ref state.Ref, object state.Object, field string) (path []string, ok bool) {
 	if said := r.said(ref, field); said != nil {
 		return within(said, valueAt(object, field))

@@ -37,9 +37,9 @@ func (r *reading) isPoint(call *trace.Call) bool {
 	return t.Resource != "" && !request.IsBookkeeping(call) && (!crd || request.IsWrite(call))
 }
 
-// effects attributes commits to writes. A commit belongs to at most one write. Several
-// writes may be answered with its revision; it belongs to the one that arrived first,
-// provided that no client had seen the revision before.
+// effects attributes commits to writes. A commit belongs to at most one write. If the
+// answers to several writes contain its revision, the commit belongs to the write that
+// arrived first, provided that no client had seen the revision before.
 type effects struct {
 	r       *reading
 	byRev   map[int64]int
@@ -144,8 +144,9 @@ func released(call *trace.Call) bool {
 	return object.Deleting() && len(object.Finalizers()) == 0
 }
 
-// deletion finds the commit of a deletion. Where the revision is of no help, it searches
-// by the object, because the answer to a deletion is often only a Status.
+// deletion finds the commit of a deletion. The answer to a deletion is often only a
+// Status without a revision. In that case, deletion searches for a commit that deletes
+// the object.
 func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	if i, ok := e.byRev[rev]; ok && !e.claimed[i] && deletes(e.r.run.History.Changes[i]) && e.before(q.arrived) < rev {
 		e.claimed[i] = true
@@ -157,8 +158,9 @@ func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	return -1, "it changed nothing (the object was already being deleted, or gone)"
 }
 
-// find returns the first wanted commit to the object of the request in the same step. The
-// commit must have been unknown when the request arrived.
+// find returns the first wanted commit in the same step that changes the object of the
+// request. It skips commits of other writes, and commits that were already known when the
+// request arrived.
 func (e *effects) find(q *asked, wanted func(state.Change) bool) (int, bool) {
 	from, to := e.span(q.point.Step)
 	known := e.before(q.arrived)
@@ -172,7 +174,8 @@ func (e *effects) find(q *asked, wanted func(state.Change) bool) (int, bool) {
 	return -1, false
 }
 
-// span returns the range of commits from the beginning of a step to that of the next.
+// span returns the range of commits from the beginning of a step to the beginning of the
+// next.
 func (e *effects) span(name string) (from, to int) {
 	to = len(e.r.run.History.Changes)
 	for i, s := range e.r.steps {
@@ -190,7 +193,7 @@ func (e *effects) span(name string) (from, to int) {
 	return 0, to
 }
 
-// before returns the highest revision that was known when a request arrived.
+// before returns the highest revision that had been seen when a request arrived.
 func (e *effects) before(arrived time.Duration) int64 {
 	n, _ := slices.BinarySearchFunc(e.seen, arrived, func(s sighting, want time.Duration) int {
 		return cmp.Compare(s.at, want)

@@ -22,9 +22,9 @@ func (m *maker) interference() {
 	}
 }
 
-// meddle plans to delete and to change one object of each kind that the controller made,
-// after the first step at whose rest one exists. One object is enough, because the same
-// code handles the others.
+// meddle plans to delete and to change one object of each kind that the controller made.
+// The faults come after the first step that leaves an object of that kind. One object is
+// enough, because the same code handles the others.
 func (m *maker) meddle() {
 	done := map[schema.GroupKind]bool{}
 	for _, s := range m.read.steps {
@@ -165,9 +165,9 @@ func missing(from, in []state.Ref) []state.Ref {
 // until a Lease has expired.
 const mostLeases = 2
 
-// leadership plans that a second instance becomes the leader. It does so only before steps
-// in which the controller writes: two instances that both believe they lead show it by
-// writing.
+// leadership plans changes of the leader, in which a second instance takes over. It does
+// so only before steps in which the controller writes. Only then can the check notice
+// that two instances write as leaders.
 func (m *maker) leadership() {
 	probe := fault.Fault{Kind: fault.LoseLease}
 	if ok, why := fault.Legal(probe, m.read.facts); !ok {

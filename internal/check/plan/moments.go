@@ -40,8 +40,8 @@ func (m *maker) delayFrom(s step, typ string) {
 	m.propose(fault.Fault{Kind: fault.DelayWatch, Point: fault.Point{Step: s.Name, Resource: typ}}, 2)
 }
 
-// typesIn returns the watched types with a commit between the beginning of one step and
-// the rest of another, in the order of their first commit.
+// typesIn returns the watched types with a commit after one step began and before another
+// came to rest, in the order of their first commit.
 func (r *reading) typesIn(from, to step) []string {
 	var types []string
 	seen := map[string]bool{}
@@ -55,8 +55,8 @@ func (r *reading) typesIn(from, to step) []string {
 	return types
 }
 
-// loseDeletions plans that the controller misses a deletion, and learns of it from a list
-// that lacks the object.
+// loseDeletions plans faults in which the controller misses a deletion. It notices the
+// deletion only because a list lacks the object.
 func (m *maker) loseDeletions(s step, typ string) {
 	f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: s.Name, Resource: typ}, Until: s.Name}
 	gone := false
@@ -102,7 +102,7 @@ func finalizers(o state.Object) int {
 
 // losePairs finds steps that restore an earlier state (A→B→A), and objects that are
 // recreated under the same name. A controller that misses the state in between must end
-// as if nothing had happened, or as if the object were new.
+// up as if nothing had happened, or as if the object were new.
 func (m *maker) losePairs(i int) {
 	first := m.read.steps[i]
 	for j := i + 1; j < len(m.read.steps) && j <= i+2; j++ {

@@ -10,19 +10,19 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 )
 
-// known is added to the rank of a fault that an earlier scenario has in a step of the
-// same name. Scenarios often begin alike, and if a budget runs out, the faults that have
-// already been tried should be the ones left out.
+// known is added to the rank of a fault if an earlier scenario has the same fault in a
+// step of the same name. Scenarios often begin alike. If a budget runs out, it is best to
+// leave out such faults, because they have been tried before.
 const known = 20
 
 // turn is the number of faults from the first phase per fault from each other phase. The
 // first phase finds the most, but a limited budget has to reach all phases.
 const turn = 3
 
-// Order merges the plans of all scenarios into one queue, which takes the phases in turn.
-// Within a phase, the likely faults come first, and the scenarios take turns. Within a
-// scenario, the cheap faults come first. The seed shuffles only faults that are equal in
-// all of these.
+// Order merges the plans of all scenarios into one queue that alternates between the
+// phases. Within a phase, the likely faults come first, and the scenarios take turns.
+// Within a scenario, the cheap faults come first. The seed shuffles only faults that are
+// equal in all of these.
 func Order(plans []Plan, seed uint64) []Planned {
 	groups := map[[2]int]map[string][]Planned{} // by phase and rank, then scenario
 	var turns []string

@@ -60,7 +60,8 @@ type Planned struct {
 	// Phase is 1 for faults at writes and reads, 2 for watches and restarts, 3 for stale
 	// lists, and 4 for other clients, Leases and endpoints.
 	Phase int `json:"phase"`
-	// Rank orders a phase by how likely a fault is to find something: 0 first.
+	// Rank orders the faults of a phase: those most likely to find something have rank 0
+	// and come first.
 	Rank int `json:"rank"`
 	// Cost is the extra time compared with the shortest run, in tenths of a second. It is
 	// an estimate.

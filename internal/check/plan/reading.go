@@ -27,7 +27,7 @@ type reading struct {
 	types    map[schema.GroupKind]string // "deployments.apps"
 	managers map[string]bool             // the controller's field managers
 	made     map[state.Ref]*trace.Call   // the request that created it; nil if it is only owned
-	counts   []map[fault.Point]int       // requests by point in each other reference run
+	counts   []map[fault.Point]int       // the number of requests at each point, for each other reference run
 }
 
 // asked is one request of the controller.
@@ -49,8 +49,8 @@ type asked struct {
 type step struct {
 	evidence.Step
 	say  *scenario.Step // nil if the scenario does not define it
-	from int            // Changes[from:to] were committed between the beginning of
-	to   int            // the step and its rest
+	from int            // Changes[from:to] were committed after the step began
+	to   int            // and before it came to rest
 }
 
 // read analyses the reference run.
@@ -109,9 +109,9 @@ func countsOf(run *evidence.Run, in Input) map[fault.Point]int {
 	return counts
 }
 
-// steady finds the points that exist in all reference runs. If the body of a write differs
-// each time, the write is identified without its body, because a run for a point that is
-// never reached would be wasted.
+// steady finds the points that exist in all reference runs. A run for a point that is
+// never reached would be wasted. Therefore, a write whose body differs each time is
+// identified without its body.
 func (r *reading) steady() {
 	loose := map[fault.Point]int{}
 	for i := range r.requests {
@@ -168,8 +168,8 @@ func (r *reading) changes(s step) []state.Change {
 	return r.run.History.Changes[s.from:max(s.from, s.to)]
 }
 
-// typesOf learns the names of kinds in URLs from the installed CRDs and from answers.
-// typeOf guesses the names of other kinds, as upstream does.
+// typesOf learns the names that URLs use for kinds. It learns them from the installed
+// CRDs and from answers. typeOf guesses the names of other kinds, as upstream does.
 func typesOf(in Input) map[schema.GroupKind]string {
 	types := map[schema.GroupKind]string{}
 	known := map[string]bool{}
@@ -200,7 +200,7 @@ func typesOf(in Input) map[schema.GroupKind]string {
 	return types
 }
 
-// typeOf returns the name of a kind in URLs.
+// typeOf returns the name that URLs use for a kind.
 func (r *reading) typeOf(gk schema.GroupKind) string {
 	if typ, ok := r.types[gk]; ok {
 		return typ

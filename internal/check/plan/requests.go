@@ -38,7 +38,7 @@ func (m *maker) requests() {
 	}
 }
 
-// wanted reports whether a request becomes a point, and if a write does not, notes the
+// wanted reports whether a request becomes a point. If a write does not, wanted notes the
 // reason. Watches, failed reads and reads at rest are dropped without a note, because
 // nothing depends on them.
 func (m *maker) wanted(q *asked) bool {
@@ -95,7 +95,8 @@ func (m *maker) atWrite(i int) {
 
 // rankOf returns a higher rank for writes that are less likely to show a problem.
 // Creations and deletions come in pairs that a crash can separate. A third occurrence
-// seldom shows more than the first. A write that only some runs make may not occur.
+// seldom shows more than the first. A write that only some runs make might not occur at
+// all.
 func (m *maker) rankOf(q *asked) int {
 	rank := 10 * (q.point.Occurrence - 1)
 	switch {
@@ -164,14 +165,15 @@ func (m *maker) lastBeforeRest(i int) bool {
 	return true
 }
 
-// atRead plans that a read fails, because a controller that mistakes the error for "not
+// atRead plans the failure of a read. A controller that mistakes the error for "not
 // found" does harm.
 func (m *maker) atRead(q *asked) {
 	m.propose(fault.Fault{Kind: fault.Error500, Point: q.point}, 4+10*(q.point.Occurrence-1))
 }
 
-// atEndpoint plans the same faults for an external server. Its changes are not recorded,
-// so every successful write counts as effective.
+// atEndpoint plans faults at requests to an external server, as atRead and atWrite do for
+// the cluster. The changes of that server are not recorded, so every successful write
+// counts as effective.
 func (m *maker) atEndpoint(q *asked) {
 	rank := 10 * (q.point.Occurrence - 1)
 	if !q.write {

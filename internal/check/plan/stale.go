@@ -5,9 +5,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// staleness plans restarts with an older list. The number of runs grows linearly with the
-// number of commits, not with its square: the states of a step are shown only at the rest
-// of that step and of the next one.
+// staleness plans restarts with an older list. The states of a step are shown only when
+// that step and the next one are at rest. The number of runs therefore grows linearly
+// with the number of commits, not with its square.
 func (m *maker) staleness() {
 	for _, typ := range m.read.watchedTypes() {
 		probe := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Resource: typ}}
@@ -33,7 +33,7 @@ func (m *maker) staleType(typ string) {
 	for i, s := range m.read.steps {
 		begin := 0
 		if i > 0 && counts[i] == counts[i-1] {
-			continue // no object of the type has changed since the previous rest
+			continue // no object of the type has changed since the previous step came to rest
 		}
 		if i > 1 {
 			begin = counts[i-2]
@@ -48,7 +48,8 @@ func (m *maker) staleType(typ string) {
 	}
 }
 
-// countsOfType returns the number of commits of a type up to the rest of each step.
+// countsOfType returns, for each step, the number of commits of a type until the step
+// came to rest.
 func (r *reading) countsOfType(typ string) []int {
 	counts := make([]int, len(r.steps))
 	for i, s := range r.steps {

@@ -51,8 +51,8 @@ type Spec struct {
 	Env []string
 	// Address is a loopback address only for this process; zero means none.
 	Address netip.Addr
-	// Output receives everything that the process prints, from one goroutine. If it is
-	// nil, only the end is kept.
+	// Output receives everything that the process prints, from one goroutine. If Output
+	// is nil, only the end of the output is kept.
 	Output io.Writer
 }
 
@@ -114,7 +114,8 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-// lookup finds the program like exec, relative to the folder in which it starts.
+// lookup finds the program as exec does. A relative path with a slash starts at dir, the
+// working directory of the child.
 func lookup(name, dir string) (string, error) {
 	if strings.ContainsRune(name, os.PathSeparator) {
 		if _, err := os.Stat(under(name, dir)); err != nil {

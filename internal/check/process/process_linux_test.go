@@ -33,7 +33,7 @@ func listener(t *testing.T, address string, own string) (*process.Process, *line
 func TestInstancesListenOnOnePortSideBySide(t *testing.T) {
 	for _, host := range []string{"0.0.0.0", "[::]", ""} {
 		t.Run("host "+host, func(t *testing.T) {
-			// The second can get the port only if it has a separate address.
+			// The second instance can get the port only if it has a separate address.
 			first, out := listener(t, host+":0", "127.201.3.1")
 			_, port, err := net.SplitHostPort(out.await(t, first, "listening on "))
 			if err != nil {

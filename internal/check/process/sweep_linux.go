@@ -60,7 +60,8 @@ func (p *Process) leftovers() []int {
 }
 
 func (p *Process) owns(pid int) bool {
-	// The environment of another user's process cannot be read; that of a zombie is empty.
+	// The environment of another user's process cannot be read. The environment of a
+	// zombie is empty.
 	environment, err := os.ReadFile(proc(pid, "environ"))
 	if err != nil {
 		return false

@@ -86,9 +86,9 @@ type (
 	}
 )
 
-// WriteHTML writes a self-contained page, which needs no server and no other file, and can
-// be read without JavaScript. traces holds the traces of the findings, by ID. A finding
-// without a trace has no timeline.
+// WriteHTML writes a self-contained page, which needs no server and no other file, and
+// can be read without JavaScript. traces holds the traces of the findings, keyed by ID. A
+// finding without a trace has no timeline.
 func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, r.page(traces)); err != nil {

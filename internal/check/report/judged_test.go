@@ -149,7 +149,7 @@ func learnt(name string, run func() *recorder) *judge.Reference {
 	return reference
 }
 
-// the returns the finding with the given verdict, and replaces its ID with that in the
+// the returns the finding with the given verdict, and replaces its ID with the ID in the
 // golden files.
 func the(v judge.Verdict, id string, findings []judge.Finding) judge.Finding {
 	i := slices.IndexFunc(findings, func(f judge.Finding) bool { return f.Verdict == v })

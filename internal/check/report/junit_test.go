@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// element is any XML element. It lets tests do without the types under test.
+// element is any XML element. Tests use it instead of the types under test.
 type element struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`

@@ -78,8 +78,8 @@ func (s *sheet) para(c colour, first, text string) {
 	}
 }
 
-// pair writes the text what on the left and the text aside on the right of one line, or on
-// two lines if they do not fit on one.
+// pair writes two texts on one line: what at the left and aside at the right. If they do
+// not fit, it uses two lines.
 func (s *sheet) pair(c colour, first, what string, asideColour colour, aside string) {
 	space := s.width - width(first+what) - width(aside)
 	switch {

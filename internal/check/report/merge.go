@@ -88,7 +88,7 @@ func parseShard(s string) (number, of int, err error) {
 	return number, of, nil
 }
 
-// start returns a report with the data that all shards have in common.
+// start returns a report with the data that all shards share.
 func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{

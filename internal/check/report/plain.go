@@ -68,9 +68,9 @@ func unheard(line string) string {
 	return line
 }
 
-// calm replaces characters that a terminal could interpret with JSON escapes. That is
-// safe, because such characters occur only inside strings. The encoder itself escapes
-// only characters below the space.
+// calm uses JSON escapes for characters that a terminal could interpret. That is safe,
+// because such characters occur only inside strings. The encoder itself escapes only
+// characters below the space.
 func calm(data []byte) []byte {
 	if !bytes.ContainsFunc(data, func(r rune) bool { return harmful(r, true) }) {
 		return data

@@ -25,7 +25,7 @@ type ProgressOptions struct {
 const (
 	// redraw is the minimum time between two updates of the bar.
 	redraw = 100 * time.Millisecond
-	// heartbeat is the interval between two lines without a terminal.
+	// heartbeat is the interval between two lines if there is no terminal.
 	heartbeat = 10 * time.Second
 )
 

@@ -32,7 +32,7 @@ type Report struct {
 	Started time.Time `json:"started"`
 	// Seconds is the duration of the check. For merged shards, it is the sum.
 	Seconds float64 `json:"seconds"`
-	// Shard is empty, or the number of the shard and of all shards, such as "1/4".
+	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".
 	Shard     string          `json:"shard,omitempty"`
 	Findings  []judge.Finding `json:"findings"`
 	Scenarios []Scenario      `json:"scenarios"`
@@ -55,8 +55,8 @@ type Report struct {
 	Sources Sources `json:"sources,omitzero"`
 }
 
-// Sources names files of the project by their path in it, each followed by ":LINE" if the
-// line is known. All of them may be empty.
+// Sources names files of the project by their path in the project, each followed by
+// ":LINE" if the line is known. All of them may be empty.
 type Sources struct {
 	// Main is the file of the controller's main function.
 	Main string `json:"main,omitempty"`

@@ -136,16 +136,16 @@ type KeepOptions struct {
 	// Subject and Plane are copied to Saved.
 	Subject []string
 	Plane   string
-	// Scenarios holds the scenarios that were run, by name. Traces holds the traces of the
-	// findings, by ID.
+	// Scenarios holds the scenarios that were run, keyed by name. Traces holds the traces
+	// of the findings, keyed by ID.
 	Scenarios map[string]*scenario.Scenario
 	Traces    map[string][]trace.Entry
 }
 
 // Keep saves each finding as a file, and records that file and the replay command in the
 // report. It also saves suspicions that were not confirmed, because the next check tries
-// them first. It does not save a finding without a fault that was never repeated, such as
-// an unused permission.
+// them first. It skips findings that need no fault and were never repeated, such as
+// unused permissions.
 func (r *Report) Keep(o KeepOptions) error {
 	var all []*judge.Finding
 	for i := range r.Findings {
@@ -172,7 +172,7 @@ func (r *Report) Keep(o KeepOptions) error {
 	return nil
 }
 
-// Replayed records in the report that the check replayed the finding in a file.
+// Replayed records in the report and in its findings which file was replayed.
 func (r *Report) Replayed(file string) {
 	r.Command = replayCommand(file)
 	for i := range r.Findings {
@@ -185,7 +185,7 @@ func replayCommand(path string) string {
 	return "koboshi check replay " + shellescape.Quote(filepath.ToSlash(path))
 }
 
-// Faults returns the faults of findings, by the name of their scenario.
+// Faults returns the faults of findings, keyed by the name of their scenario.
 func Faults(findings []*Saved) map[string][]fault.Fault {
 	faults := map[string][]fault.Fault{}
 	for _, s := range findings {
@@ -196,7 +196,8 @@ func Faults(findings []*Saved) map[string][]fault.Fault {
 	return faults
 }
 
-// SavedTraces returns the traces of the findings whose files can be read, by ID.
+// SavedTraces returns the traces of the findings whose files can be read, keyed by the ID
+// of the finding.
 func (r *Report) SavedTraces() map[string][]trace.Entry {
 	traces := map[string][]trace.Entry{}
 	for _, f := range r.Findings {

@@ -333,7 +333,7 @@ func (t *text) notes() {
 	}
 }
 
-// detailLines returns the lines of the detail of a finding that are not blank.
+// detailLines returns the non-blank lines in the detail of a finding.
 func detailLines(f judge.Finding) []string {
 	return slices.DeleteFunc(strings.Split(plain(f.Detail), "\n"), func(line string) bool {
 		return strings.TrimSpace(line) == ""

@@ -50,8 +50,8 @@ func TestNoLineOfTextIsWiderThanTheTerminalButCommands(t *testing.T) {
 	}
 }
 
-// columnsOf returns the width of a line without the code under test. The only wide
-// characters in these tests are Japanese.
+// columnsOf computes the width of a line independently of the code under test. The only
+// wide characters in these tests are Japanese.
 func columnsOf(line string) int {
 	n := 0
 	for _, r := range line {

@@ -23,7 +23,7 @@ const fieldManager = "koboshi-check"
 // Cluster holds the connection to the cluster in which a scenario is performed.
 type Cluster struct {
 	Client dynamic.Interface
-	// Mapper is reset if it does not know a kind, provided that it supports that.
+	// Mapper is reset if it does not know a kind, provided that it supports a reset.
 	Mapper meta.RESTMapper
 	// Kubeconfig is the path that is passed to commands as KUBECONFIG.
 	Kubeconfig string
@@ -93,10 +93,9 @@ const (
 )
 
 // persist retries a request until it succeeds, fails permanently, or ctx ends. It retries
-// after errors after which a kubectl user would try again: the server is unreachable or
-// busy, another client wrote in between, or a webhook cannot be called yet. For a short
-// time, it also retries if a kind is not served yet. A rejection by validation or by a
-// webhook is permanent.
+// after temporary errors: the server is unreachable or busy, another client wrote in
+// between, or a webhook cannot be called yet. For a short time, it also retries if a kind
+// is not served yet. A rejection by validation or by a webhook is permanent.
 func persist(ctx context.Context, what string, do func() error) error {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc

@@ -178,7 +178,7 @@ func withoutPatches(s *Scenario) []string {
 	return all
 }
 
-// changesOf returns all patches, by step, in the scenarios that change fields.
+// changesOf returns all patches in the scenarios that change fields, keyed by step.
 func changesOf(all []*Scenario) map[string]string {
 	changes := map[string]string{}
 	for _, s := range all {

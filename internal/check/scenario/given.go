@@ -141,7 +141,8 @@ func alike(path []string, kind string) bool {
 	return plain
 }
 
-// namespaces returns those namespaces of the objects that are not in any sample.
+// namespaces returns the namespaces that the objects use, except those that every cluster
+// has or that are among the objects.
 func namespaces(objects []*sampled) []Manifest {
 	var all []Manifest
 	made := map[string]bool{"": true, "default": true, "kube-system": true, "kube-public": true, "kube-node-lease": true}

@@ -196,8 +196,8 @@ func textAt(value any, path []any) string {
 	return text
 }
 
-// make finds a value for the move with which the server accepts a change of the object
-// now. If it finds none, it returns the reason.
+// make applies the move to the object now, with the first value that the server accepts.
+// If the server accepts none, make returns the reason.
 func (p *plot) make(m move, now map[string]any) (*change, string) {
 	why := ""
 	for _, value := range m.values {

@@ -17,7 +17,7 @@ type Rule string
 const (
 	// Set sorts a list, so that it is compared as a multiset.
 	Set Rule = "set"
-	// Random replaces a string with the other places that hold the same string.
+	// Random compares only which places hold the same string, not the string itself.
 	Random Rule = "random"
 	// Keys compares the values of a map as a multiset, and ignores the keys.
 	Keys Rule = "keys"

@@ -72,8 +72,10 @@ func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	return number(v), true
 }
 
-// observed compares a generation with that of the object. The generation of another object
-// is not compared, because it depends on how many times that object was written.
+// observed replaces a generation that the status reports with current or outdated,
+// depending on the generation of the object. It replaces the generation of another object
+// with a fixed text, because that number depends on how many times the other object was
+// written.
 func (c canonicaliser) observed(field string, v any) any {
 	switch {
 	case c.labels == nil || field != "status.observedGeneration" && field != "status.conditions.[].observedGeneration":

@@ -108,7 +108,8 @@ type differ struct {
 	gaps   []gap
 }
 
-// note records a difference. The caller does not search the same value for others.
+// note records a difference. The caller looks for no further differences inside the
+// value.
 func (d *differ) note(shown, field string, want, got any) {
 	d.gaps = append(d.gaps, gap{
 		Difference: Difference{Object: d.object, Path: shown, Want: short(want), Got: short(got)},
@@ -175,8 +176,8 @@ func (d *differ) identified(shown, field, key string, want, got []any) {
 	}
 	for _, id := range sortedKeys(union(wantBy, gotBy)) {
 		part := join(field, "[]")
-		// An element that is missing from one side is learnt by its name, unless only the
-		// name differs.
+		// If only one side lacks elements, each missing element is learnt by its name. If
+		// both sides lack some, the names themselves probably differ.
 		if (wantBy[id] == nil || gotBy[id] == nil) && (missing == 0 || extra == 0) {
 			part = element(field, id)
 		}

@@ -19,10 +19,10 @@ const (
 // stands for one part of a path or for any kind. A line without a path means all objects
 // of the kind.
 //
-// If names differ, they become a pattern; if the order of a list differs, the list becomes
-// a set. If strings differ, only the places that hold the same string are compared. For
-// other values, only the types are compared. Objects and fields that only some runs have
-// are ignored.
+// If names differ, they become a pattern; if the order of a list differs, the list
+// becomes a set. If strings differ, the check compares only which places hold the same
+// string. If other values differ, it compares only their types. Objects and fields that
+// only some runs have are ignored.
 func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 	m := &Mask{Configured: ignore}
 	for range mostRounds {
@@ -144,8 +144,8 @@ func isScalar(v any) bool {
 	return true
 }
 
-// randomKeys reports whether the keys of a map are random. They are if each of two runs
-// has keys that the other lacks.
+// randomKeys reports whether the keys of a map are random. Keys count as random if each
+// of two runs has keys that the other lacks.
 func randomKeys(g gap, all []gap) (parent string, ok bool) {
 	dot := strings.LastIndexByte(g.field, '.')
 	if dot < 0 || (g.want == nil) == (g.got == nil) || strings.HasSuffix(g.field, "[]") {

@@ -23,7 +23,7 @@ type World struct {
 func (w World) Hash() string {
 	data, err := json.Marshal(w)
 	if err != nil {
-		panic(fmt.Sprintf("a world holds only JSON: %v", err)) // nothing else is ever stored in it
+		panic(fmt.Sprintf("a world holds only JSON: %v", err)) // a world never holds anything else
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:12])
@@ -68,8 +68,9 @@ func (m *Mask) Canonical(s Snapshot) World {
 	return world
 }
 
-// nameRandoms replaces each random value with the first place that holds it. The result
-// shows only which places share a value.
+// nameRandoms replaces each random value with a fixed text. If several places hold the
+// value, it adds the first of these places. The result shows only which places share a
+// value.
 func (w World) nameRandoms() {
 	places := map[random][]string{}
 	w.eachRandom(func(place string, r random) any {

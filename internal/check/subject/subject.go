@@ -20,7 +20,7 @@ type Subject struct {
 	Dir string `json:"dir,omitempty"`
 	// Env is added to a minimal environment: PATH, HOME, LANG, TMPDIR, KUBECONFIG.
 	Env []string `json:"env,omitempty"`
-	// Identity is the service account as which the controller runs. If it is empty, the
+	// Identity is the service account that the controller uses. If it is empty, the
 	// controller runs as an administrator, and RBAC is not checked.
 	Identity ServiceAccount `json:"identity,omitzero"`
 	// Install lists all objects that the controller needs, in the order of their

@@ -1,13 +1,13 @@
 // Package static answers --help, completion and version before Kubernetes is initialised.
 //
-// Initialising all of Kubernetes takes a quarter of a second of processor time,
-// which a shell would spend at each start for its completion script. Go initialises
+// Initialising all of Kubernetes takes a quarter of a second of processor time. A shell
+// that loads the completion script would spend that time at each start. Go initialises
 // packages whose imports are ready in the order of their import paths, as the package
 // comment of internal/envtest/shim explains. This package therefore imports only packages
-// that are ready as soon as os is. It avoids fmt and strings, because they wait for
-// packages whose names come after github.com. Package cli generates the texts, and a test
-// there compares them with the output of the commands. Requests without a text here are
-// left to the commands.
+// that are ready no later than package os. It avoids fmt and strings, because they wait
+// for packages whose names come after github.com. Package cli generates the texts, and a
+// test there compares them with the output of the commands. If there is no text for a
+// request here, the command itself answers it.
 package static
 
 import (

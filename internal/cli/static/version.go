@@ -10,7 +10,8 @@ import (
 const Kubernetes = "v1.37.0"
 
 // modinfo returns the build information between two markers of 16 bytes. Package
-// runtime/debug could parse it, but is initialised too late because it imports fmt.
+// runtime/debug could parse it, but that package imports fmt and is therefore initialised
+// too late.
 //
 //go:linkname modinfo runtime/debug.modinfo
 func modinfo() string

@@ -21,10 +21,11 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// bootstrapHooks replaces two hooks of upstream. Those wait one second before
-// their first attempt and then write about 140 objects one after another
-// (storage_rbac.go and storage_scheduling.go of v1.37). The replacements
-// reconcile the same objects with the same code, immediately and in parallel.
+// bootstrapHooks replaces two hooks of upstream. Upstream's hooks wait one
+// second before their first attempt and then write about 140 objects one after
+// another (storage_rbac.go and storage_scheduling.go of v1.37). The
+// replacements reconcile the same objects with the same code, immediately and
+// in parallel.
 var bootstrapHooks = map[string]genericapiserver.PostStartHookFunc{
 	rbacrest.PostStartHookName:       retried(ensurePolicy),
 	schedulingrest.PostStartHookName: retried(ensurePriorityClasses),
@@ -96,9 +97,9 @@ func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	return group.Wait()
 }
 
-// newRole reports that the role does not exist when it is first asked for it.
-// In a new store this saves a read. In any other store the creation fails, and
-// upstream reconciles again with a real read.
+// newRole answers the first read of the role with "not found", without a
+// request. In a new store, this saves the read. In any other store, the
+// creation then fails, and upstream reconciles again with a real read.
 type newRole struct {
 	reconciliation.RuleOwnerModifier
 	asked bool

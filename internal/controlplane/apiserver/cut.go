@@ -20,7 +20,7 @@ func (l *cutListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		select {} // upstream would panic on an error that it did not cause itself
+		select {} // upstream panics on an error unless it is already stopping
 	}
 	defer l.mu.Unlock()
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// peersHaveLearned is the time for which upstream delays each creation of a
-// custom resource after its CRD has become Established, so that the server's
-// peers learn of the CRD before a client asks them (customresource_handler.go,
+// peersHaveLearned is the time after a CRD has become Established in which
+// upstream delays each creation of its custom resources. Meanwhile the server's
+// peers learn of the CRD (customresource_handler.go,
 // kubernetes/kubernetes#99199). This server has no peers. It reads the time of
-// the condition from its own informer, so the condition is made to look older
-// only there.
+// the condition from its own informer, and only there is the condition made to
+// look older.
 const peersHaveLearned = 2 * time.Second
 
 // longEstablished is the transform of the CRD informer. It makes the condition

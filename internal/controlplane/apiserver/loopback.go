@@ -16,9 +16,9 @@ import (
 
 // inProcess lets the server's own clients call the server without a connection.
 // They make hundreds of requests during the start, and their informers make
-// more later. These requests pass through the same filters, as the same user. A
-// request goes over the network if it is for another host or if there is no
-// handler yet.
+// more later. These requests pass through the same filters and have the same
+// user as over a connection. A request goes over the network if it is for
+// another host or if there is no handler yet.
 type inProcess struct {
 	host    string // the address of the server as host:port
 	handler atomic.Pointer[http.Handler]
@@ -162,7 +162,7 @@ type inProcessWriter struct {
 	failed   error
 }
 
-// end answers if the handler returned without an answer.
+// end completes the response if the handler has returned without writing one.
 func (w *inProcessWriter) end(err error) {
 	w.once.Do(func() {
 		w.status, w.sent, w.failed = http.StatusOK, w.header.Clone(), err

@@ -80,8 +80,8 @@ func (l *lazyOpenAPI) install() {
 	paths.HandlePrefix(v3Path+"/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.buildV3().ServeHTTP(w, r) }))
 }
 
-// servePromises serves the index for the aggregator, which has all groups but
-// no hashes.
+// servePromises serves an index to the aggregator. This index lists all groups,
+// but has no hashes.
 func (l *lazyOpenAPI) servePromises(w http.ResponseWriter, _ *http.Request) {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for _, service := range l.server.Handler.GoRestfulContainer.RegisteredWebServices() {

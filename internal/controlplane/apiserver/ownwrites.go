@@ -17,7 +17,7 @@ import (
 )
 
 // ownWrites lets the server's CRD controllers read their own writes: a write
-// returns only when their informer has seen it.
+// returns only when their informer has received the written object.
 //
 // When a CRD is deleted as soon as it is created, the finalizer finds the
 // storage of its objects "(re)initializing", reports that in the status and
@@ -33,7 +33,7 @@ type ownWrites struct {
 
 const (
 	ownWriteLook = time.Millisecond
-	// If no event arrives, a write returns as it does upstream.
+	// If no event arrives within this time, the write returns anyway.
 	ownWriteLimit = time.Second
 )
 
@@ -68,7 +68,8 @@ func (t ownWritesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// seen returns when the informer has the written object or a newer one.
+// seen returns when the informer has the written object or a newer version of
+// it.
 func (o *ownWrites) seen(ctx context.Context, informer cache.SharedIndexInformer, body []byte) {
 	written, _, err := apiextensionsscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {

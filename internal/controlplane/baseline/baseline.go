@@ -38,8 +38,8 @@ const (
 	// otherwise make them last forever.
 	settleTimeout = 30 * time.Second
 	// quietLooks is the number of consecutive checks that must find nothing to do. One
-	// would not be enough: an event that an informer has already passed on may not
-	// have reached its queue.
+	// would not be enough: an event that an informer has already delivered may not yet be
+	// in the controller's queue.
 	quietLooks = 2
 	// restInterval is the pause between two checks of a Checkpoint.
 	restInterval = 10 * time.Millisecond
@@ -163,8 +163,8 @@ func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error 
 func (k *Keeper) lasting(differences []storage.Difference) []storage.Difference {
 	return slices.DeleteFunc(differences, func(d storage.Difference) bool {
 		key := strings.TrimPrefix(d.Key, k.Prefix)
-		// The API server reports with these that it is alive. It writes them again if
-		// they are missing.
+		// With these objects the API server shows that it is alive. It writes them again
+		// if they are missing.
 		for _, own := range []string{"masterleases/", "peerserverleases/", "leases/kube-system/apiserver-"} {
 			if strings.HasPrefix(key, own) {
 				return true

@@ -32,7 +32,7 @@ func (k *Keeper) reset(ctx context.Context) error {
 		if err != nil {
 			quiet = 0
 			if ctx.Err() == nil || reason == nil {
-				reason = err // keep the earlier reason if only the timeout is over
+				reason = err // keep the earlier reason if this error is only the timeout
 			}
 			return false, reason
 		}

@@ -23,8 +23,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// A reset asks the API server, and reads the metrics of the controllers, to find out
-// whether everything in the plane has noticed the undone differences.
+// To find out whether everything in the plane has noticed the undone differences, a reset
+// sends requests to the API server and reads the metrics of the controllers.
 
 // askers is the maximum number of concurrent requests to the API server.
 const askers = 8
@@ -278,14 +278,13 @@ func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	return nil
 }
 
-// An informer is identified by its resource and by a component that names its
-// informers.
+// An informer is identified by the name of its component and by its resource.
 type informer struct{ component, resource string }
 
 // activity is the progress of the controllers in this process.
 type activity struct {
-	informers  map[informer]float64 // the resource version that each has reached
-	queued     map[informer]float64 // the number of unprocessed events of each
+	informers  map[informer]float64 // the resource version that each informer has reached
+	queued     map[informer]float64 // the number of unprocessed events of each informer
 	unfinished map[string]float64   // the number of items waiting or in progress, by queue
 }
 

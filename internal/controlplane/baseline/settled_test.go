@@ -25,8 +25,8 @@ func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
 		{"all is done", func() { queue.Done("a") }, false},
 	} {
 		step.do()
-		// Other queues of the process may be named first; this one is named
-		// eventually.
+		// The error may first name other queues of the process, but eventually
+		// it names this one.
 		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
 			t.Errorf("%s: %v, want that the queue is named: %t", step.what, err, step.busy)
 		}

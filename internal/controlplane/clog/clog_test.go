@@ -66,7 +66,7 @@ func TestEachLoggerWritesToItsFile(t *testing.T) {
 	}
 }
 
-// Runs in its own process, since standard error is moved away.
+// This test runs in its own process, because it redirects standard error.
 func TestMovedStderrGoesToTheLogAndACrashToBoth(t *testing.T) {
 	const name = "KOBOSHI_TEST_LOG"
 	if log := os.Getenv(name); log != "" {

@@ -100,14 +100,16 @@ func (c ManagerConfig) flags() []string {
 	return flags
 }
 
-// as gives config the user agent of client, which appears in managedFields and
-// audit logs. Upstream would derive it from the name of the program, here koboshi.
+// as copies the user agent from client to config. The user agent appears in
+// managedFields and audit logs. Upstream would derive it from the program's
+// name, here koboshi.
 func as(config, client *rest.Config) {
 	config.UserAgent = client.UserAgent
 	config.WrapTransport = client.WrapTransport
 }
 
-// stopped ignores an error if the component returned it because it was stopped.
+// stopped returns nil instead of an error that the component returned because
+// it was stopped.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -31,12 +31,12 @@ const (
 )
 
 // RunDaemonSets runs upstream's DaemonSet controller until ctx ends. It
-// replaces the one in kube-controller-manager, whose informers cannot be given
-// a transform. The controller creates a Pod for every node that fits, without
-// knowing which images a node can run. On a node that runs programs, the Pod of
-// a DaemonSet without a program's image would stay Pending, and the DaemonSet
-// would never be complete. So the transform makes such a DaemonSet avoid these
-// nodes.
+// replaces the controller in kube-controller-manager, because informers there
+// cannot be given a transform. The controller creates a Pod for every node that
+// fits, without knowing which images a node can run. On a node that runs
+// programs, the Pod of a DaemonSet without a program's image would stay
+// Pending, and the DaemonSet would never be complete. So the transform makes
+// such a DaemonSet avoid these nodes.
 func RunDaemonSets(ctx context.Context, config *rest.Config, run programs.Set) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst

@@ -14,9 +14,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// LocalPrograms is the name of the scheduler plugin that sends Pods whose image
-// stands for a program to the nodes that run programs, and all other Pods to
-// other nodes.
+// LocalPrograms is the name of the scheduler plugin that separates two groups
+// of Pods. It allows Pods whose image stands for a program only on the nodes
+// that run programs, and all other Pods only on the other nodes.
 //
 // The Pods of a DaemonSet are bound to a node before the plugin sees them.
 // Those whose image stands for a program may also be simulated on the other

@@ -87,8 +87,8 @@ func Lookup(name string) (Profile, error) {
 
 // Select changes the profile's controllers: "name" adds one, "-name" removes one, and "*"
 // adds all of profile full. As in upstream, an explicit name takes precedence over "*",
-// in whatever order they appear. If a name is changed twice, the later change wins. Names
-// are upstream's canonical ones, their aliases, or canonical names without "-controller".
+// regardless of their order. If a name is changed twice, the later change wins. Names are
+// upstream's canonical ones, their aliases, or canonical names without "-controller".
 func (p Profile) Select(changes []string) (Profile, error) {
 	selected := slices.Clone(p.Controllers)
 	if slices.Contains(changes, all) {
@@ -117,17 +117,17 @@ func (p Profile) Select(changes []string) (Profile, error) {
 	return p, nil
 }
 
-// needs lists the controllers that have no effect, or none visible to a user, without
-// another controller. All rows are correct for v1.37.0; remove a row if upstream makes it
-// unnecessary.
+// needs lists controllers that need another controller: without it, they have no effect,
+// or none that a user can see. All rows are correct for v1.37.0; remove a row if upstream
+// makes it unnecessary.
 var needs = []struct{ name, needs string }{
 	// A Deployment creates ReplicaSets, not Pods.
 	{names.DeploymentController, names.ReplicaSetController},
 	// A CronJob creates Jobs, not Pods.
 	{names.CronJobController, names.JobController},
-	// Controllers that create Pods wait until the Pods are Ready or finished, which
-	// requires that the Pods are on a node. The DaemonSet controller also leaves this to
-	// the scheduler, by affinity.
+	// Controllers that create Pods wait until the Pods are Ready or finished, and for
+	// that the Pods must be on a node. The DaemonSet controller needs the scheduler, too:
+	// it only gives each Pod an affinity to a node.
 	{names.ReplicaSetController, Scheduler},
 	{names.ReplicationControllerController, Scheduler},
 	{names.StatefulSetController, Scheduler},
@@ -136,8 +136,8 @@ var needs = []struct{ name, needs string }{
 	// Admission taints each new node as not ready; only this controller removes
 	// the taint.
 	{Scheduler, names.NodeLifecycleController},
-	// This controller deletes in the foreground: a Job would stay, with a finalizer that
-	// only the garbage collector removes.
+	// This controller deletes Jobs in the foreground. Such a Job has a finalizer that
+	// only the garbage collector removes, and would otherwise stay.
 	{names.TTLAfterFinishedController, names.GarbageCollectorController},
 	// This controller finds the objects to migrate in the garbage collector's graph.
 	{names.StorageVersionMigratorController, names.GarbageCollectorController},
@@ -163,8 +163,8 @@ func (b Brought) String() string {
 	return short(b.By) + " also starts " + strings.Join(brought, ", ")
 }
 
-// sets lists the profiles that Named accepts as a name. It does not contain "gc", which
-// as the name of a controller means only the garbage collector.
+// sets lists the profiles that Named accepts as a name. It does not contain "gc": Named
+// takes that name for the garbage collector alone.
 var sets = []string{"workloads", "full"}
 
 // Parse reads a list in the format of KOBOSHI_CONTROLLERS: names for Named, separated by
@@ -198,8 +198,8 @@ func Named(selection []string) (Profile, error) {
 		}
 		p.Controllers = append(p.Controllers, named...)
 	}
-	// All named controllers are in the profile before this loop, so that none of them
-	// counts as brought by another, even if it is named later.
+	// All named controllers are in the profile before this loop, so that a named
+	// controller never counts as brought by another, whatever the order of the names.
 	for _, name := range slices.Clone(p.Controllers) {
 		var brought []string
 		if p.Controllers, brought = bring(p.Controllers, name); len(brought) > 0 {

@@ -12,10 +12,10 @@
 // own user, mount and pid namespaces, then sets up /proc and the capabilities
 // and executes the program (package container). For a command of kubectl exec
 // or of a probe, such a thread joins the mount and pid namespaces of the
-// container, and the command starts with the same init. It has a separate user
-// namespace with the same single user, because a process with threads cannot
-// join a user namespace. So the command may signal the program, but not trace
-// it.
+// container, and the command starts with the same init. The command has a
+// separate user namespace with the same single user, because a process with
+// threads cannot join a user namespace. So the command may signal the program,
+// but not trace it.
 //
 // The calling process must be root of a user namespace in which no other user
 // exists, pid 1 of a pid namespace with its own /proc, and alone in its mount

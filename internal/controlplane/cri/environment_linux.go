@@ -14,11 +14,11 @@ import (
 // defaultPath is the PATH of programs if koboshi itself has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment returns the default variables, overridden by those of the image
-// and then by those of the Pod. Of koboshi's own environment only PATH is
-// passed on, since other variables may hold secrets. For the same reason, HOME
-// is not that of the invoking user: a program that looks for credentials must
-// find those of the Pod or none.
+// environment returns the default variables. The image's variables override
+// them, and the Pod's variables override both. Of koboshi's own environment
+// only PATH is passed on, since other variables may hold secrets. For the same
+// reason, HOME is not the invoking user's: a program that looks for credentials
+// must find the Pod's credentials or none.
 func (p *process) environment() []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/"}
 	if all["PATH"] == "" {

@@ -204,8 +204,8 @@ func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.R
 	return unfitFirst(r.exec(ctx, p, command, nil))
 }
 
-// unfitFirst returns the reason why a command could not start instead of the
-// corresponding exit code: a client shows only one of them.
+// If a command could not start, unfitFirst returns the reason and drops the
+// exit code, because a client shows only one of the two.
 func unfitFirst(err error) error {
 	var exit utilexec.CodeExitError
 	var unfit complaint

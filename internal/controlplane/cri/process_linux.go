@@ -83,7 +83,7 @@ const (
 	reasonStartError = "StartError"
 )
 
-// stopSignal returns the system's signal for the one in the API.
+// stopSignal converts the API's stop signal to a signal of the system.
 func (p *process) stopSignal() syscall.Signal {
 	wanted := p.config.GetStopSignal()
 	if wanted == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {

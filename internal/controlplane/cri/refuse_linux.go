@@ -118,8 +118,8 @@ var grantable = map[string]int{
 }
 
 // requestable lists the capabilities that root gets in a container on request;
-// kubectl debug requests SYS_PTRACE by default. It applies only to processes in
-// the same user namespace, which belong to the container.
+// kubectl debug requests SYS_PTRACE by default. This capability applies only to
+// processes in the same user namespace, which all belong to the container.
 var requestable = map[string]int{"SYS_PTRACE": 19}
 
 // capabilities returns the numbers of the capabilities that root gets in the

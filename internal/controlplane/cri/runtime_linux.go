@@ -36,7 +36,8 @@ type Config struct {
 	// Init is the command that runs Main of package container. Empty means
 	// this program.
 	Init []string
-	// Log receives the messages that no caller sees. Nil discards them.
+	// Log receives the messages that are not returned to a caller. Nil discards
+	// them.
 	Log *slog.Logger
 }
 
@@ -147,7 +148,7 @@ func (r *Runtime) end() {
 	r.alive.Wait()
 }
 
-// newID returns an ID as long as those of other runtimes.
+// newID returns an ID of the length that other runtimes use.
 func newID() string {
 	id := make([]byte, 32)
 	_, _ = rand.Read(id) // never fails, according to its documentation

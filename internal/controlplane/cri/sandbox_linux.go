@@ -52,9 +52,9 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 var errClosing = errors.New("the runtime is stopping")
 
 // newAddress returns the next free address in turn, so that a released address
-// stays unused for a long time: a client that still knows it must not reach
-// another Pod. The first two addresses of the network and the last one are
-// never used.
+// stays unused for a long time: a client that still uses the old address must
+// not reach another Pod. The first two addresses of the network and the last
+// one are never used.
 func (r *Runtime) newAddress() (netip.Addr, error) {
 	first := r.config.Subnet.Masked().Addr().Next().Next()
 	at := r.last

@@ -17,8 +17,9 @@ import (
 )
 
 // listen prepares the server for exec, attach and port-forward. The server
-// listens on loopback without TLS: a URL is valid once and for one minute, and
-// only the kubelet gets it, which lets the API server authorize requests.
+// listens on loopback without TLS: each URL is valid once and for one minute.
+// Only the kubelet gets the URL, and the kubelet lets the API server authorize
+// each request.
 func (r *Runtime) listen() error {
 	var err error
 	if r.listener, err = freeport.Listen(0); err != nil {

@@ -19,8 +19,8 @@ const (
 
 // ClaimSubnet takes the first 127.N.0.0/16 that no other plane has. The claim
 // lasts until the Closer is closed or the process ends. It is a name in the
-// abstract socket namespace, which is separate for each network namespace, as
-// the addresses are.
+// abstract socket namespace. Each network namespace has its own names there,
+// and its own loopback addresses.
 func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	for n := byte(firstSubnet); n <= lastSubnet; n++ {
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, n, 0, 0}), 16)

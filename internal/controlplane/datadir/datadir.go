@@ -124,15 +124,16 @@ func (d *Dir) Update(change func(*Marker)) error {
 	return nil
 }
 
-// Damaged returns an error: the folder once held a complete store, but no
+// Damaged returns the error that the folder once held a complete store, but no
 // longer does.
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
 		Next: "restore it from a backup, or move it away to start over"}
 }
 
-// StoreMoved returns an error: the folder belongs to a different store from the
-// requested one, and its certificates match only the state there.
+// StoreMoved returns an error: the folder belongs to a store other than the
+// requested one, and the folder's certificates match only the state in that
+// store.
 func (d *Dir) StoreMoved(store string) error {
 	p := &Problem{Dir: d.path, What: "belongs to the etcd cluster that --etcd-servers named earlier", Next: "pass the same --etcd-servers, or choose another --data-dir"}
 	if store == StoreOwn {

@@ -162,8 +162,8 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				taken = append(taken, d)
-				// A plane next creates this folder, which must not confuse
-				// later attempts.
+				// Next, a plane creates this folder. It must not affect later
+				// attempts.
 				mkdir(t, d.Path("etcd"))
 			case !errors.As(err, &problem) || !strings.Contains(problem.What, "is in use by"):
 				t.Errorf("Open: %v, want that it is in use", err)

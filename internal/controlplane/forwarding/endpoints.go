@@ -72,7 +72,7 @@ func targetPort(port corev1.ServicePort, pod *corev1.Pod) int {
 	containers := slices.Clone(pod.Spec.Containers)
 	for _, c := range pod.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			containers = append(containers, c) // a sidecar
+			containers = append(containers, c) // this is a sidecar, which may have ports
 		}
 	}
 	for _, c := range containers {

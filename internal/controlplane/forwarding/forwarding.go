@@ -53,7 +53,7 @@ type Config struct {
 	// Reachable is called once for each address, when the address first has a
 	// Pod to forward to. It must not block. It may be nil.
 	Reachable func(Address)
-	// Log receives the errors that no client sees.
+	// Log receives the errors that are not reported to a client.
 	Log *slog.Logger
 }
 

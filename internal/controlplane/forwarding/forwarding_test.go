@@ -72,8 +72,8 @@ func (c *cluster) address(t *testing.T) string {
 	return address
 }
 
-// on returns a Pod for the program at address, and sets the target port of the
-// Service to the program's.
+// on returns a Pod for the program at address, and sets the Service's target
+// port to the port of the program.
 func on(t *testing.T, service *corev1.Service, address string) *corev1.Pod {
 	t.Helper()
 	ip, port, err := net.SplitHostPort(address)

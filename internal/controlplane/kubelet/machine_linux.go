@@ -17,8 +17,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 )
 
-// machine provides the data that cAdvisor would read from cgroups and disks, as
-// far as it can be found without them.
+// machine replaces cAdvisor, which would read cgroups and disks. It provides
+// the part of the data that can be found without them.
 type machine struct {
 	root string // the reported file system is the one that contains this folder
 }
@@ -54,8 +54,8 @@ func (machine) VersionInfo() (*model.VersionInfo, error) {
 	}, nil
 }
 
-// ContainerInfoV2 returns only one container, for the machine, and only with a
-// time, which the kubelet uses as the timestamp of its statistics.
+// ContainerInfoV2 returns one container, which stands for the machine and has
+// only a time. The kubelet uses it as the timestamp of its statistics.
 func (machine) ContainerInfoV2(string, model.RequestOptions) (map[string]model.ContainerInfo, error) {
 	return map[string]model.ContainerInfo{"/": {Stats: []*model.ContainerStats{{Timestamp: time.Now()}}}}, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // containerManager enforces nothing, like upstream's stub. Unlike the stub, it
-// knows the size of the disk, because Pods may request ephemeral storage.
+// reports the size of the disk, because Pods may request ephemeral storage.
 type containerManager struct {
 	cm.ContainerManager
 	machine machine

@@ -33,7 +33,7 @@ func (c Config) volumePlugins() (plugins []volume.VolumePlugin) {
 
 // unowned never changes the owner of a volume to the user or group of a Pod.
 // The kubelet's namespace has only one user, and every program runs as that
-// user, whatever user ID it sees for itself.
+// user, regardless of the user ID that it sees.
 type unowned struct{ volume.VolumePlugin }
 
 // NewMounter returns the mounter of the volume.

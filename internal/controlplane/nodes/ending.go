@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// endings removes a Pod only while it is terminating, as a kubelet does. The
-// stage engine deletes a Pod that it saw a moment ago, by its name. By now the
+// Like a kubelet, endings removes a Pod only while the Pod is terminating. The
+// stage engine deletes by name a Pod that it saw a moment ago. By now, that
 // name may belong to another Pod, or to a Pod that a Reset has restored.
 type endings struct{ next http.RoundTripper }
 

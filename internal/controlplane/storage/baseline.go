@@ -192,9 +192,9 @@ func (b *Baseline) write(ctx context.Context, differences []Difference, plan fun
 	return revisions, err
 }
 
-// unexpired removes keys whose lease has ended from the baseline, and returns
-// the other differences. Such a key would be gone by now even if nothing had
-// deleted it earlier.
+// unexpired removes the keys with an expired lease from the baseline, and
+// returns the differences of all other keys. A key with an expired lease would
+// be gone by now even if nothing had deleted it earlier.
 func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]Difference, error) {
 	var alive []Difference
 	for _, d := range differences {

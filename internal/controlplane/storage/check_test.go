@@ -132,8 +132,8 @@ func filledStore(t *testing.T) string {
 	return dir
 }
 
-// breakLength overwrites the length of a record of etcd's log with garbage: the
-// first record that begins after offset.
+// breakLength finds the first record of etcd's log that begins after offset,
+// and overwrites the record's length with garbage.
 func breakLength(t *testing.T, path string, offset int64) {
 	t.Helper()
 	log, err := os.ReadFile(path)

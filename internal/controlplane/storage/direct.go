@@ -109,7 +109,7 @@ type watcher struct {
 	direct, remote clientv3.Watcher
 }
 
-// Watch starts a watch that ends when the server stops, as it would with a
+// Watch starts a watch that ends when the server stops, like a watch over a
 // connection.
 func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	if !w.open() {

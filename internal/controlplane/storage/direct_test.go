@@ -95,7 +95,7 @@ func TestWhenTheServerStopsWatchesEndAndTheClientFindsTheNextOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := c.Watch(ctx, "k")
-	// The same happens if the program etcd stops while an API server
+	// This also happens if the program etcd stops while an API server
 	// continues.
 	first.Stop()
 	first.etcd.Close()

@@ -106,8 +106,8 @@ func keep(exe, target string) error {
 }
 
 // removeUnused removes folders in root that hold a copy and were last used before the
-// given time. Each is as large as the program, and go run leads to one per
-// build. A folder that cannot be removed now is removed later.
+// given time. Each copy is as large as the program, and go run causes one copy per build.
+// A folder that cannot be removed now is removed later.
 func removeUnused(root string, before time.Time) {
 	entries, _ := os.ReadDir(root)
 	for _, entry := range entries {

@@ -63,7 +63,7 @@ func TestFolderIsMended(t *testing.T) {
 	}
 }
 
-// Test binaries of many packages start at the same time, and each asks for the folder.
+// Test binaries of many packages start at the same time, and each calls Folder.
 func TestManyMayAskForTheFolderAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"bin", "go-build1/b001/exe"} {

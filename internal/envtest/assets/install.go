@@ -33,10 +33,10 @@ func (e *ForeignError) Error() string {
 }
 
 // Install puts the running executable into dir under each name. The files are regular,
-// because some tools skip symbolic links. Each file is replaced in one step, so running
-// processes and interruptions do no harm. Files that do not belong to Koboshi are
-// replaced only with force; without force nothing is written, and the error is a
-// *ForeignError.
+// because some tools skip symbolic links. Each file is replaced in one step, so it does
+// no harm if a file is in use or the installation is interrupted. Files that do not
+// belong to Koboshi are replaced only with force; without force nothing is written, and
+// the error is a *ForeignError.
 func Install(dir string, force bool) (Installation, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -58,6 +58,6 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	// The mode ignores the umask, because a store may be shared. The content is synced
-	// before the rename, or a power cut could leave an empty file of that name.
+	// before the rename. Otherwise a power cut could leave an empty file of that name.
 	return errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close())
 }

@@ -45,8 +45,8 @@ type CommandLine struct {
 }
 
 // Read parses a command line. The flags named in own have two dashes and a value. They
-// may appear anywhere except among the arguments of the test binary. A "--" before all
-// other arguments of go ends our own flags; any other "--" is passed to go.
+// may appear anywhere except among the arguments of the test binary. If a "--" precedes
+// all arguments for go, it ends our own flags. Any other "--" is passed to go.
 func Read(args []string, own ...string) (CommandLine, error) {
 	r := reader{args: args, own: own, line: CommandLine{Own: map[string][]string{}}}
 	for len(r.args) > 0 && !r.line.Help {
@@ -55,7 +55,8 @@ func Read(args []string, own ...string) (CommandLine, error) {
 		}
 	}
 	if !r.named {
-		// At the front, go always takes it for a package; only -C must precede it.
+		// The package goes to the front, where it cannot be mistaken for a flag's value.
+		// Only -C must precede it.
 		r.line.Args = slices.Insert(r.line.Args, chdir(r.line.Args), everything)
 	}
 	return r.line, nil

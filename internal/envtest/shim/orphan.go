@@ -29,10 +29,10 @@ const parentPoll = 100 * time.Millisecond
 //	nohup, setsid, an init         nothing
 //	a shell, a script, a program   that process
 //
-// The lock decides without a race, because the kernel releases it before it gives the
-// children to another parent. A suite that chooses its ports itself reserves none. In
-// that case a parent in another session cannot be the suite, because envtest starts its
-// servers in its own session. KeepVariable turns all of this off.
+// Checking the lock involves no race, because the kernel releases the lock of a process
+// before it gives the children to another parent. A suite that chooses its ports itself
+// reserves none. In that case a parent in another session cannot be the suite, because
+// envtest starts its servers in its own session. KeepVariable turns all of this off.
 var Orphaned = sync.OnceValue(func() <-chan struct{} { return orphaned(Called(), os.Args[1:]) })
 
 // IsOrphaned reports whether the channel of Orphaned is closed.

@@ -13,7 +13,7 @@
 // ready in the order of their import paths (language specification, "Program
 // initialization"). This package and its imports need only the standard library, and most
 // of k8s.io must wait for other packages. In another order everything would still work,
-// but later and with more memory; a contract test checks the order.
+// but the shim would start later and use more memory. A contract test checks the order.
 //
 // Where no host is possible (another operating system, a kube-apiserver with a foreign
 // etcd, or a second kube-apiserver on the same etcd), init returns and the process
@@ -104,7 +104,7 @@ func init() { //nolint:gochecknoinits // this package exists to run before all o
 
 func wantsHelp(args []string) bool { return contains(args, "--help", "-help", "-h") }
 
-// AsksSomething reports whether the arguments ask for the help or the version.
+// AsksSomething reports whether the arguments request the help or the version.
 func AsksSomething(args []string) bool {
 	return wantsHelp(args) || contains(args, "--version", "-version", "--version=true", "--version=raw")
 }
@@ -180,7 +180,8 @@ func request(name string) ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// exitCode reads from the host until it closes the connection.
+// exitCode reads until the host closes the connection, and returns the exit code that the
+// host has sent.
 func exitCode(lines *bufio.Reader) int {
 	code := 1
 	for {

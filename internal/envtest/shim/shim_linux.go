@@ -16,7 +16,7 @@ import (
 )
 
 // Address returns the address of the host whose etcd listens on that port. An abstract
-// socket leaves nothing behind and belongs to one network namespace, as the port does.
+// socket leaves nothing behind and belongs to one network namespace, like the port.
 // SameUser decides which processes may use it.
 func Address(port int) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@koboshi-envtest-%d-%d", os.Getuid(), port)}
@@ -129,7 +129,7 @@ func ending() []os.Signal {
 func endBy(s syscall.Signal) {
 	signal.Reset(s)
 	_ = syscall.Kill(os.Getpid(), s)
-	<-time.After(reapTimeout) // the signal arrives before the time is over
+	<-time.After(reapTimeout) // the signal ends the process before this returns
 }
 
 // root identifies the file system of this process. The containers of one Pod share the
@@ -141,14 +141,14 @@ func root() string {
 	return fmt.Sprintf("%s %d %d", mounts, slash.Dev, slash.Ino)
 }
 
-// giveBack returns memory to the system, now and when the start is over.
+// giveBack returns memory to the system, now and again after the start.
 func giveBack() {
 	memory.GiveBackPages()
 	<-time.After(startOver)
 	memory.GiveBackPages()
 }
 
-// startOver is the age at which a shim has done everything that it does once.
+// startOver is the age by which a shim has finished its start.
 const startOver = time.Second
 
 // reach connects to a host: etcd starts a new host, and kube-apiserver finds the host of

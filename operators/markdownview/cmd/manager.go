@@ -110,8 +110,8 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: o.leaderNamespace,
-		// The process ends with the manager, so the next leader need not wait for the
-		// lease to expire.
+		// The process ends with the manager, so it is safe to release the lease at once.
+		// The next leader then need not wait until the lease expires.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}

@@ -25,8 +25,8 @@ var binaries = map[string]string{
 	"-store":    "../bin/bench-store",
 }
 
-// TestShortRunObtainsEveryFigure really runs both operators. It does not check
-// whether the figures are good: that needs a quiet machine and a long run.
+// TestShortRunObtainsEveryFigure really runs both operators. It does not check the
+// values of the figures, because good values need a quiet machine and a long run.
 func TestShortRunObtainsEveryFigure(t *testing.T) {
 	args := []string{"-short", "-crds", "../config/crd/bases", "-o", filepath.Join(t.TempDir(), "figures.json")}
 	for name, path := range binaries {

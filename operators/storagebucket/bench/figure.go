@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Figure is one number of a run; it is NaN if it could not be obtained.
+// Figure is one number of a run; NaN if the number could not be obtained.
 type Figure float64
 
 // MarshalJSON writes a figure that was not obtained as null.
@@ -38,7 +38,8 @@ func (f Figure) String() string {
 // A row is one line of the table.
 type row struct {
 	key, label string
-	// ours reports whether only the operator under test has the figure.
+	// ours reports whether only the operator under test, and not the baseline, has the
+	// figure.
 	ours bool
 }
 

@@ -1,12 +1,12 @@
-// Command bench compares the StorageBucket operator with the design that it
-// replaces (see bench/baseline). It measures both in alternation on the same
-// machine, with many buckets in one store: what each of them costs, how late it
-// is, how much load it puts on the store and the API server, and how it handles
-// an outage of the store. `make bench-storagebucket` in the root of the
-// repository builds everything it needs.
+// Command bench compares the StorageBucket operator with the usual design (see
+// bench/baseline). It runs the two operators in turn on the same machine, with many
+// buckets in one store. For each of them, it measures the CPU time and memory, the
+// delay of the probes, the load on the store and the API server, and the effects of an
+// outage of the store. `make bench-storagebucket` in the root of the repository builds
+// everything it needs.
 //
-// A figure from one run means little on a shared machine; quote the ratios. It
-// needs Linux.
+// On a shared machine, a single figure means little; quote the ratios between the
+// operators. The bench needs Linux.
 package main
 
 import (
@@ -34,7 +34,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // logs of the libraries; what matters is returned
+	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // drop the logs of the libraries: all errors that matter are returned
 	err := command(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if errors.Is(err, flag.ErrHelp) {
@@ -95,7 +95,7 @@ func parse(args []string) (o options, err error) {
 	return o, o.complete(sizes, only)
 }
 
-// complete checks the flags and sets those that depend on others.
+// complete checks the flags, and sets the options that depend on others.
 func (o *options) complete(sizes, only string) error {
 	for s := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(s)
@@ -155,6 +155,6 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	}
 	report := newReport(o)
 	err = report.fill(ctx, o)
-	report.table(out) // even if not everything was measured
+	report.table(out) // the report is also printed if some measurements failed
 	return errors.Join(err, report.missing())
 }

@@ -13,7 +13,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// lagMetric is the operator's metric for how late its work is.
+// lagMetric is the operator's metric for the delay of its work.
 const lagMetric = "storagebucket_due_lag_seconds"
 
 var never = Figure(math.Inf(1))
@@ -53,7 +53,8 @@ func (r *run) steady(ctx context.Context, _ context.CancelCauseFunc) error {
 	return nil
 }
 
-// costs measures what the operator and the API server use in the given time.
+// costs measures the CPU time and memory that the operator and the API server use in
+// the given time.
 func (r *run) costs(ctx context.Context, length time.Duration) (period figures.Period, err error) {
 	operator, err := r.operator.CPU()
 	if err != nil {
@@ -119,8 +120,8 @@ func (r *run) memory(samples []process.Memory) {
 	r.Figures["memoryProportional"] = Figure(float64(last.Proportional) / mebibyte)
 }
 
-// reportedLag reads the operator's own metric; it is empty for the baseline,
-// which has none.
+// reportedLag reads the operator's own metric. The result is empty for the baseline,
+// which has no such metric.
 func (r *run) reportedLag(ctx context.Context) (figures.Histogram, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.metrics, nil)
 	if err != nil {
@@ -137,9 +138,9 @@ func (r *run) reportedLag(ctx context.Context) (figures.Histogram, error) {
 	return figures.ReadHistogram(resp.Body, lagMetric)
 }
 
-// outage takes the store down and up again. It does each of them half an
-// interval after a tick of the baseline, whose ticks count from its start:
-// this is the average case of an outage at a random time.
+// outage takes the store down and up again. Both happen half an interval after a tick
+// of the baseline, which is the average case of an outage at a random time. The
+// baseline's ticks are counted from its start.
 func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	if err := pause(ctx, untilMidInterval(time.Since(r.since), r.interval)); err != nil {
 		return err
@@ -171,8 +172,8 @@ func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	return r.judgeOutage(ctx, down.UnixNano(), up.UnixNano(), time.Now().UnixNano())
 }
 
-// awaitDown waits for a multiple of the interval: until all buckets show the
-// outage, but for at most the limit.
+// awaitDown waits until all buckets show the outage, but for at most the limit. It
+// always waits for a multiple of the interval.
 func (r *run) awaitDown(ctx context.Context, down time.Time) error {
 	for k := 1; ; k++ {
 		length := time.Duration(k) * r.interval
@@ -193,10 +194,10 @@ func (r *run) awaitUp(ctx context.Context) error {
 	if err := r.record.Await(limited, r.Buckets); err != nil && ctx.Err() != nil {
 		return err
 	}
-	return nil // not reaching it in time is a result, too
+	return nil // missing the limit is a result, too
 }
 
-// limit returns the time after which a change that has not been shown counts as lost.
+// limit returns how long to wait for a change before it counts as lost.
 func (r *run) limit() time.Duration { return max(3*r.interval, time.Minute) }
 
 func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
@@ -219,8 +220,8 @@ func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
 	return nil
 }
 
-// notHealthy converts the counts of healthy buckets before a time into counts
-// of the other buckets.
+// notHealthy converts the counts of healthy buckets into counts of the other buckets.
+// It drops all counts from until on.
 func (r *run) notHealthy(levels []figures.Level, until int64) []figures.Level {
 	var others []figures.Level
 	for _, l := range levels {

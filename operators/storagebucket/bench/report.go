@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/bench/internal/figures"
 )
 
-// Report is everything that was measured, and under which conditions.
+// Report holds everything that was measured, and the conditions of the measurements.
 type Report struct {
 	Date       time.Time `json:"date"`
 	CPUs       int       `json:"cpus"`
@@ -44,8 +44,8 @@ func newReport(o options) *Report {
 	}
 }
 
-// fill does all runs. It writes the figures after each run, so that a long
-// bench that is stopped still has results.
+// fill does all runs. It writes the figures after each run, so that a long bench has
+// results even if it is stopped.
 func (r *Report) fill(ctx context.Context, o options) error {
 	for round := range o.rounds {
 		for _, size := range o.sizes {
@@ -79,8 +79,8 @@ func (r *Report) write(path string) error {
 	return nil
 }
 
-// median returns the median of a figure over all rounds. A figure that was
-// not reached counts as larger than all others.
+// median returns the median of a figure over all rounds. A level that was not reached
+// counts as infinite.
 func (r *Report) median(operator string, buckets int, key string) Figure {
 	var values []float64
 	for _, run := range r.Runs {
@@ -118,12 +118,12 @@ func (r *Report) table(out io.Writer) {
 	}
 }
 
-// claimedFrom is the smallest number of buckets for which the claims are
-// made. With fewer buckets, a peak is chance and most of the memory is what
-// any manager needs.
+// claimedFrom is the smallest number of buckets to which the operator's claims apply.
+// With fewer buckets, a peak is a matter of chance, and most of the memory is needed by
+// any manager.
 const claimedFrom = 10000
 
-// claims compares the figures with what the operator claims.
+// claims compares the figures with the operator's claims.
 func (r *Report) claims(out io.Writer, size int) {
 	if size < claimedFrom || !slices.Contains(r.operators, ours) {
 		return

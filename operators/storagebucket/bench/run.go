@@ -24,9 +24,10 @@ const (
 	// startLimit limits the time to declare all buckets, and then the time to
 	// probe all of them for the first time.
 	startLimit = 5 * time.Minute
-	// shortestOutage is long enough to measure something after the first seconds.
+	// shortestOutage is the minimum length of an outage. It is long enough to measure
+	// something after the first seconds.
 	shortestOutage = 15 * time.Second
-	// noticing is the time that the operator has to notice that the store is down.
+	// noticing is how long the operator may take to notice that the store is down.
 	noticing = 5 * time.Second
 )
 
@@ -38,7 +39,7 @@ type Run struct {
 	Figures  map[string]Figure `json:"figures"`
 }
 
-// run is a Run in progress. Each run gets a new plane, store and operator.
+// run is a Run in progress. Each run has its own plane, store and operator.
 type run struct {
 	options
 	Run
@@ -78,7 +79,7 @@ func measure(ctx context.Context, o options, operator string, buckets, round int
 		r.progress("%s", step.name)
 		if err := step.do(ctx, cancel); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				err = cause // the cause says more than the place where it was noticed
+				err = cause // the cause of the end explains more than err
 			}
 			return r.Run, fmt.Errorf("%s, %d buckets: %s: %w", operator, buckets, step.name, err)
 		}
@@ -90,7 +91,7 @@ func (r *run) progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %-8s %6d  %s\n", time.Now().Format("15:04:05"), r.Operator, r.Buckets, fmt.Sprintf(format, args...))
 }
 
-// start runs a program that must not end before the run does.
+// start starts a program that must not end before the run does.
 func (r *run) start(cancel context.CancelCauseFunc, name, binary string, args ...string) (*process.Process, error) {
 	p, err := process.Start(r.dir, name, binary, args...)
 	if err != nil {
@@ -190,7 +191,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// pause waits for a fixed time: a measurement has no condition to wait for.
+// pause waits for a fixed time, because the end of a measurement has no other
+// condition.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -221,7 +223,8 @@ func (r *run) arrivals(ctx context.Context) (all []int64, byBucket map[int32][]i
 	return all, byBucket, nil
 }
 
-// reached sets a figure to the number of seconds until the level was reached.
+// reached sets a figure to the number of seconds from the given time until the level
+// was reached.
 func (r *run) reached(key string, from int64, levels []figures.Level, want int) {
 	r.Figures[key] = never
 	if d, ok := figures.Reached(levels, from, want); ok {

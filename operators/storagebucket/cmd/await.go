@@ -20,8 +20,8 @@ const (
 	awaitPause = 500 * time.Millisecond
 )
 
-// runAwait awaits the StorageBucket that the flags name. The chart's test runs it,
-// because the image has no other client.
+// runAwait waits for the StorageBucket that the flags name. The chart's test runs it,
+// because the image contains no other client.
 func runAwait(ctx context.Context, o options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -35,7 +35,7 @@ func runAwait(ctx context.Context, o options) error {
 }
 
 // await waits until a manager has worked on a StorageBucket, named as namespace/name.
-// It is read as v1alpha1, so that the conversion webhook has to answer as well.
+// The object is read as v1alpha1, so that the conversion webhook has to answer as well.
 func await(ctx context.Context, reader client.Reader, object string, limit time.Duration) error {
 	namespace, name, ok := strings.Cut(object, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -51,7 +51,8 @@ func await(ctx context.Context, reader client.Reader, object string, limit time.
 		if err == nil {
 			return nil
 		}
-		// A request that the limit cut short does not explain why it was reached.
+		// If the time limit has cut this request short, its error does not explain why
+		// the limit was reached.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -63,7 +64,7 @@ func await(ctx context.Context, reader client.Reader, object string, limit time.
 	}
 }
 
-// workedOn returns nil if the status is that of the object's present spec.
+// workedOn returns nil if the status is about the object's current spec.
 func workedOn(ctx context.Context, reader client.Reader, key types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitEach)
 	defer cancel()

@@ -13,8 +13,7 @@ import (
 	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
 )
 
-// answers is a client.Reader that gives one answer after the other, and the last one
-// again and again.
+// answers is a client.Reader that gives its answers in order, and repeats the last one.
 type answers struct {
 	client.Reader
 	asked int
@@ -30,7 +29,7 @@ func (a *answers) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return next(ctx, into.(*storagev1alpha1.StorageBucket))
 }
 
-// answer fills in an object, or fails.
+// answer fills in the object that is read, or returns an error.
 type answer func(context.Context, *storagev1alpha1.StorageBucket) error
 
 func observed(generation, observed int64) answer {

@@ -46,7 +46,7 @@ func TestTheMetricsCertificateIsTheOneThatTheFlagNames(t *testing.T) {
 	if err := f.Parse([]string{"--metrics-bind-address=:8443", "--metrics-cert-dir=/certs"}); err != nil {
 		t.Fatal(err)
 	}
-	// controller-runtime's names of the files are those of a TLS Secret.
+	// controller-runtime's default names of the files are the keys of a TLS Secret.
 	got, err := o.metricsOptions()
 	if err != nil || got.CertDir != "/certs" || got.CertName != "" || got.KeyName != "" {
 		t.Errorf("%+v %v", got, err)

@@ -24,9 +24,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 )
 
-// shutdownTimeout limits the time that the manager waits for work in progress when it is
-// asked to stop. It is shorter than the Pod's terminationGracePeriodSeconds, so that
-// the lease is given up before the process is killed.
+// shutdownTimeout limits how long the manager waits for work in progress when it has to
+// stop. It is shorter than the Pod's terminationGracePeriodSeconds, so that the lease
+// is released before the process is killed.
 const shutdownTimeout = 8 * time.Second
 
 // run builds the manager and runs it until the context ends.
@@ -78,8 +78,8 @@ func newManager(o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        "storagebucket.storage.koboshi.dev",
 		LeaderElectionNamespace: o.leaderNamespace,
-		// The process ends when the manager does, so the next leader does not
-		// have to wait for the lease to expire.
+		// This is safe because the process ends when the manager does. The next leader
+		// does not have to wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
@@ -95,8 +95,8 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// newScheme registers only the kinds that are read and written, and not all of
-// Kubernetes: every type costs memory.
+// newScheme registers only the kinds that the manager reads and writes, and not all
+// kinds of Kubernetes, because every type costs memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -142,7 +142,8 @@ func clusterID(ctx context.Context, reader client.Reader, given string) (string,
 	return string(ns.UID), nil
 }
 
-// addHealthChecks makes a manager that serves a webhook ready once the webhook answers.
+// addHealthChecks adds the health checks. A manager that serves a webhook is not ready
+// until the webhook answers.
 func addHealthChecks(mgr ctrl.Manager, o options) error {
 	ready := healthz.Ping
 	if o.webhookPort != 0 {

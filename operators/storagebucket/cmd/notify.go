@@ -9,7 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/notify"
 )
 
-// addNotify adds the endpoint for notifications from stores, unless it is off.
+// addNotify adds the endpoint for notifications from stores, unless the endpoint is
+// turned off.
 func addNotify(mgr ctrl.Manager, o options, controllers *controller.Controllers) error {
 	if off(o.notifyAddr) {
 		return nil

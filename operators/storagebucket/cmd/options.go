@@ -115,7 +115,8 @@ func (o options) storeOptions() (stores.Options, error) {
 	}, nil
 }
 
-// pprofAddress ensures that the profiles of the process can only be read on this machine.
+// pprofAddress checks that the profiles of the process are served only to clients on
+// this machine.
 func (o options) pprofAddress() (string, error) {
 	if off(o.pprofAddr) {
 		return "", nil

@@ -18,8 +18,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// stopWithin limits the time for the AfterSuite of an interrupted suite, which stops its
-// control plane.
+// stopWithin is the time that an interrupted suite has to stop its control plane in its
+// AfterSuite.
 const stopWithin = 45 * time.Second
 
 // A Run holds the options for one run of a suite.
@@ -30,7 +30,7 @@ type Run struct {
 	Log    string // file for the output; its folder is created if necessary
 }
 
-// A Spec is one test, by either framework.
+// A Spec is one test, of Ginkgo or of package testing.
 type Spec struct {
 	Name    string // unique within the suite
 	Outcome string // passed, failed, skipped, or another word that Ginkgo uses

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// tail is the number of lines that are shown of a failure. The message comes first and
-// its cause last.
+// tail limits the lines that the report shows of a failure. The message is at the start
+// of a failure, and the cause is at its end.
 const tail = 30
 
 // A Suite holds the table of a suite and the durations of its runs.

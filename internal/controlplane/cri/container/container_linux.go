@@ -123,9 +123,9 @@ func giveUp(spec Spec) error {
 	return nil
 }
 
-// keep drops all capabilities except these. It does not drop these as well,
-// because with NoNewPrivs, exec does not give them back to root. Other users
-// lose them at exec.
+// keep drops all capabilities except these. Root must have these before exec,
+// because with NoNewPrivs, exec does not restore dropped ones. Users other than
+// root lose them at exec.
 func keep(these []int) error {
 	header := struct {
 		version uint32

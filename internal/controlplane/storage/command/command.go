@@ -75,8 +75,8 @@ func Parse(args []string, stderr io.Writer) (*Command, int) {
 	return c, exitOK
 }
 
-// URLs lists the addresses at which clients may connect: those on which the
-// server listens, at least one, and those that it advertises.
+// URLs lists the addresses at which clients may connect: the addresses on which
+// the server listens (at least one) and the addresses that it advertises.
 func (c *Command) URLs() (urls []string) {
 	for _, u := range slices.Concat(c.config.ListenClientUrls, c.config.AdvertiseClientUrls) {
 		urls = append(urls, strings.TrimRight(u.String(), "/"))
@@ -234,8 +234,8 @@ func register(fs *flag.FlagSet, cfg *embed.Config) *ownFlags {
 	return own
 }
 
-// fill copies into the config those values that the flag set cannot write there
-// directly.
+// fill copies values from the flag set to the config. These are the values for
+// which parsing does not write to the config directly.
 func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.ListenPeerUrls = flags.UniqueURLsFromFlag(fs, "listen-peer-urls")
 	cfg.AdvertisePeerUrls = flags.UniqueURLsFromFlag(fs, "initial-advertise-peer-urls")

@@ -223,8 +223,8 @@ var _ = Describe("A MarkdownView", func() {
 	})
 })
 
-// row returns the output of kubectl get by column, without the age. Columns that only
-// -o wide shows are in brackets.
+// row returns the values that kubectl get shows, keyed by column, without the age. The
+// names of columns that only -o wide shows are in brackets.
 func row(ctx context.Context, namespace string) obj {
 	GinkgoHelper()
 	config := rest.CopyConfig(cfg)

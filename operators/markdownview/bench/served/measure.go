@@ -44,7 +44,7 @@ func measure(ctx context.Context, o options) (*Report, error) {
 	return r, err
 }
 
-// rounds alternates the measurements, so that neither always goes first.
+// rounds alternates the measurements, so that neither kind is always first.
 func (b *bench) rounds(ctx context.Context, r *Report) error {
 	// The plain Deployments are copied from the first site. This site also warms up
 	// everything that the measurements share.
@@ -90,10 +90,10 @@ func (b *bench) rounds(ctx context.Context, r *Report) error {
 	return err
 }
 
-// anyMoment waits for a random time of up to a second. A kubelet checks its containers
-// once a second. Without the wait, every measurement would start in the same phase of this
-// cycle, because it starts when something else ends, and the median would be one of two
-// values by chance.
+// anyMoment waits for a random time of up to a second. A kubelet checks its containers once
+// a second. Without the wait, every measurement would start in the same phase of this
+// cycle, because each one starts when something else ends. The median would then be one of
+// two values, by chance.
 func (b *bench) anyMoment(ctx context.Context) error {
 	timer := time.NewTimer(time.Duration(b.random.Int64N(int64(time.Second))))
 	defer timer.Stop()

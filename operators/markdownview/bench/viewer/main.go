@@ -140,7 +140,7 @@ func besideNginx(o options, dir string, out io.Writer) ([]load, error) {
 		}{{&l.Viewer, viewer.address}, {&l.Nginx, nginx.address}}
 		for i := range o.rounds + 1 {
 			for j := range servers {
-				s := servers[(i+j)%2] // neither always goes first
+				s := servers[(i+j)%2] // neither server is always first
 				f, size, err := measure(s.address, encoding, o)
 				if err != nil {
 					return nil, fmt.Errorf("load on %s: %w", s.address, err)

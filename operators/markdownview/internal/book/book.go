@@ -81,11 +81,11 @@ type Problem struct {
 	// Fatal reports whether the problem makes the book unusable. Other problems only
 	// inconvenience readers.
 	Fatal bool
-	// Missing is the target of the link if it is not among the files. The caller may know
-	// that the target exists elsewhere.
+	// Missing is the path of a file that a link needs but that is not among the files.
+	// The caller may know that the file exists elsewhere.
 	Missing string
-	// MdBook reports whether this is a problem only if mdBook serves the book. Readers of
-	// the viewer do not notice it.
+	// MdBook reports whether the problem occurs only if mdBook serves the book. If the
+	// viewer serves the book, readers do not notice the problem.
 	MdBook bool
 }
 

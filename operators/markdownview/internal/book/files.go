@@ -12,9 +12,9 @@ import (
 // reader collects the results of Read.
 type reader struct {
 	book *Book
-	// refs holds the links of each page, by its path.
+	// refs holds the links of each page, keyed by the path of the page.
 	refs map[string][]reference
-	// anchors holds the fragments of each page, by its path.
+	// anchors holds the fragments of each page, keyed by the path of the page.
 	anchors map[string]map[string]bool
 	// summaryTitle is the heading of SUMMARY.md.
 	summaryTitle string
@@ -22,7 +22,7 @@ type reader struct {
 
 // index finds files by path.
 type index struct {
-	page  map[string]int // to the position in Pages
+	page  map[string]int // the position in Pages
 	asset map[string]bool
 	// dir holds the directories that contain files; the root is "".
 	dir map[string]bool
@@ -35,8 +35,8 @@ func IsPage(path string) bool {
 	return strings.HasSuffix(path, ".md") && path != SummaryPath
 }
 
-// isIndex reports whether a page is served as the index of its directory. mdBook
-// accepts README in any case, and index only in lower case.
+// isIndex reports whether a page is served as the index of its directory. Like mdBook, it
+// ignores the case of README, but accepts index only in lower case.
 func isIndex(p string) bool {
 	name := path.Base(p)
 	return IsPage(p) && (name == "index.md" || strings.EqualFold(name, "README.md"))

@@ -28,7 +28,8 @@ const (
 	// mostFilled limits the number of cells that are added to a table whose rows are
 	// shorter than its head.
 	mostFilled = 100_000
-	// mostExpanded limits the size of expanded references beyond the size of the page.
+	// mostExpanded, added to the size of the page, limits the total size of expanded
+	// references.
 	mostExpanded = 100_000
 )
 
@@ -66,7 +67,7 @@ func (l limitedFootnotes) Open(parent ast.Node, reader text.Reader, pc parser.Co
 	return n, state
 }
 
-// limitedInline limits how many times in each block its parser is called.
+// limitedInline limits the number of calls of its parser in each block.
 type limitedInline struct {
 	parser.InlineParser
 	seen parser.ContextKey

@@ -18,7 +18,7 @@ import (
 // Markdown returns the parser for pages. Their language is GitHub's Markdown with
 // footnotes. Heading ids are given explicitly ({#id}) or derived from the text of the
 // heading. Renderers add options to this parser, so that they use the same limits on cost
-// as Read, and the same heading ids, against which Read checks links.
+// and the same heading ids as Read. Read checks links against these ids.
 func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	return goldmark.New(append([]goldmark.Option{
 		goldmark.WithParser(commonMark()),
@@ -119,7 +119,7 @@ func NewIDs() parser.IDs {
 }
 
 type ids struct {
-	// taken holds the used ids, and the last number that was appended to each.
+	// taken maps each used id to the last number that was appended to it.
 	taken map[string]int
 }
 

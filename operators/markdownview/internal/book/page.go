@@ -100,7 +100,7 @@ func (s *scan) refer(to string, line int, image bool) {
 	s.refs = append(s.refs, reference{to: to, line: line, image: image})
 }
 
-// html finds links and anchors in raw HTML, given as one segment for each line.
+// html finds links and anchors in raw HTML. Each segment holds one line.
 func (s *scan) html(count int, at func(int) text.Segment) {
 	if count == 0 {
 		return

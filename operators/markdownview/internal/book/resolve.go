@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Resolve returns the target of a link in a page. A link with a scheme or a host leaves
-// the site, and is not local. The target is the path of a file, or of a directory with its
-// closing slash; "" is the root. For a link with only a fragment or a query, it is the
+// Resolve returns the target of a link in a page. A link with a scheme or a host leaves the
+// site, and is not local. The target is the path of a file, or the path of a directory with
+// a trailing slash; "" is the root. For a link with only a fragment or a query, it is the
 // path of the page itself. A link that starts with a slash is relative to the root of the
 // site. A target that begins with "../" is outside the site.
 func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
@@ -38,9 +38,9 @@ func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 	return link, fragment, true
 }
 
-// Find returns the file for a target of Resolve: the file itself, the index of a
-// directory, or the page that is served at this address. For a directory without an
-// index it returns the directory, with its closing slash.
+// Find returns the file for a target of Resolve: the file itself, the index of a directory,
+// or the page that is served at this address. For a directory without an index it returns
+// the directory, with a trailing slash.
 func (b *Book) Find(target string) (path string, ok bool) {
 	if _, isPage := b.paths.page[target]; isPage || b.paths.asset[target] {
 		return target, true

@@ -33,7 +33,7 @@ type summaryReader struct {
 	// titled reports whether the last block was a part title.
 	titled   bool
 	chapters int            // number of numbered chapters at the top level
-	line     map[string]int // line of the entry of each page
+	line     map[string]int // line of each page's entry, keyed by the page's path
 }
 
 // summary reads SUMMARY.md into the navigation.
@@ -48,7 +48,8 @@ func (r *reader) summary(source []byte) {
 	}
 }
 
-// summaryParser reads plain CommonMark, as mdBook reads SUMMARY.md.
+// summaryParser reads plain CommonMark, because mdBook reads SUMMARY.md as plain
+// CommonMark.
 var summaryParser = commonMark()
 
 func (s *summaryReader) block(n ast.Node) {
@@ -120,7 +121,7 @@ func (s *summaryReader) affix(n ast.Node, refused bool) {
 	}
 }
 
-// list reads the chapters of one list and numbers them from a given number.
+// list reads the chapters of one list. The number of the first chapter is from+1.
 func (s *summaryReader) list(list ast.Node, parent []int, from int) []Entry {
 	var entries []Entry
 	for item := list.FirstChild(); item != nil; item = item.NextSibling() {

@@ -1,8 +1,8 @@
 // Package children builds the objects of a site, as typed apply configurations with
 // exactly the fields that the operator owns. It is pure.
 //
-// If the API omits the zero value of a field, this package omits it, too, and it sets all
-// keys of list items. The fields that are read back then equal the applied fields.
+// This package omits the zero values that the API omits, and sets all keys of list items.
+// The fields that are read back then equal the applied fields.
 package children
 
 import (
@@ -29,7 +29,7 @@ const (
 	InstanceLabel = "app.kubernetes.io/instance"
 	ManagerLabel  = "app.kubernetes.io/managed-by"
 	// ContentLabel holds the hash of the files. ConfigMaps, viewers and the Service's
-	// selector have it.
+	// selector have this label.
 	ContentLabel = "view.koboshi.dev/content"
 	// TemplateLabel holds the hash of everything that defines a viewer: its content and
 	// the way it is run. It distinguishes old viewers from new ones.
@@ -41,9 +41,9 @@ const Port = "http"
 
 // Options hold the operator's configuration.
 type Options struct {
-	// Image is the image of viewers if the spec names none.
+	// Image is the default image of viewers.
 	Image string
-	// Resources are the resources of viewers if the spec sets none.
+	// Resources are the default resources of viewers.
 	Resources corev1.ResourceRequirements
 }
 
@@ -53,7 +53,7 @@ type Site struct {
 	// Title is the title of the site.
 	Title string
 	// Hash identifies the content, and Packs distribute it over ConfigMaps. Only the
-	// ConfigMaps and the Pod template need both.
+	// ConfigMaps and the Pod template use these two fields.
 	Hash    string
 	Packs   []content.Pack
 	Options Options
@@ -87,7 +87,8 @@ func Replicas(view *viewv1.MarkdownView) int32 {
 	}
 }
 
-// Engine returns the engine in the image of a site.
+// Engine returns the engine of a site. If the spec sets none, the name of the viewer image
+// determines the engine.
 func Engine(spec *viewv1.MarkdownViewSpec) viewv1.Engine {
 	if spec.Engine != "" {
 		return spec.Engine
@@ -127,8 +128,8 @@ func URL(view *viewv1.MarkdownView) string {
 	case view.Spec.Ingress != nil:
 		return "http://" + view.Spec.Ingress.Host + path
 	case view.Spec.HTTPRoute != nil && len(view.Spec.HTTPRoute.Hostnames) > 0:
-		// It is not known here whether the listener of the Gateway uses TLS. If it does, it
-		// redirects readers.
+		// The MarkdownView does not show whether the Gateway's listener uses TLS. If it
+		// does, the Gateway redirects readers.
 		return "http://" + view.Spec.HTTPRoute.Hostnames[0] + path
 	default:
 		return fmt.Sprintf("http://%s.%s.svc%s", ViewerName(view.Name), view.Namespace, path)

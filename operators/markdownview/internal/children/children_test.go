@@ -72,7 +72,8 @@ func TestTheTemplateHashChangesWithAllThatAViewerIsMadeOf(t *testing.T) {
 	}
 }
 
-// While one engine replaces the other, one policy must allow readers to reach both viewers.
+// While one engine replaces the other, one policy must let readers reach the viewers of
+// both engines.
 func TestTheNetworkPolicyLetsReadersToTheViewersOfBothEngines(t *testing.T) {
 	for _, engine := range []viewv1.Engine{viewv1.EngineViewer, viewv1.EngineMdBook} {
 		s := site(func(s *viewv1.MarkdownViewSpec) { s.Engine = engine })

@@ -60,9 +60,10 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromString("100%")).WithMaxUnavailable(intstr.FromInt32(0)))).
-		// Older templates are useless, because their content is deleted, and the spec
-		// decides what is deployed. But if a ReplicaSet is deleted before its last Pod,
-		// the Pod has no controller, and PodDisruptionBudgets report errors.
+		// Older templates are useless: their content is deleted, and the spec decides
+		// what is deployed. But with a limit of 0, a ReplicaSet could be deleted before
+		// its last Pod. The Pod would then have no controller, and PodDisruptionBudgets
+		// would report errors.
 		WithRevisionHistoryLimit(2).
 		// This disables the deadline, because the operator has its own, which takes the
 		// hold into account.
@@ -94,8 +95,8 @@ func Service(view *viewv1.MarkdownView, contentHash, templateHash string) *corev
 			WithPort(servicePort).WithTargetPort(intstr.FromString(Port))))
 }
 
-// PodDisruptionBudget lets a drain evict only one viewer at a time. It returns nil for a
-// single viewer, which must not block a drain.
+// PodDisruptionBudget returns a budget that lets a drain evict only one viewer at a time.
+// It returns nil for a single viewer, because such a viewer must not block a drain.
 func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	if Replicas(view) < 2 {
 		return nil
@@ -108,8 +109,8 @@ func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBud
 		WithSelector(selector(view.Name)))
 }
 
-// NetworkPolicy allows readers to connect, and forbids viewers to open connections. It
-// returns nil if the spec disables the NetworkPolicy.
+// NetworkPolicy returns a policy that lets readers connect, and forbids viewers to open
+// connections. It returns nil if the spec disables the policy.
 func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	settings := view.Spec.NetworkPolicy
 	if settings == nil {
@@ -118,8 +119,8 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 	if settings.Disabled {
 		return nil
 	}
-	// The rule names the port, because its number differs between viewers while one engine
-	// replaces the other.
+	// The rule refers to the port by name, because the engines use different port numbers.
+	// While one engine replaces the other, viewers of both are running.
 	rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(
 		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(Port)))
 	for i := range settings.From {
@@ -181,8 +182,8 @@ func HTTPRoute(view *viewv1.MarkdownView) *gatewayv1ac.HTTPRouteApplyConfigurati
 	}
 	path := BasePath(&view.Spec)
 	if path != "/" {
-		// A prefix always matches complete path segments. Without its slash, it also
-		// matches the path that redirects to the path with a slash.
+		// A prefix always matches complete path segments. Without its trailing slash, the
+		// prefix /docs also matches /docs itself, which redirects to /docs/.
 		path = strings.TrimSuffix(path, "/")
 	}
 	spec.WithRules(gatewayv1ac.HTTPRouteRule().

@@ -17,7 +17,7 @@ import (
 const (
 	viewerPort = 8080
 	mdBookPort = 3000
-	// nonRoot is the user that distroless images define for this purpose.
+	// nonRoot is the unprivileged user that distroless images define.
 	nonRoot = 65532
 	// drainSeconds is the time for which a viewer keeps responding after SIGTERM, so
 	// that every proxy can notice its shutdown.
@@ -117,8 +117,7 @@ func place(spec *corev1ac.PodSpecApplyConfiguration, view *viewv1.MarkdownView, 
 	return err
 }
 
-// spread prefers different hosts and zones, for the viewers of each revision
-// separately.
+// spread prefers different hosts and zones for viewers of the same revision.
 func spread() []corev1.TopologySpreadConstraint {
 	var constraints []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -172,9 +171,10 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			"--title="+literal(s.Title),
 			"--language="+language(&s.View.Spec),
 			"--theme="+strings.ToLower(string(theme)),
-			// This is not a preStop pause, because a viewer must know that it is shutting down:
-			// it then closes each connection with a response, so no client keeps a connection
-			// to old pages.
+			// A preStop hook is not used for this pause, because SIGTERM must reach the
+			// viewer at the beginning of the pause. During the pause, the viewer closes
+			// each connection after a response, so no client keeps a connection to old
+			// pages.
 			fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
@@ -207,7 +207,7 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
 }
 
-// language returns the language of the site. It is en if the schema's default is missing.
+// language returns the language of the site, or en if the spec has none.
 func language(spec *viewv1.MarkdownViewSpec) string {
 	if spec.Language == "" {
 		return "en"

@@ -48,10 +48,10 @@ func Names(spec *viewv1.MarkdownViewSpec) []string {
 	return slices.Compact(names)
 }
 
-// Collect returns the files of a site, sorted by path. configMaps maps those Names whose
-// ConfigMaps exist to the ConfigMaps. If several files have the same path, the file in the
-// spec takes precedence, and then the file of the last source. limit is the maximum size
-// of all files together; 0 means DefaultLimit. The data is not copied.
+// Collect returns the files of a site, sorted by path. configMaps holds the ConfigMaps that
+// exist, keyed by name. If several files have the same path, the file in the spec takes
+// precedence; among sources, the last one takes precedence. limit is the maximum size of
+// all files together; 0 means DefaultLimit. The data is not copied.
 //
 // Every error is an *Error.
 func Collect(spec *viewv1.MarkdownViewSpec, configMaps map[string]*corev1.ConfigMap, limit int) ([]book.File, error) {
@@ -158,7 +158,8 @@ func sorted(files map[string][]byte, limit int) ([]book.File, error) {
 	return list, nil
 }
 
-// under returns the file that is also a directory in the path, or "".
+// under returns a file whose path is a parent directory of this path, or "" if there is
+// none.
 func under(files map[string][]byte, path string) string {
 	for i, c := range path {
 		if c != '/' {

@@ -34,7 +34,8 @@ type Item struct {
 	File book.File
 }
 
-// Packs distributes files over as few ConfigMaps as possible without changing their order.
+// Packs keeps the order of the files, and distributes them over as few ConfigMaps as
+// possible.
 func Packs(files []book.File) []Pack {
 	var packs []Pack
 	size := 0
@@ -60,7 +61,7 @@ func Hash(files []book.File) string {
 	return short(h.Sum(nil))
 }
 
-// HashOf returns a hash of any data, in the same form.
+// HashOf returns a hash of any data, in the same form as Hash.
 func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return short(sum[:])
@@ -68,7 +69,8 @@ func HashOf(data []byte) string {
 
 func short(sum []byte) string { return hex.EncodeToString(sum)[:hashLength] }
 
-// field writes a value and its length, so that different lists never have the same bytes.
+// field writes a value and its length, so that different lists never produce the same
+// bytes.
 func field(w io.Writer, value string) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(value)))

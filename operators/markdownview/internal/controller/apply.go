@@ -32,7 +32,7 @@ type child struct {
 	live client.Object
 	// applied returns the part of live that the operator has applied.
 	applied func() (runtime.ApplyConfiguration, error)
-	// keepPath leaves a route unchanged while it leads to another path.
+	// keepPath leaves a route unchanged if its path differs from the wanted path.
 	keepPath bool
 }
 
@@ -88,7 +88,7 @@ func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 	case !metav1.IsControlledBy(c.live, owner):
 		return &childError{kind: c.kind, name: c.name, foreign: true}
 	case c.live.GetDeletionTimestamp() != nil:
-		return nil // the end of the deletion is an event
+		return nil // the end of the deletion triggers a reconciliation
 	case c.want == nil:
 		return r.remove(ctx, c, wrap)
 	default:
@@ -107,8 +107,9 @@ func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 	return nil
 }
 
-// look reads the live object. If the object is not in the cache, it may still exist: it may
-// lack the operator's labels or be too new.
+// look reads the live object. An object that is missing from the cache may still exist,
+// because it may lack the operator's labels or be too new. So a wanted object is then read
+// from the API server.
 func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (found bool, err error) {
 	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: c.name}
 	err = r.client.Get(ctx, key, c.live)
@@ -121,8 +122,8 @@ func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (fo
 	return err == nil, err
 }
 
-// exists asks the API server, once per pass, whether the cached MarkdownView still
-// exists.
+// exists returns an error unless the MarkdownView still exists. It reads from the API
+// server only once per pass.
 func (r *Reconciler) exists(ctx context.Context, p *pass) error {
 	switch {
 	case p.exists:

@@ -27,8 +27,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// These specs cover the defects of the operator with which the tutorial ends, by their numbers
-// in our table. Each spec names what this operator does instead. Other tests also cover:
+// The operator at the end of the tutorial has defects, which are numbered in our table. The
+// name of each spec says what this operator does instead. Other tests also cover:
 //
 //	 8  names that could not become a Service: here for the schema, in internal/webhook/v1 for the rest
 //	10  links of SUMMARY.md: here for the controller, in internal/webhook/v1 for the refusal

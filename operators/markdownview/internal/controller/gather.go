@@ -164,7 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, from client.Reader) e
 	return nil
 }
 
-// own reads an object. It returns nil unless the object belongs to the view.
+// own reads an object. It returns nil unless the object belongs to the MarkdownView.
 func own[O client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, view *viewv1.MarkdownView, into O) (O, error) {
 	var none O
 	err := from.Get(ctx, key, into)
@@ -180,7 +180,7 @@ func own[O client.Object](ctx context.Context, from client.Reader, key types.Nam
 	return into, nil
 }
 
-// unlabelled stands for a template that has lost its label, so it is not the desired
+// unlabelled stands for any template without its label. It never equals the desired
 // template.
 const unlabelled template = "unlabelled"
 

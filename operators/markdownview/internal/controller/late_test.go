@@ -52,8 +52,8 @@ var _ = Describe("A cache that is behind", func() {
 		Expect(behind(w, v).report(ctx, &pass{view: v})).To(Succeed())
 	})
 
-	// The wrong status was written from an older view, and this write is an event. The
-	// reconciliation before saw the previous status, which was right, and wrote nothing.
+	// A wrong status is written, as if by a reconciliation with a stale cache. No further
+	// reconciliation was due, so only the event of this write can trigger the repair.
 	It("does not leave a wrong status behind", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")

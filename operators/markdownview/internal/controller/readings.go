@@ -18,8 +18,7 @@ type reading struct {
 	title    string
 	pages    int
 	problems []book.Problem
-	// count is the number of all problems, including those beyond maxProblems, which are
-	// not kept.
+	// count is the number of all problems. Only the first maxProblems are kept.
 	count int
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// whyNotReady returns the reason why a new viewer is not Ready, as far as its Pod shows it.
-// Most often the image cannot be pulled, or no node has room. Pods are not cached, because
-// they are read only here.
+// whyNotReady returns the reason why a new viewer is not Ready, if its Pod shows one. Most
+// often the image cannot be pulled, or no node has room. Pods are not cached, because only
+// this function reads them.
 func (r *Reconciler) whyNotReady(ctx context.Context, p *pass) string {
 	var pods corev1.PodList
 	labels := children.Labels(p.view.Name)

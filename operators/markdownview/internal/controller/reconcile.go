@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.apply(ctx, p)
 	}
 	if p.gone {
-		return ctrl.Result{}, nil // the deletion is an event
+		return ctrl.Result{}, nil // the deletion triggers a reconciliation
 	}
 	if err := r.report(ctx, p); err != nil {
 		return ctrl.Result{}, err
@@ -103,13 +103,13 @@ type pass struct {
 	// unobserved reports whether reading the children failed. In this case, no children are
 	// written, and the status keeps their last known state.
 	unobserved bool
-	// exists and gone hold the API server's answer to whether the MarkdownView still exists.
-	// Both are false until it was asked.
+	// exists and gone record whether the MarkdownView still exists, according to the API
+	// server. Both are false until the API server has been queried.
 	exists, gone bool
 }
 
-// begin starts a pass. It omits and reports settings that are not allowed; the site is
-// served, and can be edited, without them.
+// begin starts a pass. It reports settings that are not allowed. The site is served without
+// them, and can still be edited.
 func (r *Reconciler) begin(view *viewv1.MarkdownView) *pass {
 	p := &pass{view: view, permitted: view}
 	denied := r.options.Overrides.Denied(&view.Spec)
@@ -136,8 +136,8 @@ type trouble struct {
 	terminal bool
 }
 
-// isTerminal reports whether only a person can resolve the trouble. A trouble that waits for
-// another object, or is retried, may resolve by itself.
+// isTerminal reports whether only a person can resolve the trouble. A trouble may disappear
+// by itself after a retry, or after another object has changed.
 func (t trouble) isTerminal() bool {
 	switch t.reason {
 	case viewv1.ReasonContentInvalid, viewv1.ReasonContentTooLarge, viewv1.ReasonImageNotAllowed,

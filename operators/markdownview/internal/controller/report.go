@@ -42,7 +42,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass) error {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
-		return nil // it has been deleted, which is an event
+		return nil // the deletion triggers a reconciliation
 	}
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)

@@ -43,7 +43,7 @@ type viewers struct {
 	// ready counts the Pods that can serve.
 	ready int32
 	// available counts the ready Pods that the Deployment considers available. The
-	// Deployment removes other Pods first.
+	// Deployment removes unavailable Pods first.
 	available int32
 }
 
@@ -80,8 +80,8 @@ func (r rollout) next() step {
 }
 
 // serve returns the template for the Service. This is the target if all its viewers are
-// Ready, otherwise the template that readers currently get. It is never a template whose
-// viewers the Deployment is about to remove.
+// Ready, otherwise the template that readers currently get. serve never returns a template
+// whose viewers the Deployment is about to remove.
 func (r rollout) serve(target template) template {
 	heading := r.deployed == target
 	switch {
@@ -115,9 +115,9 @@ func (r rollout) mostAvailable() template {
 
 // mayReplace reports whether another template can be deployed without harming the viewers
 // that serve readers now or are about to serve them. The Deployment treats Ready viewers as
-// broken until it counts them as available, and it does not count viewers that became Ready
-// while older ones were held. If more viewers are available than wanted, it removes the
-// surplus regardless of their template, so viewers of other templates must leave first.
+// broken until it counts them as available. While older viewers are held, it counts no new
+// viewers as available. If more viewers are available than wanted, it removes the surplus
+// regardless of their template, so viewers of other templates must leave first.
 func (r rollout) mayReplace(by, sel template) bool {
 	if sel != r.selected && r.viewers[sel].ready > 0 {
 		return false

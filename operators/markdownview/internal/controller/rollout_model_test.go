@@ -209,12 +209,13 @@ func (m *model) rescale() {
 	m.note("scale: %d", m.wanted)
 }
 
-// restart replaces the controller. The new controller knows only the cluster.
+// restart replaces the controller. The new controller starts with only the state of the
+// cluster.
 func (m *model) restart() { m.pending = nil }
 
-// The seeds are fixed. Among the first 10,000 seeds, one (6146) finds a failure that is
-// accepted: an edit restores the previous content at the moment when the viewers of this
-// content leave, with a scale-up just before and a scale-down just after.
+// The seeds are fixed. Among the first 10,000 seeds, one (6146) finds a failure, which we
+// accept. In it, an edit restores the previous content at the moment when the viewers of
+// this content leave. The site is scaled up just before, and scaled down just after.
 func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 	for seed := range uint64(1000) {
 		m := &model{random: rand.New(rand.NewPCG(seed, 1)), sets: map[template]*set{}, wanted: 2, desired: "a"}

@@ -143,8 +143,8 @@ func Setup(mgr manager.Manager, o Options) error {
 }
 
 // watches sets the events that trigger a reconciliation. They include status changes, even
-// the controller's own, because a reconciliation with a stale cache may have seen the
-// previous status and considered it correct.
+// those that the controller itself makes. The reason is that a reconciliation with a stale
+// cache may have read an outdated status, found it correct, and written nothing.
 func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("markdownview").
@@ -177,8 +177,8 @@ func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute)
 }
 
-// siteOf returns the site of an object by its labels. A ReplicaSet needs this, because its
-// owner is the Deployment and not the MarkdownView.
+// siteOf finds the site of an object by the object's labels. This is necessary for a
+// ReplicaSet, because its owner is the Deployment and not the MarkdownView.
 func siteOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[children.InstanceLabel]
 	if name == "" {

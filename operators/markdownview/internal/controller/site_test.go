@@ -264,8 +264,8 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
 		eventuallyOneContent(ctx, v)
-		// From now on, the route is watched, causes no writes, is repaired, and is deleted
-		// when the spec no longer asks for it.
+		// From now on, the controller watches the route. It writes nothing without need,
+		// restores a deleted route, and deletes the route when the spec no longer has it.
 		writes := w.journal.writes()
 		metav1.SetMetaDataAnnotation(&route.ObjectMeta, "a", "b")
 		Expect(api.Update(ctx, route)).To(Succeed())
@@ -277,7 +277,7 @@ var _ = Describe("A site", func() {
 	})
 })
 
-// blind is a client that does not see one existing object.
+// blind is a client that does not find one existing object.
 type blind struct {
 	client.Client
 	name string

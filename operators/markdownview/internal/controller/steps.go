@@ -68,8 +68,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, p *pass, s step) {
 	if p.wanted != nil && s.deploy == p.wanted.template {
 		want = children.Deployment(p.permitted, p.wanted.pods, s.hold)
 	} else {
-		// The deployed template stays for now. Because the spec has changed, the template
-		// can be read only from the object.
+		// The deployed template stays for now. The spec no longer describes this
+		// template, so it is read from the Deployment.
 		applied, err := appsv1ac.ExtractDeployment(p.deployment, children.Owner)
 		if err != nil || applied.Spec == nil || applied.Spec.Template == nil {
 			return

@@ -113,7 +113,7 @@ func split(image string) (repository, tag, digest string) {
 	return repository, tag, digest
 }
 
-// complete expands a short image name as container runtimes do.
+// complete expands a short image name by the rules of container runtimes.
 func complete(repository string) string {
 	first, rest, several := strings.Cut(repository, "/")
 	switch {

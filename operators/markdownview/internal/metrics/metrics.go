@@ -1,5 +1,5 @@
-// Package metrics holds the operator's own metrics. The metrics of sites are read from the
-// cache at each scrape, so they end when a site is deleted.
+// Package metrics holds the operator's own metrics. The metrics of a site are read from the
+// cache at each scrape, so they end when the site is deleted.
 package metrics
 
 import (
@@ -30,8 +30,8 @@ func newCounters() counters {
 	return c
 }
 
-// ChildWritten counts a write. The verb is apply or delete.
+// ChildWritten counts a write of a child. The verb is apply or delete.
 func ChildWritten(kind, verb string) { all.writes.WithLabelValues(kind, verb).Inc() }
 
-// Switched counts a switch of the readers of a site to another version.
+// Switched counts how often a site switches its readers to another version.
 func Switched() { all.switches.Inc() }

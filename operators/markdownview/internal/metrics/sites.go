@@ -60,8 +60,8 @@ func number(b bool) float64 {
 	return 0
 }
 
-// Register exports the metrics of sites. The reader should read from a cache. It replaces
-// the reader of an earlier call.
+// Register exports the metrics of sites. The reader should read from a cache. A later call
+// replaces the reader.
 func Register(reader client.Reader) {
 	c := &sites{reader: reader, gauges: gauges()}
 	metrics.Registry.Unregister(c) // a collector is identified by its descriptions

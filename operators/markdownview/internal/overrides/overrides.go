@@ -32,9 +32,10 @@ type Policy struct {
 // field is one governed field of the spec.
 type field struct {
 	name string
-	// keys returns the keys, or the value, that the spec sets.
+	// keys returns the keys that the spec sets in the field, or the value of the field.
 	keys func(*viewv1.MarkdownViewSpec) []string
-	// drop removes settings that are not allowed. It is called only if keys returned any.
+	// drop removes settings that are not allowed. It is called only if the spec sets the
+	// field.
 	drop func(s *viewv1.MarkdownViewSpec, allowed func(string) bool)
 }
 

@@ -48,12 +48,12 @@ type requester struct {
 	client metadata.ResourceInterface
 	name   string
 	logger logr.Logger
-	// refused is set once a refusal has been logged, until a watch succeeds.
+	// refused reports whether a refusal has been logged since the last successful watch.
 	refused bool
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector list and then watch. Streaming the
-// list saves nothing for one object.
+// IsWatchListSemanticsUnSupported makes the reflector send a list request before a watch
+// request. A streamed list would save nothing for one object.
 func (*requester) IsWatchListSemanticsUnSupported() bool { return true }
 
 // list returns a list with the object, if it exists.
@@ -67,8 +67,8 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 }
 
 // watch starts a stream that stops after each change; the reflector then starts a new one.
-// A stream keeps the buffers of its largest event as long as it exists, and these can be
-// large, because kubectl apply's annotation repeats all content.
+// As long as a stream exists, it keeps buffers of the size of its largest event. Events can
+// be large, because the annotation of kubectl apply repeats all content.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -89,8 +89,8 @@ func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// failed logs a missing right once, because it remains until a user grants it. Other
-// failures are temporary or visible elsewhere.
+// failed logs a missing right only once, because retries fail until a user grants the
+// right. Other failures are temporary or visible elsewhere.
 func (r *requester) failed(ctx context.Context, err error) {
 	if !apierrors.IsForbidden(err) || r.refused || ctx.Err() != nil {
 		return
@@ -138,8 +138,8 @@ func (s *versionStore) Delete(any) error {
 }
 
 // Replace records the result of a list, which has one object or none. The first result is
-// reported even if it is empty, because the object may have been deleted after its owner
-// read it.
+// reported even if it is empty, because the object may have been deleted after a
+// reconciliation read it.
 func (s *versionStore) Replace(found []any, _ string) error {
 	if len(found) == 0 {
 		return s.Delete(nil)

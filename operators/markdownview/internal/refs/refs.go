@@ -1,5 +1,5 @@
-// Package refs watches objects to which others refer by name, without watching or caching
-// other objects of the same kind.
+// Package refs watches single objects that other objects refer to by name. It neither
+// watches nor caches the rest of their kind.
 //
 // Each such object has its own watch, limited to its name and metadata. Only the version of
 // an object is kept.
@@ -25,8 +25,8 @@ type Ref struct {
 	Namespace, Name string
 }
 
-// Watcher is a source of requests for the owners of references. It is safe for
-// concurrent use.
+// Watcher is a source for a controller. It enqueues the owners of references. It is safe
+// for concurrent use.
 type Watcher struct {
 	client metadata.Interface
 
@@ -67,8 +67,9 @@ func (w *Watcher) Start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// Want replaces the references of the owner; without references, it forgets the owner. The
-// owner is enqueued for each object that exists, and for every later change.
+// Want replaces all references of the owner. A call without references removes the owner.
+// The owner is enqueued when a new watch gets its first result, and for every later change
+// of the object.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

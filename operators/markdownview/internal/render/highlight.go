@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of highlighting. Longer code is usually data that nobody reads, and a block that
-// takes more time contains a pattern for which its lexer is slow. Such blocks get no colours.
+// Limits of highlighting. Blocks that exceed them get no colours. Such a block is usually
+// data that nobody reads, or it contains a pattern that its lexer handles slowly.
 const (
 	mostHighlighted = 64 << 10
 	longestLexing   = 500 * time.Millisecond
 )
 
-// highlight wraps the tokens of a code block in spans, whose classes the style sheet
-// colours.
+// highlight wraps the tokens of a code block in spans. The style sheet gives each class of
+// spans a colour.
 func highlight(pre *html.Node) {
 	code := pre.FirstChild
 	if code == nil || code.DataAtom != atom.Code || code.NextSibling != nil {

@@ -13,8 +13,8 @@ var allowedClass = regexp.MustCompile(`^(` + classToken + `)( (` + classToken + 
 
 const classToken = `[a-z][a-z0-9]{0,2}|language-[A-Za-z0-9_+#.-]+|admonition|admonition-(note|tip|important|warning|caution|title)|anchor|table|footnotes|footnote-(ref|backref)|external-image|task`
 
-// allowedID matches the ids that a page may use. Only ids of footnotes may have a colon,
-// because the ids of the frame have one.
+// allowedID matches the ids that a page may use. On a page, only the ids of footnotes may
+// contain a colon. All other ids with a colon belong to the frame.
 var allowedID = regexp.MustCompile(`^([\p{L}\p{M}\p{N}\p{Pc}.-]+|fn:\d+|fnref\d*:\d+)$`)
 
 // policy returns the elements and attributes that a page may have. Everything else is

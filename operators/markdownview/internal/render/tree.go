@@ -25,7 +25,7 @@ type tree struct {
 
 func (t *tree) children(parent *html.Node) {
 	for n := parent.FirstChild; n != nil; {
-		// A visit may move or replace n, so the next node is read before.
+		// A visit may move or replace n, so the next node is determined first.
 		next := n.NextSibling
 		t.visit(n)
 		n = next
@@ -57,7 +57,7 @@ func (t *tree) visit(n *html.Node) {
 		wrap(n, element(atom.Div, "class", "table", "role", "region", "tabindex", "0", "aria-label", "Table"))
 	case atom.Td, atom.Th:
 		if style, ok := get(n, "style"); ok {
-			// goldmark aligns a column with a style, which the policy removes.
+			// goldmark uses a style to align a column, but the policy removes styles.
 			set(n, "align", strings.TrimPrefix(style, "text-align:"))
 		}
 	case atom.Blockquote:

@@ -93,7 +93,7 @@ var themeKinds = map[string]kind{
 var indexKind = kind{status: http.StatusOK, contentType: "application/json", policy: pagePolicy, cache: forever, compressible: true}
 
 // addOwn adds one of the site's own files. Its address contains its hash. A page that was
-// loaded before the site changed requests it with the hash of an older version, and gets the
+// loaded before the file changed still requests the address with the old hash, and gets the
 // current file.
 func (s *Site) addOwn(f *frame, c *composer, k kind, name string, data []byte) {
 	sum := sha256.Sum256(data)

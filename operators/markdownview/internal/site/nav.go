@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// mostUnfolded is the number of lines up to which a navigation is shown unfolded.
+	// mostUnfolded is the maximum number of lines in a navigation that is shown unfolded.
 	mostUnfolded = 60
 	// pieceSize is the minimum size of the pieces of a navigation. worthPieces is the
 	// minimum size of a navigation that is cut into shared pieces.
@@ -23,7 +23,7 @@ const (
 type navigation struct {
 	base string
 	text []byte
-	// marks holds the marks of each page, by the path of the page.
+	// marks holds the marks of each page, keyed by the path of the page.
 	marks map[string][]mark
 	// trail holds the ancestors of each page.
 	trail map[string][]book.Entry
@@ -70,8 +70,7 @@ func lines(entries []book.Entry) int {
 	return sum
 }
 
-// entries writes a list. open holds the offsets at which "open" is inserted for the
-// ancestors of the list.
+// entries writes a list. open holds the marks that unfold the ancestors of the list.
 func (n *navigation) entries(out *strings.Builder, cuts *[]int, entries, above []book.Entry, open []mark) {
 	out.WriteString("<ul>")
 	for _, e := range entries {

@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// Every page shows the navigation of the complete book. With a thousand pages, this is a
-// hundred kilobytes in each page, which differ only in the mark of the current page. So a
-// body is a list of pieces, and all pages share the pieces of the navigation that have no
-// marks, both uncompressed and compressed.
+// Every page shows the navigation of the complete book. With a thousand pages, the
+// navigation takes a hundred kilobytes in each page. Only the mark of the current page
+// differs. So a body is a list of pieces, and all pages share the pieces of the navigation
+// that have no marks, both uncompressed and compressed.
 
 // piece is a part that several bodies share.
 type piece struct {

@@ -29,10 +29,10 @@ type Header struct {
 	Values []string
 }
 
-// pagePolicy allows only the site's own scripts and styles: no scripts or styles in the text
-// of a page, and no frames of other sites around it. Images must come from the site, because
-// the host of another image would learn who reads which page; the renderer shows such images
-// as links. Scripts cannot create HTML from strings.
+// pagePolicy allows only the site's own scripts and styles. It forbids scripts and styles
+// in the text of a page, and does not let other sites show the page in a frame. Images must
+// come from the site, because another host would learn who reads which page; the renderer
+// shows images from other hosts as links. Scripts cannot create HTML from strings.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
@@ -45,7 +45,7 @@ const assetPolicy = "default-src 'none'; img-src 'self' data:; style-src 'unsafe
 const pdfPolicy = "frame-ancestors 'self'"
 
 const (
-	// revalidate makes the browser ask each time whether its copy is current.
+	// revalidate makes the browser check each time whether its copy is current.
 	revalidate = "no-cache"
 	// forever is for addresses that contain the hash of their content.
 	forever = "public, max-age=31536000, immutable"
@@ -60,7 +60,8 @@ var security = []Header{
 	{"X-Frame-Options", []string{"SAMEORIGIN"}},
 }
 
-// Secure sets the security headers of a page on a response that does not come from a Site.
+// Secure sets the security headers of a page. It is for responses that do not come from a
+// Site.
 func Secure(h http.Header) {
 	for _, s := range security {
 		h[s.Key] = s.Values

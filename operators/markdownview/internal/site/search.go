@@ -87,7 +87,7 @@ func terms(query string) []string {
 	return words
 }
 
-// search returns the sections that contain the most of the words.
+// search returns the sections that contain the largest number of the words.
 func (x *index) search(words []string) []result {
 	var found []result
 	if len(words) == 0 {
@@ -199,8 +199,8 @@ func snippet(text, lower string, words []string) []string {
 	return pieces
 }
 
-// boundary returns the offset of the beginning of a word, or at least of a character, close
-// to the offset at.
+// boundary returns an offset close to the offset at. A word begins there or, if there is no
+// word boundary nearby, at least a character.
 func boundary(text string, at int) int {
 	const near = 20
 	if at <= 0 || at >= len(text) {

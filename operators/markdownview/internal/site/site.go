@@ -55,8 +55,8 @@ type Site struct {
 
 	base      string
 	resources map[string]*Resource
-	// outdated maps the names of the site's own files to their current versions, for
-	// addresses with an outdated hash.
+	// outdated maps the names of the site's own files to the responses for addresses with
+	// an outdated hash. These responses have the current content.
 	outdated  map[string]*Resource
 	redirects map[string]string
 	notFound  *Resource
@@ -191,7 +191,7 @@ func (s *Site) render() ([]render.Page, []error) {
 	pages := s.Book.Pages
 	renderer := render.New(render.Options{Base: s.base})
 	rendered, failed := make([]render.Page, len(pages)), make([]error, len(pages))
-	// An error of a page does not affect other pages: only this page is shown as its source.
+	// A page that cannot be rendered does not affect other pages. Only its source is shown.
 	_ = eachPart(len(pages), func(i int, _ *composer) error {
 		if rendered[i], failed[i] = renderer.Page(s.Book, &pages[i]); failed[i] != nil {
 			rendered[i] = render.Source(&pages[i])

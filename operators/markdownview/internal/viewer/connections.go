@@ -37,7 +37,7 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// drained waits until no connection has been open for a moment. It waits at most this long.
+// drained waits until no connection has been open for a moment, but at most for this time.
 func (c *connections) drained(most time.Duration) {
 	const moment = 200 * time.Millisecond
 	deadline := time.NewTimer(most)

@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Limits of a content directory. Kubernetes mounts far less. The limits prevent a directory
-// that was chosen by mistake from filling the memory.
+// Limits of a content directory. They prevent the viewer from filling the memory if a wrong
+// directory was chosen. Kubernetes mounts far less.
 const (
 	mostFiles = 20_000
 	mostBytes = 512 << 20
@@ -114,8 +114,8 @@ func (d directory) attempt() (*snapshot, error) {
 	return s, nil
 }
 
-// fingerprint returns a hash of the names, sizes and times of the files. The target of a
-// volume's link never changes, so for a volume it hashes only the location.
+// fingerprint returns a hash of the names, sizes and times of the files. In a volume, the
+// directory to which the link leads never changes, so only its location is hashed.
 func (d directory) fingerprint() (print [sha256.Size]byte, err error) {
 	at, volume, err := d.root()
 	if err != nil {

@@ -28,7 +28,7 @@ var (
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		// The next connection of the client then goes to a viewer that stays.
+		// This makes the client open its next connection to a viewer that keeps running.
 		w.Header()["Connection"] = closeConnection
 	}
 	switch h.probe(r.URL.Path) {

@@ -60,7 +60,7 @@ type loader struct {
 	loaded    func()
 
 	last *[32]byte // the fingerprint of the last files read
-	hash [32]byte  // of the last content, which was accepted or refused
+	hash [32]byte  // of the last content, whether it was accepted or refused
 	seen bool
 }
 
@@ -96,8 +96,9 @@ func (l *loader) load() {
 	l.swap(s, hex.EncodeToString(snapshot.hash[:8]), time.Since(started))
 }
 
-// worse returns an error if a site must not replace the current one, because only the new
-// site has fatal problems. If there is no current site, any site is better.
+// worse returns an error if the new site has fatal problems and the current site has none.
+// The new site must then not replace the current one. If there is no current site, worse
+// accepts any site.
 func (l *loader) worse(s *site.Site) error {
 	fatal := s.Book.Fatal()
 	old := l.site.Load()

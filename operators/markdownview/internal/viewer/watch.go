@@ -26,8 +26,8 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", dir, err)
 	}
-	// If dir is a link, its target is watched, with everything below it. Only a scan finds
-	// a later change of the link itself.
+	// If dir is a link, its target is watched, with everything below it. If the link itself
+	// changes later, only a scan notices the change.
 	at, err := filepath.EvalSymlinks(dir)
 	if err == nil {
 		err = add(watcher, at)
@@ -78,7 +78,7 @@ func add(watcher *fsnotify.Watcher, dir string) error {
 		case err != nil && name == dir:
 			return err
 		case err != nil:
-			return nil // it was deleted, which is an event
+			return nil // it was deleted, and the deletion causes an event
 		case !entry.IsDir():
 			return nil
 		case name != dir && strings.HasPrefix(entry.Name(), "."):

@@ -1,8 +1,8 @@
 // Package e2e runs the operator as it is shipped, on a control plane whose Pods are processes,
 // and reads its sites as users do.
 //
-// It uses the programs that make build creates, here and in the root of the repository, or
-// the programs that KOBOSHI, MANAGER and VIEWER name.
+// It uses the programs that "make build" creates, here and in the root of the repository,
+// or the programs that KOBOSHI, MANAGER and VIEWER name.
 package e2e
 
 import (

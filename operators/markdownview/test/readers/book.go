@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Asset is the path of the file in each book that is not a page.
+// Asset is the path of each book's asset, which is a file that is not a page.
 const Asset = "files/notes.txt"
 
 var markAt = regexp.MustCompile(`edition-(\d+)-x`)

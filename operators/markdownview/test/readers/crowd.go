@@ -34,8 +34,9 @@ var (
 type Report struct {
 	// Requests counts all requests; Failed counts requests without a successful response.
 	Requests, Failed int
-	// Mixed counts responses with the marks of two editions, or with the mark of an older
-	// edition than the same reader has seen.
+	// Mixed counts responses with the marks of two editions. It also counts responses
+	// with an older edition than the reader has already seen, if the reader sends only
+	// one request at a time.
 	Mixed int
 	// Returned counts pages of an older edition that were seen by a reader with several
 	// connections. Such a reader may have kept a connection to an old viewer.

@@ -22,8 +22,8 @@ func stat(dir string) ([]string, error) {
 	return fields, nil
 }
 
-// Descendants returns the command lines of all descendants of the program that have arg among
-// their arguments.
+// Descendants returns the command lines of those descendants of the program whose arguments
+// include arg.
 func (p *Process) Descendants(arg string) ([]string, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

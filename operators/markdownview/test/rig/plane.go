@@ -48,7 +48,7 @@ func (r *Rig) startPlane(ctx context.Context) error {
 	return r.connect()
 }
 
-// programs returns the flags that name the programs of the images.
+// programs returns the flags that map images to programs.
 func (r *Rig) programs() ([]string, error) {
 	if r.options.Simulated {
 		return nil, nil

@@ -2,8 +2,8 @@
 // the manager, each as a separate program. It also installs the operator's CRD and webhooks.
 // Tests, benchmarks and the screenshot use it.
 //
-// It uses the programs that make build creates, here and in the root of the repository, or
-// the programs that KOBOSHI, MANAGER and VIEWER name.
+// It uses the programs that "make build" creates, here and in the root of the repository,
+// or the programs that KOBOSHI, MANAGER and VIEWER name.
 package rig
 
 import (
@@ -37,7 +37,7 @@ const (
 type Options struct {
 	// Programs maps images other than Image to programs.
 	Programs map[string]string
-	// Simulated makes all Pods simulated; nothing can then be reached.
+	// Simulated makes all Pods simulated, so no site can be reached.
 	Simulated bool
 	// Nodes is the number of simulated nodes; 0 means one.
 	Nodes int

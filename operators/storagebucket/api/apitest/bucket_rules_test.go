@@ -26,7 +26,8 @@ func tags(n int) map[string]any {
 	return m
 }
 
-// one returns a list of one object that has these fields in addition to the base.
+// one returns a list with one object: the base with these changes. A nil value removes
+// the field.
 func one(base map[string]any, change map[string]any) []any {
 	item := map[string]any{}
 	for _, layer := range []map[string]any{base, change} {

@@ -82,7 +82,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	serveConversion(&env.WebhookInstallOptions)
 })
 
-// serveConversion runs the webhook as the operator does.
+// serveConversion runs the same webhook as the operator.
 func serveConversion(options *envtest.WebhookInstallOptions) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -126,7 +126,8 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// fields maps paths in a spec to values that replace those of a base; nil removes.
+// fields maps paths in a spec to values that replace the values of a base; nil removes
+// the field.
 type fields map[string]any
 
 // object returns an object with these fields in its spec; later fields replace earlier

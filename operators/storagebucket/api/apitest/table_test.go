@@ -28,8 +28,9 @@ func table(ctx context.Context, version, namespace, resource string) *metav1.Tab
 	return &t
 }
 
-// cells returns the columns of the only row, by name; columns of -o wide are in
-// brackets. Ages are left out, because they change while the test runs.
+// cells returns the cells of the only row, keyed by the name of the column. Columns
+// that only -o wide shows are in brackets. Ages are left out, because they change while
+// the test runs.
 func cells(t *metav1.Table) map[string]any {
 	GinkgoHelper()
 	Expect(t.Rows).To(HaveLen(1))

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// change is an update that is refused, or that is allowed if want is empty.
+// change is an update. It must be allowed if want is empty, and otherwise be refused.
 type change struct {
 	name         string
 	before, then fields

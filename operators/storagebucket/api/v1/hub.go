@@ -1,4 +1,4 @@
 package v1
 
-// Hub marks v1 as the version all others are converted to and from.
+// Hub marks v1 as the version that all other versions are converted to and from.
 func (*StorageBucket) Hub() {}

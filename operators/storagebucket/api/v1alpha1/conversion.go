@@ -9,19 +9,19 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Every field of one version has a counterpart in the other, so a conversion
-// keeps everything and cannot fail. This matters because an object that cannot
-// be converted can be neither read nor repaired, and neither can a list that
-// contains it.
+// Every field of one version has a counterpart in the other, so a conversion keeps
+// everything and cannot fail. This matters because an object that cannot be converted
+// can be neither read nor repaired. A list that contains such an object cannot be read
+// either.
 //
 // The API server sets the defaults of the version that an object arrives in
 // before it converts the object, and validates a request by the rules of the
 // request's version. Both versions therefore have the same defaults and the
 // same rules, except for the interval between probes.
 
-// An unset interval has a different default in each version. Objects from an
-// API server always have it set; these defaults are for programs that convert
-// objects in Go.
+// An unset interval has a different default in each version. Objects from an API server
+// always have the interval set; these defaults are for programs that convert objects in
+// Go.
 const (
 	defaultInterval   = 30 * time.Second
 	defaultIntervalV1 = time.Minute
@@ -38,7 +38,8 @@ func (b *StorageBucket) ConvertTo(hub conversion.Hub) error {
 	dst.Spec = specToV1(&src.Spec)
 	dst.Status = statusToV1(&src.Status)
 	if src.Annotations[AnnotationBucketFromName] == "true" {
-		// A name that has changed meanwhile no longer stands for the object's name.
+		// If the name of the bucket has been changed since, it was set on purpose and
+		// is kept.
 		if src.Spec.Bucket == src.Name {
 			dst.Spec.BucketName = ""
 		}
@@ -67,7 +68,8 @@ func (b *StorageBucket) ConvertFrom(hub conversion.Hub) error {
 	return nil
 }
 
-// specToV1 shares what s points to, as do the functions like it below.
+// The result of specToV1 shares pointers, slices and maps with s. This is also true for
+// the conversion functions below.
 func specToV1(s *StorageBucketSpec) storagev1.StorageBucketSpec {
 	spec := storagev1.StorageBucketSpec{
 		BucketName:     s.Bucket,

@@ -18,7 +18,7 @@ import (
 
 const rounds = 1000
 
-// toV1 and fromV1 fail the test on an error.
+// toV1 and fromV1 convert an object. An error fails the test.
 func toV1(t *testing.T, b *StorageBucket) *storagev1.StorageBucket {
 	t.Helper()
 	var hub storagev1.StorageBucket
@@ -37,7 +37,7 @@ func fromV1(t *testing.T, hub *storagev1.StorageBucket) *StorageBucket {
 	return &b
 }
 
-// diff only computes a difference if there is one, because it is slow.
+// diff compares first, because computing a difference is slow.
 func diff(want, got any) string {
 	if apiequality.Semantic.DeepEqual(want, got) {
 		return ""
@@ -56,7 +56,7 @@ func TestV1ComesBackFromV1alpha1Unchanged(t *testing.T) {
 	}
 }
 
-// v1ComesBack returns an object after it was read as v1alpha1 and written back.
+// v1ComesBack converts a v1 object to v1alpha1 and back, and returns the result.
 func v1ComesBack(hub *storagev1.StorageBucket) string {
 	before := hub.DeepCopy()
 	var spoke StorageBucket
@@ -111,8 +111,8 @@ func TestAConvertedObjectSharesNothingWithItsSource(t *testing.T) {
 	}
 }
 
-// shared returns the path of something in b that is also part of a, or "" if
-// there is nothing.
+// shared returns the path of a part of b whose memory is also part of a, or "" if they
+// share none.
 func shared(a, b any) string {
 	inA := map[unsafe.Pointer]bool{}
 	walk(reflect.ValueOf(a), "", func(p unsafe.Pointer, _ string) { inA[p] = true })

@@ -1,6 +1,6 @@
 // Package v1alpha1 defines version v1alpha1 of the API group
-// storage.koboshi.dev: resources that declare things in an object store
-// outside the cluster.
+// storage.koboshi.dev: resources that declare buckets in an object store outside the
+// cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=storage.koboshi.dev

@@ -14,8 +14,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// newFiller returns a filler that sets fields to any values that Go can hold
-// and JSON can carry. The seed is in the log of a failed test.
+// newFiller returns a filler that sets fields to random values that both Go and JSON
+// can represent. A failed test logs the seed.
 func newFiller(t *testing.T) *randfill.Filler {
 	t.Helper()
 	seed := time.Now().UnixNano()

@@ -1,15 +1,14 @@
-// Command baseline is the design that the bench compares with: the one usually
-// taught for checking things outside the cluster at regular intervals. A
-// ticker sends one empty event. The event is mapped to every StorageBucket.
-// The store is asked for each bucket, and the outcome is written to the status
-// of its StorageBucket.
+// Command baseline is the operator that the bench compares with. Its design is the
+// usual one for checking things outside the cluster at regular intervals: a ticker
+// sends one empty event, and the event is mapped to every StorageBucket. For each of
+// them, a request is sent to the store, and the outcome is written to the status.
 //
 // It is a manager with kubebuilder's layout, built with the same libraries,
-// types and Go settings as the operator under test. In its favour, it does
-// three things that the usual teaching leaves out: it has one S3 client for
-// all buckets of a store and as many workers as the operator, and a predicate
-// keeps its own status writes from triggering it again. The S3 client is the
-// SDK's, with the SDK's defaults for connections and retries.
+// types and Go settings as the operator under test. In its favour, it does three things
+// that the usual design leaves out: it has one S3 client for all buckets of a store; it
+// has as many workers as the operator; and a predicate keeps its own status writes from
+// triggering it again. The S3 client is the SDK's, with the SDK's defaults for
+// connections and retries.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// reconciler asks the store for the bucket on every call, and records the
+// reconciler sends a request for the bucket to the store on every call, and records the
 // result in the status.
 type reconciler struct {
 	client.Client
@@ -68,8 +68,8 @@ func record(bucket *v1.StorageBucket, failure error, latency time.Duration) {
 	}
 }
 
-// store returns the client for the bucket's ObjectStore, made once for each
-// version of the store and its Secret.
+// store returns the client for the bucket's ObjectStore. There is one client for each
+// version of the ObjectStore and its Secret.
 func (r *reconciler) store(ctx context.Context, bucket *v1.StorageBucket) (*s3.Client, error) {
 	namespace, name := bucket.StoreKey()
 	var store v1.ObjectStore

@@ -18,7 +18,7 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// ticker sends an empty event at each interval, only on the leader.
+// ticker sends an empty event once per interval, and runs only on the leader.
 type ticker struct {
 	interval time.Duration
 	events   chan<- event.GenericEvent

@@ -63,7 +63,7 @@ func run(ctx context.Context, store *countstore.Server, ready string) error {
 	}
 }
 
-// announce writes the file atomically, so that a reader never sees a part of it.
+// announce writes the ready file atomically, so that no reader sees an incomplete file.
 func announce(path string, addresses countstore.Addresses) error {
 	if path == "" {
 		return errors.New("-ready-file is required")

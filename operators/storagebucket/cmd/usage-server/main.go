@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/usage"
 )
 
-// bodies is the log verbosity at which client-go logs what it sends and
-// receives, including Secrets. Source: k8s.io/client-go/rest, logBody.
+// bodies is the log verbosity at which client-go logs the bodies of requests and
+// responses, which may be Secrets. Source: k8s.io/client-go/rest, logBody.
 const bodies = 8
 
 // options are the command-line flags.
@@ -87,7 +87,7 @@ func parseOptions(args []string) (*options, error) {
 	return o, o.check()
 }
 
-// check names the flag that is wrong, and splits the flags that are lists.
+// check splits the flags that are lists, and returns an error that names a wrong flag.
 func (o *options) check() error {
 	s := &o.server
 	if s.CertFile == "" || s.KeyFile == "" {

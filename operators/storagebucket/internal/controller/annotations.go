@@ -14,8 +14,7 @@ const (
 	fluxRequestedAt  = "reconcile.fluxcd.io/requestedAt"
 )
 
-// suspension returns the reason why no work is done on the object, or "" if
-// it is not suspended.
+// suspension returns the reason why the object is suspended, or "" if it is not.
 func suspension(o client.Object, suspended bool) string {
 	a := o.GetAnnotations()
 	switch {
@@ -30,8 +29,8 @@ func suspension(o client.Object, suspended bool) string {
 	}
 }
 
-// deprecatedPause reports whether the object is paused with the annotation that
-// spec.suspend has replaced.
+// deprecatedPause reports whether the object is paused with the deprecated annotation,
+// which spec.suspend has replaced.
 func deprecatedPause(o client.Object) bool {
 	return o.GetAnnotations()[storagev1.AnnotationPaused] == "true"
 }

@@ -1,10 +1,10 @@
 // Package controller reconciles ObjectStores and StorageBuckets.
 //
-// The stores are outside the cluster and send no events by themselves, so
-// schedule.Ticker creates them: one for each object and slot, through a channel that
-// the controller watches. An event only triggers a reconciliation. Only the plan
-// decides whether a store is probed, so neither the controllers' own status writes
-// nor label edits put load on it.
+// The stores are outside the cluster and send no events, so schedule.Ticker creates the
+// events: one for each object and slot, through a channel that the controller watches.
+// An event only triggers a reconciliation. Whether the store is probed is decided by
+// the plan alone. So the controllers' own status writes and edits of labels put no load
+// on a store.
 package controller
 
 import (
@@ -35,8 +35,8 @@ const (
 	// the limit is shorter.
 	probeTimeout = 5 * time.Second
 
-	// remoteTimeout limits the work in a store during one reconciliation. The next
-	// one does the rest.
+	// remoteTimeout limits the time that one reconciliation works in a store. The next
+	// reconciliation does the rest.
 	remoteTimeout = time.Minute
 
 	// minInterval is the CRD's minimum. It is enforced here as well, to protect
@@ -46,7 +46,8 @@ const (
 	// defaultInterval is the CRD's default.
 	defaultInterval = time.Minute
 
-	// doubtPause is the time that a bucket waits until its store has been checked.
+	// doubtPause is the time after which a waiting bucket is tried again. Usually it
+	// waits for a check of its store.
 	doubtPause = 250 * time.Millisecond
 )
 
@@ -54,21 +55,21 @@ const (
 type Buckets struct {
 	// Client reads objects from a cache, and writes them.
 	Client client.Client
-	// Events records what was done, and changes in health.
+	// Events records the work that was done and the changes in health.
 	Events events.EventRecorder
-	// Clock stamps probes and transitions.
+	// Clock gives the times of probes and transitions.
 	Clock clock.Clock
-	// Cluster is the ID of this cluster in the ownership tags.
+	// Cluster identifies this cluster in the ownership tags.
 	Cluster string
-	// Heartbeat is the minimum time between two writes of a status in which
-	// nothing but the time of the probe has changed; zero means never.
+	// Heartbeat is the minimum time between two status writes if only the time of the
+	// probe has changed. Zero means that such a change is never written.
 	Heartbeat time.Duration
 
 	plan  *schedule.Plan
 	sites *sites
 	drift *driftClock
-	// atOnce limits the number of buckets of one store that are managed at the
-	// same time, so that a slow store leaves workers for the other stores.
+	// atOnce limits how many buckets of one store are managed at the same time, so that
+	// a slow store leaves workers for the other stores.
 	atOnce int
 }
 
@@ -81,7 +82,7 @@ type Buckets struct {
 // task is a StorageBucket under reconciliation.
 type task struct {
 	*storagev1.StorageBucket
-	// stored is the status as the API server has it.
+	// stored is the status in the API server.
 	stored storagev1.StorageBucketStatus
 	site   site
 	// takenOver reports whether this reconciliation adopted the bucket.
@@ -108,8 +109,8 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// The cache is stale. The next reconciliation finds in the store what
-		// was done there.
+		// The cache is stale. The next reconciliation reads the store, and so finds
+		// what this one has done there.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	return result, err
@@ -165,8 +166,8 @@ func (r *Buckets) suspend(ctx context.Context, t *task, why string) error {
 	return nil
 }
 
-// unusable reports the problem that a person must fix before the store can be
-// asked. Fixing it causes an event, unless the fix is to grant a permission.
+// unusable reports a problem that a person must fix before requests can be sent to the
+// store. Fixing it causes an event, unless the fix is to grant a permission.
 func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error {
 	if t.site.object == nil && s3store.Reason(problem.reason).Forbidden() {
 		r.plan.Backoff(r.subject(t), 0)
@@ -178,8 +179,9 @@ func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error 
 	return r.save(ctx, t)
 }
 
-// standDown reports that the store is down. The condition of the bucket's
-// configuration stays, because the configuration could not be compared since.
+// standDown reports that the store is down. The condition Synced stays unchanged if it
+// is about the current spec, because the configuration cannot be compared while the
+// store is down.
 func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	r.plan.Park(r.subject(t))
 	f := unknown(reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy; see its status", t.site.key.Name))
@@ -247,8 +249,8 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	return r.conclude(ctx, t, subject, token, result, failure)
 }
 
-// turn returns the bucket's turn in the plan, which may be due because a person has
-// requested it. The plan merges requests that come too often.
+// turn asks the plan whether the bucket is due. If it is not, but a person has
+// requested a probe, turn pokes the plan, which merges requests that come too often.
 func (r *Buckets) turn(t *task, subject schedule.Subject, token string) schedule.Turn {
 	turn := r.plan.Due(subject)
 	if turn.Cause == "" && token != "" && token != t.Status.LastHandledReconcileAt {
@@ -258,8 +260,8 @@ func (r *Buckets) turn(t *task, subject schedule.Subject, token string) schedule
 	return turn
 }
 
-// trySync syncs the bucket. A request that the store did not answer with success is a
-// failure, which the probe explains; any other error ends the visit.
+// trySync syncs the bucket. If a request to the store failed, trySync returns the
+// failure, and the probe that follows may explain it. Any other error ends the visit.
 func (r *Buckets) trySync(ctx context.Context, t *task) (failure *s3store.Error, err error) {
 	if err = r.sync(ctx, t); errors.As(err, &failure) {
 		return failure, nil
@@ -277,7 +279,7 @@ func (r *Buckets) doubted(t *task, result s3store.Result, failure *s3store.Error
 	return t.site.shared() && !r.sites.doubt(key, t.site, r.Clock.Now())
 }
 
-// conclude writes the result to the status, and plans the next probe.
+// conclude writes the result to the status and plans the next probe.
 func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subject, token string,
 	result s3store.Result, failure *s3store.Error,
 ) error {
@@ -315,8 +317,8 @@ func (r *Buckets) conclude(ctx context.Context, t *task, subject schedule.Subjec
 	return nil
 }
 
-// probe asks the store for the bucket, unless an attempt to configure the bucket
-// has just failed to connect.
+// probe probes the bucket, unless an attempt to configure the bucket has just failed to
+// connect.
 func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
 	if failure != nil && failure.Reason.Connection() {
 		return s3store.Result{Reason: failure.Reason, Message: failure.Message}
@@ -336,7 +338,8 @@ func (r *Buckets) probe(ctx context.Context, t *task, failure *s3store.Error) s3
 	return result
 }
 
-// canary writes to the bucket only if the bucket belongs to the object at this moment.
+// canary probes by writing to the bucket, but only if the bucket belongs to the object
+// at this moment.
 func (r *Buckets) canary(ctx context.Context, t *task, failure *s3store.Error) s3store.Result {
 	if failure == nil {
 		failure = r.confirmOwner(ctx, t)
@@ -386,7 +389,8 @@ func (r *Buckets) set(t *task, kind string, f finding) {
 }
 
 // save updates Ready and Stalled, and writes the status. The write fails if the object
-// has changed since it was read, so that everything is computed from the newest status.
+// has changed since it was read. So a written status was always computed from the
+// newest one.
 func (r *Buckets) save(ctx context.Context, t *task) error {
 	generation := observed(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy)
 	set(&t.Status.Conditions, storagev1.ConditionReady, generation, r.Clock.Now(),
@@ -413,9 +417,8 @@ func (r *Buckets) write(ctx context.Context, t *task) error {
 	return nil
 }
 
-// ensureFinalizer adds or removes the finalizer. The write fails if the
-// object has changed, or if it has been replaced by another one of the same
-// name.
+// ensureFinalizer adds or removes the finalizer. The write fails if the object has
+// changed, or has been replaced by another object of the same name.
 func (r *Buckets) ensureFinalizer(ctx context.Context, t *task, want bool) error {
 	if controllerutil.ContainsFinalizer(t, storagev1.Finalizer) == want {
 		return nil

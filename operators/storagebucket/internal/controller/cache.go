@@ -12,14 +12,14 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// CacheOptions limits the manager's cache to what is needed: it drops managedFields
-// and the annotation in which kubectl apply keeps a copy of the object. Secrets and
-// ConfigMaps are not cached at all; see package refs. Without namespaces, all
-// namespaces are cached.
+// CacheOptions limits the manager's cache to what is needed: the cache drops
+// managedFields and the annotation in which kubectl apply keeps a copy of the object.
+// Secrets and ConfigMaps are not cached at all; see package refs. If no namespaces are
+// given, all are cached.
 //
-// Reads from the cache return the cached objects themselves: with 10,000
-// buckets, copies of buckets that turn out to need no work would be most of the
-// garbage. Code that changes an object, or decodes a response into it, must
+// Reads from the cache return the cached objects themselves and not copies. With 10,000
+// buckets, most buckets need no work when they are read, and copies of them would be
+// most of the garbage. Code that changes an object, or decodes a response into it, must
 // copy it first.
 func CacheOptions(namespaces ...string) cache.Options {
 	o := cache.Options{DefaultTransform: strip, DefaultUnsafeDisableDeepCopy: new(true)}
@@ -53,8 +53,8 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// share keeps only one copy of the strings that very many buckets have in
-// common. They are most of the text of a decoded bucket.
+// share keeps only one copy of strings that many buckets share. Such strings are most
+// of the text of a decoded bucket.
 func share(b *storagev1.StorageBucket) {
 	once(&b.Namespace)
 	once(&b.Spec.Management)

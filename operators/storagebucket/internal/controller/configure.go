@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// configure applies the declared configuration to a bucket that belongs to the
-// object. It does not read configuration that is not declared.
+// configure applies the declared configuration to a bucket that belongs to the object.
+// It reads only those parts of the configuration that are declared.
 func (r *Buckets) configure(ctx context.Context, t *task) error {
 	declared := s3store.Settings(&t.Spec)
 	if err := r.takeOut(ctx, t, declared); err != nil {
@@ -52,8 +52,8 @@ func (r *Buckets) configure(ctx context.Context, t *task) error {
 	return nil
 }
 
-// apply puts settings into the bucket. It records them in the status first, so that
-// they are known when they are no longer declared. It returns the names of the
+// apply puts settings into the bucket. It first records them in the status, so that
+// they can be removed when they are no longer declared. It returns the names of the
 // settings that the store does not support.
 func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Setting) (unsupported []string, err error) {
 	drifted := map[string]bool{}
@@ -67,7 +67,7 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 	for _, setting := range differing {
 		err := t.site.store.Apply(ctx, t.BucketName(), setting)
 		if err == nil {
-			// Some stores accept settings that they do not know, and drop them.
+			// Some stores accept a setting that they do not support, and drop it.
 			var kept bool
 			if kept, err = t.site.store.Matches(ctx, t.BucketName(), setting); err == nil && !kept {
 				err = &s3store.Error{Reason: s3store.ReasonUnsupported, Message: "the store accepted this setting but did not keep it"}
@@ -90,7 +90,8 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 	return unsupported, nil
 }
 
-// takeOut removes applied settings that are no longer declared from the bucket.
+// takeOut removes settings from the bucket that were applied and are no longer
+// declared.
 func (r *Buckets) takeOut(ctx context.Context, t *task, declared []s3store.Setting) error {
 	for _, applied := range slices.Clone(t.Status.Applied) {
 		stale, gone := leftover(applied, declared)
@@ -109,8 +110,8 @@ func (r *Buckets) takeOut(ctx context.Context, t *task, declared []s3store.Setti
 	return nil
 }
 
-// leftover returns the part of an applied configuration that is no longer
-// declared: all of it, or some of its keys.
+// leftover returns the part of an applied setting that is no longer declared: the whole
+// setting, or some of its keys.
 func leftover(applied storagev1.AppliedConfiguration, declared []s3store.Setting) (stale bool, gone storagev1.AppliedConfiguration) {
 	i := slices.IndexFunc(declared, func(s s3store.Setting) bool { return s.Name == applied.Name })
 	if i < 0 {
@@ -130,7 +131,7 @@ func wasApplied(all []storagev1.AppliedConfiguration, s s3store.Setting) bool {
 	return slices.ContainsFunc(all, func(a storagev1.AppliedConfiguration) bool { return a.Name == s.Name && a.Hash == s.Hash })
 }
 
-// withApplied returns the list with the setting in it, ordered by name.
+// withApplied returns the list with the setting added or replaced, ordered by name.
 func withApplied(all []storagev1.AppliedConfiguration, s s3store.Setting) []storagev1.AppliedConfiguration {
 	entry := storagev1.AppliedConfiguration{Name: s.Name, Hash: s.Hash, Keys: s.Keys}
 	all = slices.Clone(all)
@@ -147,7 +148,7 @@ func withoutApplied(all []storagev1.AppliedConfiguration, name string) []storage
 	return slices.DeleteFunc(slices.Clone(all), func(a storagev1.AppliedConfiguration) bool { return a.Name == name })
 }
 
-// named adds the name of the field to the error message of a store.
+// named puts the name of the field in front of the message of a store's error.
 func named(field string, err error) error {
 	var failure *s3store.Error
 	if !errors.As(err, &failure) {

@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// Defects of other operators for buckets, with the issues that report them. Each
-// spec names the behaviour of this operator.
+// These are defects of other bucket operators, with the issues that report them. The
+// name of each spec states the behaviour of this operator.
 var _ = Describe("Known from others", func() {
 	It("provider-aws#847, #1397, #2029: N buckets mean N requests an interval, neither more for edits nor after a restart", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -68,7 +68,7 @@ var _ = Describe("Known from others", func() {
 				at = append(at, r.At)
 			}
 		}
-		// The first probe is immediate, the others come at each bucket's own slot.
+		// The first probe is immediate. The others come at the bucket's own slots.
 		Expect(at[4].Sub(at[1])).To(BeNumerically("~", 3*time.Second, 900*time.Millisecond))
 	})
 
@@ -464,7 +464,8 @@ func (w *world) refuseStatusWrites(ctx context.Context, b *storagev1.StorageBuck
 		Should(MatchError(ContainSubstring("no status today")))
 }
 
-// pending writes the marker of a process that did not live to clear it.
+// pending writes a pending marker, as if the process that wrote it had died before it
+// could clear it.
 func pending(ctx context.Context, b *storagev1.StorageBucket, endpoint string) {
 	GinkgoHelper()
 	got := current(ctx, b)

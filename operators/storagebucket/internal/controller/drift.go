@@ -15,19 +15,19 @@ const (
 	// defaultDriftInterval is the CRD's default.
 	defaultDriftInterval = 10 * time.Minute
 
-	// driftCatchUp is the longest time over which the comparisons that became
-	// due while no manager was running are spread.
+	// driftCatchUp limits the time over which overdue comparisons are spread after the
+	// manager was down.
 	driftCatchUp = 10 * time.Minute
 )
 
 // driftClock records when the configuration of a managed bucket was last
 // compared with the declared configuration.
 //
-// What is not in its memory it takes from status.lastDriftCheckTime, so that
-// comparisons are made even if restarts are more frequent than the interval.
-// A comparison that is overdue at a restart gets a random time within the
-// catch-up window: the buckets are not compared all at the same time, and no
-// bucket comes last after every restart.
+// After a restart, it takes the time from status.lastDriftCheckTime, so that
+// comparisons are made even if restarts are more frequent than the interval. A
+// comparison that is overdue at a restart gets a random time within the catch-up
+// window. So the buckets are not all compared at the same time, and it is not always
+// the same bucket that comes last.
 type driftClock struct {
 	// random returns a duration from 0 up to, but not including, n.
 	random func(n time.Duration) time.Duration
@@ -36,8 +36,8 @@ type driftClock struct {
 	next map[types.NamespacedName]driftCheck
 }
 
-// driftCheck is the time of a bucket's next comparison, with the interval and
-// the stored time from which it was computed.
+// driftCheck is the time of a bucket's next comparison. It was computed from the
+// interval and from last, the time of the last comparison.
 type driftCheck struct {
 	at       time.Time
 	interval time.Duration
@@ -65,9 +65,9 @@ func (d *driftClock) due(b *storagev1.StorageBucket, now time.Time) bool {
 	return !now.Before(check.at)
 }
 
-// first returns when a bucket is due that this process has not compared yet.
-// If the last comparison is in the future, the clock was wrong, and the time
-// is ignored.
+// first returns the due time of a bucket that is new to this process, or whose interval
+// has changed. If the last comparison is in the future, the clock was wrong, and that
+// time is ignored.
 func (d *driftClock) first(last time.Time, interval time.Duration, now time.Time) time.Time {
 	if at := last.Add(interval); at.After(now) && !last.After(now) {
 		return at

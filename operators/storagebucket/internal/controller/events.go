@@ -48,8 +48,8 @@ func enqueueDue() handler.TypedEventHandler[schedule.Announcement, reconcile.Req
 }
 
 // specChanged passes events that may require work: a new or deleted object, a changed
-// spec, the start of a deletion, a changed annotation. It drops the controllers' own
-// status writes.
+// spec, the start of a deletion, a changed annotation. It drops the events of the
+// controllers' own status writes.
 func specChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,7 +77,7 @@ func healthOf(s *storagev1.ObjectStore) metav1.ConditionStatus {
 	return ""
 }
 
-// managementChanged passes events after which a store may become needed or no longer
+// managementChanged passes events of buckets that may change whether their store is
 // needed.
 func managementChanged() predicate.Predicate {
 	return predicate.Funcs{
@@ -140,8 +140,8 @@ func bucketsIn(ctx context.Context, reader client.Reader, stores ...types.Namesp
 	return keys
 }
 
-// waker is a source of requests for objects that are affected by a change that is not
-// seen through the cache.
+// waker is a source of requests for objects that depend on something outside the cache,
+// when that has changed.
 type waker struct {
 	mu      sync.Mutex
 	queue   queue

@@ -16,23 +16,22 @@ import (
 )
 
 const (
-	// emptyLimit limits the number of objects that one reconciliation
-	// removes, so that other buckets get their turn and a changed spec is
-	// noticed.
+	// emptyLimit limits how many objects one reconciliation removes, so that other
+	// buckets get their turn and a changed spec is noticed.
 	emptyLimit = 5000
 
 	// lookAgain is the time from a deletion to the check that it took effect.
 	lookAgain = time.Second
 
-	// deleteAgain is the longest time until a failed deletion is retried,
-	// even if the bucket is probed less often. A deletion that needs the help
-	// of a person is retried at this pace from the start.
+	// deleteAgain limits the time until a failed deletion is retried, even if the
+	// bucket is probed less often. A deletion that needs the help of a person is
+	// retried after this time, and not after a shorter wait at first.
 	deleteAgain = time.Minute
 )
 
-// release removes the finalizer of an object whose bucket is kept. It does not
-// need the store, so no store can block it. It reports whether the work is
-// complete.
+// release removes the finalizer of an object whose bucket is kept. It needs no
+// connection to the store, so no store can block it. done is true if nothing else is
+// left to do.
 func (r *Buckets) release(ctx context.Context, t *task) (done bool, err error) {
 	r.drift.forget(client.ObjectKeyFromObject(t))
 	if !slices.Contains(t.Finalizers, storagev1.Finalizer) {
@@ -52,7 +51,7 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	case t.site.problem != nil, t.site.standing == down:
 		return ctrl.Result{}, r.stuck(ctx, t)
 	case t.site.standing == doubtful:
-		// If the store turns out to be healthy, there is no event.
+		// No event comes if the check finds the store healthy, so try again soon.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
@@ -99,9 +98,8 @@ func (r *Buckets) letGo(ctx context.Context, t *task, reason, why string) error 
 	return nil
 }
 
-// stuck reports that the bucket cannot be deleted because its store cannot be
-// asked. When that is fixed, or when the store is up again, there is an
-// event.
+// stuck reports that the bucket cannot be deleted because its store cannot be used. An
+// event comes when the problem is fixed or the store is up again.
 func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	reason, message := reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy", t.site.key.Name)
 	if p := t.site.problem; p != nil {
@@ -133,15 +131,15 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 	if failure.Reason.Terminal() {
 		return ctrl.Result{RequeueAfter: max(failure.RetryAfter, subject.Interval)}, nil
 	}
-	// A lost response is no reason to leave the object terminating until the next
-	// regular probe.
+	// The cause may be as little as a lost response, so the object does not stay
+	// terminating until the next regular probe.
 	r.plan.Backoff(subject, failure.RetryAfter)
 	return ctrl.Result{}, nil
 }
 
 // deleteBucket performs one step of the deletion and returns the time until the next
-// step. It asks the store for the bucket's state before it removes anything and after
-// the deletion, and does not rely on responses to earlier requests.
+// step. It reads the bucket's state from the store before it removes anything, and
+// again after the deletion. It does not rely on responses to earlier requests.
 func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time.Duration, err error) {
 	seen, err := t.site.store.Find(remote, t.BucketName())
 	if err != nil {
@@ -177,13 +175,13 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 		return again, err
 	}
 	if t.Status.External.State == storagev1.ExternalPending {
-		return lookAgain, nil // until no request to create it can still take effect
+		return lookAgain, nil // a request to create it may still take effect
 	}
 	return 0, r.letGo(ctx, t, "Deleted", "it was deleted and no longer exists in the store")
 }
 
-// movedAway returns an error if a bucket that the operator created may be
-// missing because the endpoint of the ObjectStore has changed since.
+// movedAway returns an error if the operator created the bucket at another endpoint
+// than the ObjectStore's current one. The bucket may still exist there.
 func movedAway(t *task) error {
 	e := t.Status.External
 	if e.State == storagev1.ExternalAdopted || e.Endpoint == t.site.endpoint {
@@ -197,8 +195,8 @@ func movedAway(t *task) error {
 }
 
 // oursToDelete reports whether the bucket in the store belongs to this object.
-// If the operator created the bucket and it has no tags yet, oursToDelete adds
-// them first, so that the next attempt does not have to find out again.
+// If the operator created the bucket and it has no tags yet, oursToDelete adds the
+// tags, so that they tell the next attempt whose bucket it is.
 func (r *Buckets) oursToDelete(ctx context.Context, t *task, tags map[string]string) (bool, error) {
 	if ownerOf(tags).isOf(r.Cluster, t.UID) {
 		return true, nil
@@ -242,8 +240,9 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	return 0, nil
 }
 
-// untilCreateIsOver returns the time for which a request to create the bucket, sent by a
-// process that has ended, may still take effect. The marker carries the store's time.
+// untilCreateIsOver returns for how long an earlier request to create the bucket may
+// still take effect. The process that sent it may have ended. Both the marker's time
+// and now come from the store's clock, if the store sends a date.
 func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
 	e := t.Status.External
 	if e.State != storagev1.ExternalPending {

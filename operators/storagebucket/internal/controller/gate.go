@@ -28,14 +28,15 @@ const (
 	down
 )
 
-// gate holds back requests for buckets of a store that does not answer. The
-// controller of stores opens and closes it; the controller of buckets checks it. It
-// is in memory only: initially it relies on the status of the ObjectStore.
+// gate holds back requests for the buckets of a store that does not answer. The
+// controller of stores opens and closes the gate; the controller of buckets checks it.
+// The gate is in memory only: after a start, it relies on the status of the
+// ObjectStore.
 type gate struct {
 	mu     sync.Mutex
 	stores map[types.NamespacedName]*storeStanding
-	// doubts are the buckets whose last failure has not been confirmed yet, with the time
-	// of the failure.
+	// doubts holds the time of the first failed connection of each bucket that has not
+	// answered since.
 	doubts map[types.NamespacedName]time.Time
 	// inside counts the buckets of each store that are being managed.
 	inside map[types.NamespacedName]int
@@ -57,7 +58,7 @@ func newGate() *gate {
 	}
 }
 
-// enter lets a bucket of the store be managed, unless there are already most of them.
+// enter admits one more bucket of the store, unless the limit, most, has been reached.
 func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,14 +85,14 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 			return doubtful
 		}
 		if s.standing == down && meta.IsStatusConditionTrue(status.Conditions, storagev1.ConditionHealthy) {
-			// The status is not written yet, or its change not seen: a bucket
-			// that is parked now would miss the event that wakes it.
+			// The new status has not been written yet, or not been seen here. A bucket
+			// that is parked now might miss the event that wakes it.
 			return doubtful
 		}
 		return s.standing
 	}
-	// This process has not checked the store yet; until it does, the result of
-	// the previous process counts.
+	// This process has not checked the store yet. Until it has, the result of the
+	// previous process counts.
 	switch c := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy); {
 	case c == nil:
 		return doubtful
@@ -109,9 +110,9 @@ func (g *gate) settle(key types.NamespacedName, inputs string, s standing, at ti
 	g.stores[key] = &storeStanding{standing: s, inputs: inputs, at: at}
 }
 
-// believe reports whether a connection failure comes from the bucket itself:
-// the store was checked after the first such failure, and answered. Otherwise,
-// the store becomes doubtful.
+// believe reports whether a failed connection is a problem of the bucket alone. That is
+// certain if the store was checked after the bucket's first such failure, and answered.
+// Otherwise, the store becomes doubtful.
 func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// createWindow is the time after the pending marker in which a request to create
-// the bucket may still take effect: the time limit of one reconciliation.
+// createWindow is the time limit of one reconciliation. For this long after the pending
+// marker was written, a request to create the bucket may still take effect.
 const createWindow = remoteTimeout
 
-// syncDue reports whether, in addition to the bucket's health, its existence
-// and configuration must be checked now.
+// syncDue reports whether the existence and the configuration of the bucket must be
+// checked now, and not only its health.
 func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 	if !t.Managed() {
 		// The finalizer of a bucket that was managed before must be removed.
@@ -34,8 +34,8 @@ func (r *Buckets) syncDue(t *task, turn schedule.Turn) bool {
 func inSync(t *task) bool {
 	for _, c := range t.stored.Conditions {
 		if c.Type == storagev1.ConditionSynced {
-			// What the store does not support now, it will not support a minute later
-			// either.
+			// A setting that the store does not support now will not be supported a
+			// minute later.
 			done := c.Status == metav1.ConditionTrue || c.Reason == string(s3store.ReasonUnsupported)
 			return done && c.ObservedGeneration == t.Generation
 		}
@@ -43,8 +43,8 @@ func inSync(t *task) bool {
 	return false
 }
 
-// sync creates and configures the bucket as declared. An *s3store.Error is reported and
-// retried by the plan; any other error comes from the API server.
+// sync creates and configures the bucket as declared. An *s3store.Error is reported in
+// the status, and the plan retries; any other error comes from the API server.
 func (r *Buckets) sync(ctx context.Context, t *task) error {
 	if !t.Managed() {
 		return r.ensureFinalizer(ctx, t, false)
@@ -112,8 +112,8 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	})
 	switch reason := s3store.ReasonOf(err); {
 	case err == nil, reason == s3store.ReasonBucketExists:
-		// An existing bucket may be the result of our own request, if a
-		// response was lost and the request repeated. The tags show it.
+		// An existing bucket may be the result of our own earlier request whose
+		// response was lost. The tags show whose bucket it is.
 	case reason.Terminal():
 		// The store has refused: nothing was created. An earlier request may
 		// still be in progress.
@@ -129,9 +129,9 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 		return tagsErr
 	}
 	kept := ownerOf(tags) == me
-	// A response of success is no proof: some stores return it for a bucket that
-	// this account already has. So a bucket without tags is claimed only under
-	// the same conditions as after a crash.
+	// A successful response does not prove that the bucket is new: some stores also
+	// report success for a bucket that this account already has. So a bucket without
+	// tags is claimed only under the same conditions as after a crash.
 	if claimErr := r.claim(ctx, t, tags); claimErr != nil {
 		return claimErr
 	}
@@ -141,7 +141,8 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	return nil
 }
 
-// noteTagsOnCreate records in the store's status whether it keeps tags on create.
+// noteTagsOnCreate records in the ObjectStore's status whether the store keeps the tags
+// from a request to create a bucket.
 func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) error {
 	store := t.site.object
 	if store.Status.TagsOnCreate != nil && *store.Status.TagsOnCreate == keeps {
@@ -159,9 +160,9 @@ func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) err
 
 // learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests
 // created, if nothing is known about the store yet. It must run before the bucket is
-// recorded as created: if the manager dies in between, or its write is refused, it
-// learns it again. And it must run before tags are added, because only then any tags
-// on a pending bucket must have come with the request to create it.
+// recorded as created, so that it runs again if the manager dies in between or the
+// write is refused. It must also run before tags are added: until then, all tags on a
+// pending bucket have come with the request to create it.
 func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
 	e := t.Status.External
 	if t.site.object.Status.TagsOnCreate != nil || e == nil || e.State != storagev1.ExternalPending {
@@ -199,9 +200,9 @@ func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) er
 	return r.adopt(ctx, t, tags, current)
 }
 
-// adopt takes over a bucket that was handed to the operator by name. A bucket of
-// another cluster is taken over only from the owner that the annotation adopt-from
-// names; a bucket of another existing object is never taken over.
+// adopt takes over an existing bucket that the annotation adopt names. If the bucket
+// belongs to another cluster, the annotation adopt-from must name its owner. A bucket
+// whose owner still exists in this cluster is never taken over.
 func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, current owner) error {
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
@@ -227,9 +228,9 @@ func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, cu
 	return r.mark(ctx, t, tags, me)
 }
 
-// madeHere reports whether a bucket without tags was created by a request of this
-// operator whose response, or next step, was lost; docs/design explains why each
-// condition is needed.
+// madeHere reports whether this operator created a bucket that has no tags: the
+// response to its request was lost, or the step after it was not done. docs/design
+// explains why each condition is needed.
 func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	e := t.Status.External
 	if e == nil || e.State != storagev1.ExternalPending || e.BucketName != t.BucketName() || e.Endpoint != t.site.endpoint {
@@ -250,8 +251,8 @@ func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	return t.site.store.IsEmpty(ctx, t.BucketName())
 }
 
-// mark writes the ownership tags, and then verifies that they were not
-// overwritten by another client that did the same.
+// mark writes the ownership tags, and then verifies that no other client has
+// overwritten them with its own.
 func (r *Buckets) mark(ctx context.Context, t *task, tags map[string]string, me owner) error {
 	if err := t.site.store.SetTags(ctx, t.BucketName(), me.tagged(tags)); err != nil {
 		return err
@@ -266,8 +267,8 @@ func (r *Buckets) mark(ctx context.Context, t *task, tags map[string]string, me 
 	return r.setExternal(ctx, t, me.state(), r.Clock.Now())
 }
 
-// confirmOwner verifies that a bucket is ours at this moment, before something
-// is written to it.
+// confirmOwner verifies, before something is written to a bucket, that the bucket
+// belongs to the object at this moment.
 func (r *Buckets) confirmOwner(ctx context.Context, t *task) *s3store.Error {
 	tags, err := t.site.store.Tags(ctx, t.BucketName())
 	var failure *s3store.Error
@@ -296,7 +297,8 @@ func conflict(current owner, tags map[string]string, t *task) *s3store.Error {
 	return &s3store.Error{Reason: s3store.ReasonOwnershipConflict, Message: message}
 }
 
-// setExternal records the progress with the bucket before any other step.
+// setExternal writes the state of the bucket to the status. It must succeed before the
+// next step.
 func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.ExternalState, since time.Time) error {
 	e := t.Status.External
 	if e != nil && e.State == state && e.BucketName == t.BucketName() && e.Endpoint == t.site.endpoint &&
@@ -342,9 +344,11 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	return nil
 }
 
-// alive reports whether the owner of a bucket exists. An owner in this cluster may
-// exist in a namespace that is not watched, unless a person has named it as gone.
-// An owner in another cluster counts as gone, because a person said so.
+// alive reports whether the owner of a bucket must be assumed to exist. named means
+// that the annotation adopt-from names the owner, and so declares it to be gone. An
+// owner in another cluster counts as gone, because it is always named. If not all
+// namespaces are watched, an owner in this cluster that is not named counts as
+// existing.
 func (r *Buckets) alive(ctx context.Context, o owner, named bool) (bool, error) {
 	if o.cluster != r.Cluster {
 		return false, nil

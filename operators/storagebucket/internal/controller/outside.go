@@ -25,9 +25,9 @@ func newControllers(mgr ctrl.Manager, plan *schedule.Plan) *Controllers {
 	return &Controllers{client: mgr.GetClient(), elected: mgr.Elected(), buckets: plan}
 }
 
-// Poke requests an immediate check of a bucket. Only one of several managers
-// is active; the others forward the request through an annotation on the
-// object, as a person would.
+// Poke requests an immediate check of a bucket. If several managers run, only one is
+// active. The others forward the request to it by setting the same annotation that a
+// person would set.
 func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) error {
 	var b storagev1.StorageBucket
 	if err := c.client.Get(ctx, bucket, &b); err != nil {
@@ -48,7 +48,7 @@ func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) err
 	return nil
 }
 
-// Buckets returns the objects that declare a bucket of that name in a store.
+// Buckets returns the objects that declare the given bucket in the given store.
 func (c *Controllers) Buckets(ctx context.Context, store types.NamespacedName, name string) ([]types.NamespacedName, error) {
 	if err := c.client.Get(ctx, store, &storagev1.ObjectStore{}); err != nil {
 		return nil, fmt.Errorf("reading the object store: %w", err)

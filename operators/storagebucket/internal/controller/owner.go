@@ -48,8 +48,8 @@ func (o owner) tagged(tags map[string]string) map[string]string {
 	return all
 }
 
-// none reports whether a bucket has no owner. Any tag of the operator means that
-// there is an owner, even if it is unknown.
+// none reports whether a bucket has no owner. A bucket with any tag of the operator has
+// an owner, even if the tags do not tell which.
 func none(tags map[string]string) bool {
 	for key := range tags {
 		if strings.HasPrefix(key, ownTagPrefix) {

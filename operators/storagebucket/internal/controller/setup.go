@@ -30,14 +30,14 @@ type Options struct {
 	Stores stores.Options
 	// MaxConcurrent limits the number of buckets that are reconciled at the same time.
 	MaxConcurrent int
-	// Heartbeat is the minimum time between two writes of a status in which
-	// nothing but the time of the probe has changed; zero means never.
+	// Heartbeat is the minimum time between two status writes if only the time of the
+	// probe has changed. Zero means that such a change is never written.
 	Heartbeat time.Duration
-	// Cluster is the ID of this cluster in the ownership tags.
+	// Cluster identifies this cluster in the ownership tags.
 	Cluster string
 	// Namespaces are the only namespaces in the manager's cache; none means all.
 	Namespaces []string
-	// Clock is the clock for everything.
+	// Clock is the clock of all controllers and tickers.
 	Clock clock.Clock
 }
 
@@ -92,8 +92,8 @@ func (r *Stores) setup(mgr ctrl.Manager, changed source.Source) error {
 		Complete(r)
 }
 
-// storesAtOnce is the number of stores that are checked at the same time, so that
-// a store that hangs does not delay the others.
+// storesAtOnce is the number of stores that are checked at the same time. With more
+// than one, a store that hangs does not delay the others.
 const storesAtOnce = 16
 
 func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Source) error {
@@ -112,8 +112,8 @@ func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Sour
 		Complete(r)
 }
 
-// logOf makes the log of a reconciliation name the object and nothing else:
-// the default adds six values to every log, whether it is written or not.
+// logOf makes the logger of a reconciliation add only the name of the object. The
+// default adds six values, and prepares them even if nothing is logged.
 func logOf(base logr.Logger) func(*reconcile.Request) logr.Logger {
 	return func(req *reconcile.Request) logr.Logger {
 		if req == nil {
@@ -138,7 +138,7 @@ const (
 	storeIndex = ".store"
 	// managedIn finds the managed buckets in an ObjectStore.
 	managedIn = ".managedIn"
-	// claimIndex finds the managed objects that refer to the same bucket.
+	// claimIndex finds the objects that manage the same bucket.
 	claimIndex = ".claim"
 )
 
@@ -175,7 +175,8 @@ func storeOf(b *storagev1.StorageBucket) string {
 	return types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
-// claimOf returns a name for the bucket that an object manages, or "" if it manages none.
+// claimOf returns a key for the bucket that an object manages, or "" if the object
+// manages none.
 func claimOf(b *storagev1.StorageBucket) string {
 	if !b.Managed() {
 		return ""

@@ -19,12 +19,13 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
-// site is the store of a bucket and the connection to it, or the problem with it.
+// site is the store of a bucket, with either the connection to the store or the problem
+// that prevents it.
 type site struct {
 	// key of the ObjectStore; empty for an inline store.
 	key types.NamespacedName
-	// object is the ObjectStore; nil for an inline store, and when it does not
-	// exist.
+	// object is the ObjectStore; nil for an inline store, or if there is no ObjectStore
+	// that the bucket may use.
 	object *storagev1.ObjectStore
 	// store is the connection; nil when there is a problem.
 	store    *s3store.Store
@@ -32,11 +33,11 @@ type site struct {
 	// last reports whether store is the connection from before its Secret or
 	// its certificates were deleted.
 	last bool
-	// problem must be fixed by a person; nil if there is none.
+	// problem is what a person must fix; nil if there is no problem.
 	problem *finding
 	// inputs changes with each new connection.
 	inputs string
-	// standing of the store; always up for a store that is not checked by itself.
+	// standing of the store; always up for a store that is not shared.
 	standing standing
 }
 
@@ -68,8 +69,8 @@ type sites struct {
 	plan *schedule.Plan
 }
 
-// of finds a bucket's store. A problem that a person must fix is in the site; an
-// error comes from the API server, or is stores.ErrNotYet.
+// of finds a bucket's store. A problem that a person must fix is returned in the site.
+// An error comes from the API server, or is stores.ErrNotYet.
 func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error) {
 	if b.Spec.StoreRef == nil {
 		return s.ofInline(ctx, b)
@@ -88,7 +89,8 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 		where.problem = problemf(reasonStoreNotFound, "there is no ObjectStore %q in namespace %q", name, namespace)
 		return where, nil
 	case absent, err == nil && !stores.Allowed(&store, b.Namespace):
-		// The same for both: a tenant may not learn which stores others have.
+		// The message is the same in both cases, so that a tenant does not learn which
+		// stores other tenants have.
 		where.problem = problemf(reasonStoreNotAllowed, "there is no ObjectStore %s/%s that namespace %q may use: "+
 			"check its name and its allowedNamespaces", namespace, name, b.Namespace)
 		return where, nil
@@ -128,9 +130,10 @@ func (s *sites) ofInline(ctx context.Context, b *storagev1.StorageBucket) (site,
 	return where, nil
 }
 
-// take uses a connection for a bucket. The deletion of a bucket is completed with
-// the last good connection, because in a namespace that is being deleted the Secret
-// cannot be created again. Everything else stops with the Secret.
+// take sets the connection, or the problem, of a bucket's site. The deletion of a
+// bucket may use the last good connection after the Secret is gone, because the Secret
+// cannot be created again in a namespace that is being deleted. All other work stops
+// when the Secret is gone.
 func (s *site) take(c stores.Connection, b *storagev1.StorageBucket) {
 	s.store, s.inputs = c.Store, c.Inputs
 	switch {
@@ -147,8 +150,8 @@ func problemf(reason, format string, args ...any) *finding {
 	return &finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
-// doubt reports whether the failure of a bucket's connection is certain. If it
-// is not, the store is checked first.
+// doubt reports whether a failed connection is certainly a problem of the bucket alone.
+// If that is not certain, doubt requests a check of the store.
 func (s *sites) doubt(bucket types.NamespacedName, where site, now time.Time) (believed bool) {
 	if s.gate.believe(bucket, where.key, where.inputs, now) {
 		return true
@@ -163,8 +166,8 @@ func (s *sites) forget(bucket types.NamespacedName) {
 	s.gate.trust(bucket)
 }
 
-// ignoreNotYet drops ErrNotYet: the owner is reconciled again when the versions are
-// known.
+// ignoreNotYet drops ErrNotYet, because the object is reconciled again when the
+// versions are known.
 func ignoreNotYet(err error) error {
 	if errors.Is(err, stores.ErrNotYet) {
 		return nil

@@ -44,8 +44,8 @@ func unknown(reason, message string) finding {
 	return finding{metav1.ConditionUnknown, reason, message}
 }
 
-// set writes a condition, and reports whether its status changed. The transition
-// time changes only in that case.
+// set writes a condition, and reports whether the condition's status changed. The
+// transition time changes only if the status does.
 func set(conditions *[]metav1.Condition, kind string, generation int64, at time.Time, f finding) (changed bool) {
 	before := meta.FindStatusCondition(*conditions, kind)
 	changed = before == nil || before.Status != f.status
@@ -60,8 +60,8 @@ func set(conditions *[]metav1.Condition, kind string, generation int64, at time.
 	return changed
 }
 
-// summarise computes Ready from other conditions: it takes the first one that
-// is False, otherwise the first one that is not True.
+// summarise computes Ready from other conditions. The first one that is False decides;
+// if none is False, the first one that is not True decides.
 func summarise(conditions []metav1.Condition, kinds ...string) finding {
 	sum := found(reasonAvailable, "the object can be used as declared")
 	for _, kind := range kinds {
@@ -90,14 +90,14 @@ func stall(conditions *[]metav1.Condition, at time.Time) {
 	set(conditions, storagev1.ConditionStalled, ready.ObservedGeneration, at, found(ready.Reason, ready.Message))
 }
 
-// lasting reports whether a reason does not go away by itself.
+// lasting reports whether a problem with this reason stays until somebody fixes it.
 func lasting(reason string) bool {
 	return s3store.Reason(reason).Terminal() || reason == reasonStoreNotFound || reason == reasonStoreNotAllowed
 }
 
 // suspend writes the conditions of a suspended object, and reports whether the
-// object was not suspended before. A suspended object counts as settled (kstatus:
-// Current), so Ready is removed unless it is True.
+// suspension is new. A suspended object counts as settled (kstatus: Current), so Ready
+// is removed unless it is True.
 func suspend(conditions *[]metav1.Condition, generation int64, at time.Time, why string) (news bool) {
 	before := meta.FindStatusCondition(*conditions, storagev1.ConditionSynced)
 	news = before == nil || before.Reason != reasonSuspended
@@ -125,8 +125,8 @@ func observed(conditions []metav1.Condition, kinds ...string) int64 {
 	return generation
 }
 
-// probed reports whether a status holds the result of a probe, and not the
-// reason why there was none.
+// probed reports whether a status holds the result of a probe. Otherwise, it holds the
+// reason why there was no probe.
 func probed(status *storagev1.StorageBucketStatus) bool {
 	healthy := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy)
 	synced := meta.FindStatusCondition(status.Conditions, storagev1.ConditionSynced)
@@ -183,10 +183,10 @@ func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3sto
 	}
 }
 
-// news reports whether a verdict is worth an Event. It is if a bucket starts to
-// fail, or no longer fails. It is not if a bucket is healthy from the start, or
-// again after the store was down: the store has its own Event, and ten thousand
-// more would add nothing.
+// news reports whether a verdict is worth an Event. It is worth one if the bucket
+// starts or stops failing. No Event is recorded for a bucket that is healthy from the
+// start, or healthy again after its store was down: the store has its own Event, and
+// ten thousand more would add nothing.
 func news(before *metav1.Condition, verdict metav1.ConditionStatus) bool {
 	failed := before != nil && before.Status == metav1.ConditionFalse
 	return failed != (verdict == metav1.ConditionFalse)
@@ -202,10 +202,9 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// worthWriting reports whether a status differs from the stored one, apart from
-// the time and the latency of the probe, or whether the heartbeat is due. It is
-// called after every probe, so it compares the parts that differ between buckets
-// without reflection.
+// worthWriting reports whether the heartbeat is due, or the status differs from the
+// stored one in more than the time and the latency of the probe. It is called after
+// every probe, so it avoids reflection where it can.
 func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time.Duration) bool {
 	return driftStampDue(stored.LastDriftCheckTime, current.LastDriftCheckTime, heartbeat) ||
 		stored.ObservedGeneration != current.ObservedGeneration ||
@@ -220,8 +219,8 @@ func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time
 }
 
 // driftStampDue reports whether the time of a drift check must be written. After a
-// restart, the next check is scheduled from the stored time, so it may be older
-// than the last check, but by less than a heartbeat.
+// restart, the next check is scheduled from the stored time. That time may lag behind
+// the last check, but by less than a heartbeat.
 func driftStampDue(stored, current *metav1.Time, heartbeat time.Duration) bool {
 	if current == nil || stored == nil {
 		return stored != current
@@ -243,7 +242,7 @@ func sameOutcome(a, b *storagev1.ProbeStatus) bool {
 		a.ConsecutiveSuccesses == b.ConsecutiveSuccesses
 }
 
-// quieted returns a probe with the time and the latency of the previous one.
+// quieted returns the new probe with the time and the latency of the previous one.
 func quieted(before, after *storagev1.ProbeStatus) *storagev1.ProbeStatus {
 	if before == nil || after == nil {
 		return after

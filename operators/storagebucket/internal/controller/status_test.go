@@ -73,8 +73,8 @@ func TestReadyCarriesTheReasonThatStandsInTheWay(t *testing.T) {
 	}
 }
 
-// verdicts applies the results of probes to the thresholds and returns Healthy after
-// each.
+// verdicts applies the results of probes to the thresholds, one by one, and returns the
+// condition Healthy after each result.
 func verdicts(limit thresholds, results ...s3store.Result) []string {
 	var conditions []metav1.Condition
 	var probe *storagev1.ProbeStatus

@@ -38,19 +38,19 @@ const (
 type Stores struct {
 	// Client reads objects from a cache, and writes them.
 	Client client.Client
-	// Events records changes in health.
+	// Events records the changes in health.
 	Events events.EventRecorder
-	// Clock stamps probes and transitions.
+	// Clock gives the times of probes and transitions.
 	Clock clock.Clock
-	// Heartbeat is the minimum time between two writes of a status in which
-	// nothing but the time of the probe has changed; zero means never.
+	// Heartbeat is the minimum time between two status writes if only the time of the
+	// probe has changed. Zero means that such a change is never written.
 	Heartbeat time.Duration
 
 	plan     *schedule.Plan
 	registry *stores.Registry
 	gate     *gate
 	watched  []string
-	// suspended holds the stores that were suspended when last seen.
+	// suspended holds the stores that were suspended at their last reconciliation.
 	suspended sync.Map
 }
 
@@ -62,7 +62,7 @@ type Stores struct {
 // Reconcile checks the store of one ObjectStore if a check is due.
 func (r *Stores) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if !watches(r.watched, req.Namespace) {
-		return ctrl.Result{}, nil // a bucket refers to it; the bucket's status reports it
+		return ctrl.Result{}, nil // only a bucket refers to the store, and the bucket's status reports the problem
 	}
 	var store storagev1.ObjectStore
 	if err := r.Client.Get(ctx, req.NamespacedName, &store); err != nil {
@@ -156,8 +156,8 @@ func (r *Stores) suspend(ctx context.Context, store *storagev1.ObjectStore, why 
 	return nil
 }
 
-// unusable reports the problem that a person must fix before the store can be
-// asked.
+// unusable reports a problem that a person must fix before requests can be sent to the
+// store.
 func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
 	if c.Again {
 		r.plan.Backoff(r.subject(store, c), 0)
@@ -171,7 +171,7 @@ func (r *Stores) unusable(ctx context.Context, store *storagev1.ObjectStore, c s
 	return r.save(ctx, before, store, changed)
 }
 
-// check asks the store if a check is due.
+// check checks the store if a check is due.
 func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stores.Connection) error {
 	subject := r.subject(store, c)
 	token := requestedAt(store)
@@ -200,8 +200,8 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	if token != "" {
 		store.Status.LastHandledReconcileAt = token
 	}
-	// The gate must be set first: from here on, no bucket of a store that is
-	// down is probed, even if the write of the status fails.
+	// The gate must be set before the status is written. If the store is down, none of
+	// its buckets is probed from here on, even if the write fails.
 	r.gate.settle(key, c.Inputs, standing, r.Clock.Now())
 	if err := r.save(ctx, before, store, changed); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	return nil
 }
 
-// forgetLearnt drops what was learnt about the store of the previous spec.
+// forgetLearnt drops what was learnt about the store if the spec has changed since.
 func forgetLearnt(store *storagev1.ObjectStore) {
 	if store.Status.ObservedGeneration != store.Generation {
 		store.Status.TagsOnCreate = nil

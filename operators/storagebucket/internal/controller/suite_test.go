@@ -45,7 +45,7 @@ const (
 	secretKey = "a-suite-secret-nobody-may-see"
 	cluster   = "suite-cluster"
 
-	// patience is for retries that become ever slower.
+	// patience is the time limit for retries whose waits grow.
 	patience = time.Minute
 )
 
@@ -162,7 +162,7 @@ func (w *world) cleanUp(ctx context.Context) {
 	Expect(api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
 }
 
-// discard deletes an object whatever its finalizers.
+// discard deletes an object, even if it has finalizers.
 func discard(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -205,8 +205,8 @@ func newSecret(namespace string) *corev1.Secret {
 // bucketName returns the name of a bucket that no other spec uses.
 func (w *world) bucketName(name string) string { return w.namespace + "-" + name }
 
-// newBucket returns a StorageBucket that is probed once and then not for an
-// hour, unless it is changed.
+// newBucket returns a StorageBucket that is probed once, and again only after an hour
+// or a change.
 func (w *world) newBucket(name string, change ...func(*storagev1.StorageBucketSpec)) *storagev1.StorageBucket {
 	b := &storagev1.StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
@@ -263,7 +263,7 @@ type running struct {
 	stop func()
 }
 
-// poke does the same as a notification.
+// poke pokes a bucket in the same way as a notification.
 func (r *running) poke(b *storagev1.StorageBucket) {
 	GinkgoHelper()
 	Expect(r.controllers.Poke(context.Background(), client.ObjectKeyFromObject(b))).To(Succeed())

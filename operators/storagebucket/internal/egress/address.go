@@ -22,7 +22,7 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud: metadata
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud: metadata
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure: the host's own services
-	netip.MustParsePrefix("64:ff9b:1::/48"),     // NAT64 of a local operator (RFC 8215): may lead anywhere
+	netip.MustParsePrefix("64:ff9b:1::/48"),     // local NAT64 (RFC 8215): may lead anywhere
 }
 
 // specialNetwork returns the special network that contains an address.
@@ -41,8 +41,8 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")    // RFC 3056
 )
 
-// meaning returns the address at which packets to a arrive: a itself, or the
-// IPv4 address that it stands for.
+// meaning returns the address that a stands for: an IPv4 address if a contains one,
+// otherwise a itself.
 func meaning(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if !a.Is6() || a.IsLoopback() || a.IsUnspecified() {
@@ -59,16 +59,16 @@ func meaning(a netip.Addr) netip.Addr {
 	}
 }
 
-// normalize returns a host in the form in which names are compared: in lower
-// case, and without the dot that ends a complete name.
+// normalize returns a host in the form in which names are compared: in lower case and
+// without a final dot.
 func normalize(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// parseAddress parses a host that is an address, in any spelling that some
-// resolver accepts: 127.0.0.1, ::1, 127.1, 2130706433, 0x7f.1, 0177.0.0.1. A
-// host that ends in a number but is not an address is an error, as in the
-// WHATWG's URL standard: no name ends like that.
+// parseAddress parses a host that is an address, in any spelling that some resolver
+// accepts: 127.0.0.1, ::1, 127.1, 2130706433, 0x7f.1, 0177.0.0.1. A host that ends in a
+// number but is not an address is an error, as in the WHATWG's URL standard, because no
+// name ends in a number.
 func parseAddress(host string) (a netip.Addr, isAddress bool, err error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a, true, nil
@@ -84,8 +84,8 @@ func parseAddress(host string) (a netip.Addr, isAddress bool, err error) {
 	return a, true, nil
 }
 
-// classful parses an IPv4 address as inet_aton does: it has one to four
-// numbers, and the last number fills all remaining bytes.
+// classful parses an IPv4 address in the form that inet_aton accepts: one to four
+// numbers, of which the last fills all remaining bytes.
 func classful(parts []string) (netip.Addr, bool) {
 	if len(parts) > 4 {
 		return netip.Addr{}, false
@@ -108,8 +108,8 @@ func classful(parts []string) (netip.Addr, bool) {
 }
 
 // number parses a part of an IPv4 address: decimal, octal after 0,
-// hexadecimal after 0x. A run of digits is a number even if it is too large
-// for an address, or not valid octal.
+// hexadecimal after 0x. Any run of digits is a number, even if it is too large for an
+// address or not valid octal.
 func number(s string) (n uint64, isNumber bool) {
 	if s == "" {
 		return 0, false
@@ -139,8 +139,8 @@ func digits(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// parseNetwork parses an entry that is an address or a network; isNetwork is
-// false for an entry that may be a name.
+// parseNetwork parses an entry that is an address or a network. isNetwork is false if
+// the entry may be a name.
 func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error) {
 	if strings.Contains(entry, "/") && !strings.Contains(entry, "//") {
 		network, err := netip.ParsePrefix(entry)

@@ -1,4 +1,4 @@
-// Package egress determines to which addresses the operator may connect.
+// Package egress decides which addresses the operator may connect to.
 //
 // Endpoints are written by tenants, and the operator can reach addresses that they
 // cannot: the node's own ports, the cloud's metadata service. By default, the operator
@@ -15,9 +15,9 @@
 // A network allows a special address only if it contains nothing but special
 // addresses: 0.0.0.0/0 means the world, not the metadata service.
 //
-// A name proves nothing, because its owner determines what it resolves to. The
-// decision is therefore made when a connection is opened, by the address that
-// it is opened to. CheckURL only gives the same answer earlier, if it can.
+// A name proves nothing, because its owner determines what it resolves to. The decision
+// is therefore made when a connection is opened, and depends on the address that it is
+// opened to. CheckURL can only refuse some endpoints earlier.
 package egress
 
 import (
@@ -33,8 +33,8 @@ import (
 // Guard decides whether a connection is allowed. It is immutable and safe for
 // concurrent use. A nil Guard behaves like one with an empty list.
 type Guard struct {
-	// listed reports whether there are entries: addresses that they do not
-	// cover are refused.
+	// listed reports whether the list has entries. If it has, addresses that no entry
+	// covers are refused.
 	listed   bool
 	hosts    map[string]bool
 	suffixes []string
@@ -92,9 +92,9 @@ func New(allowed []string) (*Guard, error) {
 	return g, nil
 }
 
-// CheckURL checks an endpoint without a look-up: addresses by their value,
-// names by the list. A *Refused is final; nil is not, because a name may
-// resolve to an address that is refused.
+// CheckURL checks an endpoint without a look-up: an address by its value, a name by the
+// list. A *Refused is final. A nil error is not final, because a name may resolve to an
+// address that is refused.
 func (g *Guard) CheckURL(u *url.URL) error {
 	host := normalize(u.Hostname())
 	address, isAddress, err := parseAddress(host)
@@ -112,11 +112,10 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	}
 }
 
-// CheckResolved checks a host that another program, a proxy, will connect to,
-// by the addresses that its name resolves to here. It is only a second line of
-// defence: the proxy may see another address. The error is a *Refused, or the
-// error of the look-up. A host that is listed by its name does not have to
-// resolve.
+// CheckResolved checks a host that a proxy will connect to. It looks up the name of the
+// host and checks the addresses. This is only a second line of defence, because the
+// name may resolve to other addresses at the proxy. The error is a *Refused, or the
+// error of the look-up. A host that is listed by its name does not have to resolve.
 func (g *Guard) CheckResolved(ctx context.Context, host string) error {
 	host = normalize(host)
 	address, isAddress, err := parseAddress(host)
@@ -141,8 +140,8 @@ func (g *Guard) CheckResolved(ctx context.Context, host string) error {
 	return nil
 }
 
-// Control returns a function for the field Control of a net.Dialer that
-// connects to host. It checks the address that the name was resolved to.
+// Control returns a function for the field Control of a net.Dialer that connects to
+// host. The function checks the address that the name was resolved to.
 func (g *Guard) Control(host string) func(network, address string, c syscall.RawConn) error {
 	host = normalize(host)
 	return func(network, address string, _ syscall.RawConn) error {
@@ -154,8 +153,8 @@ func (g *Guard) Control(host string) func(network, address string, c syscall.Raw
 	}
 }
 
-// checkAddress checks an address to which host, a name or the address itself,
-// was resolved.
+// checkAddress checks an address that host was resolved to. host may be a name or the
+// address itself.
 func (g *Guard) checkAddress(host string, address netip.Addr) error {
 	a := meaning(address)
 	if network, is := specialNetwork(a); is {
@@ -170,10 +169,10 @@ func (g *Guard) checkAddress(host string, address netip.Addr) error {
 	return nil
 }
 
-// exactly reports whether exactly this name is listed.
+// exactly reports whether the list has exactly this name.
 func (g *Guard) exactly(host string) bool { return g != nil && g.hosts[host] }
 
-// named reports whether the name, or a suffix of it, is listed.
+// named reports whether the list has the name or a suffix of it.
 func (g *Guard) named(host string) bool {
 	if g.exactly(host) {
 		return true
@@ -198,8 +197,8 @@ func (g *Guard) networkOf(a netip.Addr) bool {
 	return false
 }
 
-// networkWithin reports whether there is a listed network that contains the
-// address and lies within the special network.
+// networkWithin reports whether the list has a network that contains the address and
+// lies within the special network.
 func (g *Guard) networkWithin(a netip.Addr, special netip.Prefix) bool {
 	if g == nil {
 		return false

@@ -28,7 +28,7 @@ func urlFor(host string) *url.URL {
 	return &url.URL{Scheme: "http", Host: host + ":9000"}
 }
 
-// spellings are special addresses, each in one of the many ways to write it.
+// spellings are different ways to write special addresses.
 var spellings = []string{
 	"127.0.0.1", "127.0.0.1.", "127.255.255.254", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F.1",
 	"0177.0.0.1", "0177.0.0x1", "017700000001", "127.0.0.1.",

@@ -3,13 +3,13 @@ package loglevel
 
 import "go.uber.org/zap/zapcore"
 
-// bodies is the verbosity at which client-go logs what it sends and receives.
+// bodies is the verbosity at which client-go logs the bodies of requests and responses.
 // Source: k8s.io/client-go/rest, logBody.
 const bodies = 8
 
-// WithoutBodies keeps the requests to the API server and its responses out of
-// the log, however verbose the user wants it to be: they include the Secrets
-// with credentials. A nil level stays nil, which means a default below that
+// WithoutBodies keeps the bodies of requests to the API server, and of its responses,
+// out of the log, because they include the Secrets with credentials. It does so at any
+// verbosity that the user sets. A nil level stays nil: the default is a lower
 // verbosity.
 func WithoutBodies(level zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if level == nil {

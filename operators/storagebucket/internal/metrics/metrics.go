@@ -1,7 +1,7 @@
-// Package metrics holds the operator's own metrics. They are in
-// controller-runtime's registry, and so on the manager's metrics endpoint.
+// Package metrics holds the operator's own metrics. They are in controller-runtime's
+// registry, so the manager's metrics endpoint serves them.
 //
-// Counts of single probes are here and not in the status of the objects: a probe
+// Single probes are counted here and not in the status of the objects, because a probe
 // with the same result as the previous one writes nothing to the API server.
 package metrics
 
@@ -20,7 +20,7 @@ func StoreName(namespace, name string) string { return namespace + "/" + name }
 
 var factory = promauto.With(metrics.Registry)
 
-// The metrics. The label store is set with StoreName; ForgetStore drops the
+// The metrics. StoreName gives the value of the label store; ForgetStore drops the
 // series of a store that is gone.
 var (
 	// ProbeDuration is the duration of bucket probes, by store.
@@ -36,14 +36,15 @@ var (
 		Help: "Probes of buckets, by their outcome.",
 	}, []string{"store", "reason"})
 
-	// DueLag is the delay between the due time of an object and the work on it.
+	// DueLag is the delay between the due time of an object and the start of the work
+	// on it.
 	DueLag = factory.NewHistogram(prometheus.HistogramOpts{
 		Name:    "storagebucket_due_lag_seconds",
 		Help:    "Time from when an object was due until work on it started.",
 		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 	})
 
-	// DriftRepaired counts restored configuration, by setting.
+	// DriftRepaired counts how often the operator restored a setting, by setting.
 	DriftRepaired = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "storagebucket_drift_repaired_total",
 		Help: "Settings of buckets that were restored after another client had changed them.",
@@ -68,8 +69,7 @@ var (
 	}, []string{"kind"})
 )
 
-// ForgetStore drops the series of a store that is gone; name comes from
-// StoreName.
+// ForgetStore drops the series of a store that is gone. name is a result of StoreName.
 func ForgetStore(name string) {
 	store := prometheus.Labels{"store": name}
 	ProbeDuration.DeletePartialMatch(store)

@@ -14,7 +14,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// scrapeLimit limits the time that a scrape waits for a cache that is not synced yet.
+// scrapeLimit limits how long a scrape waits for a cache that is not synced yet.
 const scrapeLimit = 5 * time.Second
 
 var (
@@ -29,9 +29,9 @@ var (
 		"ObjectStores, by the status of each of their conditions.", []string{"condition", "status"}, nil)
 )
 
-// RegisterBuckets makes each scrape count StorageBuckets and ObjectStores.
-// The reader should read from a cache; it replaces the reader of an earlier
-// call.
+// RegisterBuckets makes each scrape count StorageBuckets and ObjectStores. The reader
+// should read from a cache. If RegisterBuckets is called again, the new reader replaces
+// the previous one.
 func RegisterBuckets(reader client.Reader) {
 	c := &objects{reader: reader}
 	metrics.Registry.Unregister(c) // a collector is identified by its descriptions
@@ -50,8 +50,8 @@ func (*objects) Describe(out chan<- *prometheus.Desc) {
 	out <- storesDesc
 }
 
-// Collect sends the counts. Objects that cannot be listed have no series in
-// this scrape, which must not affect the other metrics.
+// Collect sends the counts. If objects cannot be listed, their series are missing from
+// this scrape, and all other metrics are still sent.
 func (o *objects) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit)
 	defer cancel()
@@ -73,7 +73,7 @@ func (o *objects) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// list returns the cached objects themselves: they are read and not changed.
+// list returns the cached objects themselves, so they must not be changed.
 func (o *objects) list(ctx context.Context, list client.ObjectList) bool {
 	if err := o.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.Log.WithName("metrics").V(1).Info("cannot count objects for a scrape", "error", err.Error())

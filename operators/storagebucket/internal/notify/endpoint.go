@@ -19,25 +19,25 @@ import (
 
 // Outcomes of requests, in the metric storagebucket_notifications_total.
 const (
-	outcomeAccepted        = "accepted"        // something was poked
+	outcomeAccepted        = "accepted"        // at least one object was poked
 	outcomeIgnored         = "ignored"         // no object refers to the bucket
 	outcomeUnauthenticated = "unauthenticated" // 401
 	outcomeForbidden       = "forbidden"       // 403
 	outcomeInvalid         = "invalid"         // any other 4xx, and 501
-	outcomeFailed          = "failed"          // our fault: the sender may retry
+	outcomeFailed          = "failed"          // an error of the operator: the sender may retry
 )
 
 // answer is the response to a request.
 type answer struct {
 	status int
-	// Poked counts the objects that will be probed, Unknown the buckets that
-	// no object refers to.
+	// Poked is the number of objects that will be probed. Unknown is the number of
+	// buckets that no object refers to.
 	Poked   int `json:"poked"`
 	Unknown int `json:"unknown"`
 }
 
-// refusal is the response to a request that is refused. Its text is fixed:
-// nothing that was sent is repeated.
+// refusal is the response to a request that is refused. Its text is fixed and repeats
+// nothing from the request.
 type refusal struct {
 	status int
 	text   string
@@ -61,7 +61,7 @@ type endpoint struct {
 	logger  logr.Logger
 }
 
-// routes returns the handler, which itself answers 404 and 405.
+// routes returns the handler of all paths. It also answers 404 and 405.
 func (e *endpoint) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/stores/{namespace}/{name}/events", e.guarded("objectstores", "notify", e.events))
@@ -74,11 +74,11 @@ func (e *endpoint) routes() http.Handler {
 	})
 }
 
-// work handles a request that is allowed. The path names the object that it is about.
+// work handles a request that is allowed. about is the object that the path names.
 type work func(ctx context.Context, about types.NamespacedName, r *http.Request) (answer, error)
 
-// guarded passes a request on if its client may create the subresource of the object
-// that the path names, and writes the response.
+// guarded returns a handler that calls do if the client may create the subresource of
+// the object that the path names. The handler also writes the response.
 func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), workTimeout)
@@ -96,12 +96,12 @@ func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	})
 }
 
-// wellFormed reports whether an object may have that name.
+// wellFormed reports whether an object can have that name.
 func wellFormed(n types.NamespacedName) bool {
 	return len(validation.IsDNS1123Label(n.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(n.Name)) == 0
 }
 
-// events pokes each bucket that a notification names once.
+// events pokes all buckets that a notification names, each once.
 func (e *endpoint) events(ctx context.Context, store types.NamespacedName, r *http.Request) (answer, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return answer{}, err
@@ -130,7 +130,7 @@ func (e *endpoint) events(ctx context.Context, store types.NamespacedName, r *ht
 			if !poked[object] {
 				switch err := e.poke(ctx, object); {
 				case apierrors.IsNotFound(err):
-					continue // deleted meanwhile
+					continue // the object was deleted meanwhile
 				case err != nil:
 					return answer{}, err
 				}
@@ -175,7 +175,7 @@ func checkMediaType(h http.Header) error {
 	return nil
 }
 
-// respond writes the response and counts it.
+// respond writes the response and counts the request.
 func (e *endpoint) respond(w http.ResponseWriter, result answer, err error) {
 	var no *refusal
 	switch {
@@ -185,7 +185,7 @@ func (e *endpoint) respond(w http.ResponseWriter, result answer, err error) {
 		no = errNoSuchObject
 	default:
 		no = errFailed
-		if !errors.Is(err, context.Canceled) { // the sender is still there
+		if !errors.Is(err, context.Canceled) { // the sender has not disconnected
 			e.logger.Error(err, "an event could not be processed")
 		}
 	}

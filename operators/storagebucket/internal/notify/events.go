@@ -14,14 +14,14 @@ var (
 	errNotAnEvent = &refusal{http.StatusBadRequest, "the body is not an event of an object store: send S3 event records, " +
 		"alone or wrapped by Amazon SNS, Amazon EventBridge or MinIO"}
 	errTooMany = &refusal{http.StatusRequestEntityTooLarge, "more than 1000 records: send fewer in one request"}
-	// A subscription is confirmed by a request to a URL in the message. With
-	// that, anyone who may send events could make the operator call any
+	// To confirm a subscription, the operator would have to send a request to a URL in
+	// the message. Then anyone who may send events could make the operator call any
 	// address.
 	errSubscription = &refusal{http.StatusNotImplemented, "this endpoint does not confirm subscriptions, because it would have to follow " +
 		"a URL from the message: forward the events with Amazon EventBridge (an API destination) or a Lambda function"}
 )
 
-// message is the part of a body that is read, whatever its sender.
+// message has the fields of a body that are read, for all kinds of senders.
 type message struct {
 	// Records are the notifications of AWS, MinIO and Ceph.
 	Records []struct {
@@ -32,11 +32,12 @@ type message struct {
 		} `json:"s3"`
 	} `json:"Records"`
 
-	// EventName and Key, bucket/key, are what MinIO sends in addition to the records.
+	// MinIO sends EventName and Key in addition to the records. Key has the form
+	// bucket/key.
 	EventName string `json:"EventName"`
 	Key       string `json:"Key"`
 
-	// Event and Bucket are what AWS sends when a notification is set up.
+	// AWS sends Event and Bucket when a notification is set up.
 	Event  string `json:"Event"`
 	Bucket string `json:"Bucket"`
 
@@ -53,8 +54,8 @@ type message struct {
 	} `json:"detail"`
 }
 
-// bucketNames returns the buckets that the body names, each once. Some stores
-// send an empty object to check whether the endpoint exists.
+// bucketNames returns the buckets that the body names, each once. The body may be an
+// empty JSON object, which some stores send to check whether the endpoint exists.
 func bucketNames(body []byte) ([]string, error) {
 	m, err := parse(body)
 	if err != nil {
@@ -111,8 +112,8 @@ type distinct struct {
 	list []string
 }
 
-// add takes a name as it is in an event, where it may be URL-encoded. It drops
-// what cannot be the name of a bucket.
+// add adds a name from an event, where it may be URL-encoded. It drops a text that
+// cannot be the name of a bucket.
 func (d *distinct) add(name string) {
 	if decoded, err := url.QueryUnescape(name); err == nil {
 		name = decoded
@@ -129,8 +130,8 @@ func (d *distinct) add(name string) {
 
 const bucketCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-// couldBeABucket accepts more than the rules for names allow, because stores
-// have older buckets that do not follow them.
+// couldBeABucket accepts more names than the current rules allow, because stores have
+// older buckets that do not follow these rules.
 func couldBeABucket(name string) bool {
 	if len(name) < 1 || len(name) > 255 {
 		return false

@@ -33,14 +33,14 @@ const (
 	// limits how fast a client can guess one.
 	minToken = 16
 
-	// The times for which the responses of the API server are cached.
+	// The responses of the API server are cached for these times.
 	tokenTTL   = time.Minute
 	noTokenTTL = 10 * time.Second
 	allowTTL   = time.Minute
 	denyTTL    = 10 * time.Second
 
-	// reviewsPerSecond limits the requests to the API server about tokens that
-	// are not in the cache, because unknown clients can cause these requests.
+	// reviewsPerSecond limits the requests to the API server about tokens that are not
+	// in the cache. There is a limit because unknown clients can cause these requests.
 	reviewsPerSecond, reviewBurst = 10, 50
 )
 
@@ -88,8 +88,8 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 	return g, g.askAPIServer(config, client)
 }
 
-// askAPIServer makes the gate check tokens and rights with the API server, as the
-// manager's metrics endpoint does.
+// askAPIServer makes the gate check tokens and rights with the API server. The
+// manager's metrics endpoint checks them in the same way.
 func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -113,8 +113,8 @@ func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	return nil
 }
 
-// reviews returns an authenticator that asks the API server for the owner of a
-// token. A token without an owner is not an error, so that this result is cached.
+// reviews returns an authenticator that gets the owner of a token from the API server.
+// For an unknown token, it returns no error, so that this result is cached as well.
 func reviews(client authenticationclient.TokenReviewInterface) authenticator.Token {
 	limit := rate.NewLimiter(reviewsPerSecond, reviewBurst)
 	return authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
@@ -140,7 +140,7 @@ func reviews(client authenticationclient.TokenReviewInterface) authenticator.Tok
 	})
 }
 
-// check returns nil if the request may proceed, and the reason otherwise.
+// check returns nil if the request is allowed, and the reason otherwise.
 func (g *gate) check(ctx context.Context, h http.Header, a access) error {
 	token := tokenOf(h)
 	if token == "" {
@@ -201,8 +201,8 @@ func tokenOf(h http.Header) string {
 	return value
 }
 
-// readToken reads the file each time: it is small, and a replaced token is
-// valid from that moment on.
+// readToken reads the file each time, so that a replaced token is valid immediately.
+// The file is small.
 func readToken(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -215,7 +215,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// same compares two tokens in a time that depends on neither of them.
+// same compares two tokens. The time that it takes depends on neither of them.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -148,7 +148,7 @@ func TestServiceAccountMayDoWhatRBACSays(t *testing.T) {
 	r.wantStatus(request{path: "/v1/buckets/" + ns + "/films/poke", authorization: poker}, 403)
 	r.wantStatus(request{path: "/v1/buckets/team-a/photos/poke", authorization: poker}, 403)
 	r.wantStatus(request{path: events, authorization: poker, body: aws("photos")}, 403)
-	// The request is allowed; the response is then that there is no such store.
+	// The request is allowed. The response is 404 because there is no such store.
 	r.wantStatus(request{path: events, authorization: store, body: aws("photos")}, 404)
 	r.wantStatus(request{path: mine, authorization: store}, 403)
 	r.wantStatus(request{path: mine, authorization: "Bearer " + staticToken}, 401)
@@ -177,8 +177,8 @@ func TestAnswersOfTheAPIServerServeManyRequests(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// There are two and one requests, and a few more if the test takes longer
-	// than responses are cached.
+	// Two and one are the expected numbers of requests. There are a few more if the
+	// test takes longer than responses are cached.
 	if spy.tokens.Load() > 20 || spy.rights.Load() > 10 {
 		t.Errorf("%d TokenReviews, %d SubjectAccessReviews", spy.tokens.Load(), spy.rights.Load())
 	}

@@ -6,8 +6,8 @@
 //
 //	method, path ─▶ authenticate ─▶ authorize ─▶ body ─▶ bucket names ─▶ Poke, each once
 //
-// An event is only a hint: the operator uses only the names of buckets in it,
-// and then acts on the state that it finds. Keys of objects may be
+// An event is only a hint: the operator reads only the names of buckets from it, and
+// then acts on the state that it finds in the store. Keys of objects may be
 // confidential; they are neither kept nor logged.
 package notify
 
@@ -42,28 +42,30 @@ const (
 	maxBody       = 1 << 20
 )
 
-// Server is the endpoint. It is a Runnable for a controller-runtime manager, and
-// runs in every replica, so that any replica can take an event.
+// Server is the endpoint. It is a Runnable for a controller-runtime manager. It runs in
+// every replica, so that an event can be sent to any of them.
 type Server struct {
 	// Address to listen on, as host:port. Without CertDir, only a loopback
 	// address is accepted.
 	Address string
 	// CertDir holds tls.crt and tls.key, which are reloaded when they change.
-	// Empty means plain HTTP.
+	// If it is empty, the endpoint uses plain HTTP.
 	CertDir string
-	// TokenFile holds a token that allows everything; it is read again for every
-	// request. Empty means that there is none.
+	// TokenFile holds a token that allows everything. The file is read again for every
+	// request. If TokenFile is empty, there is no such token.
 	TokenFile string
 	// Config and HTTPClient connect to the API server, which determines who owns a
 	// Kubernetes token and what the owner may do. Without a Config, only the token
 	// in TokenFile is accepted; without an HTTPClient, one is created.
 	Config     *rest.Config
 	HTTPClient *http.Client
-	// Poke requests an immediate probe of a bucket. A "not found" error is returned
-	// to the sender; after any other error, the sender is asked to try again.
+	// Poke requests an immediate probe of a bucket. After a "not found" error, the
+	// response is 404; after any other error, the response asks the sender to try
+	// again.
 	Poke func(ctx context.Context, bucket types.NamespacedName) error
-	// Buckets returns the objects that declare a bucket of that name in a store; the
-	// list may be empty. If the store does not exist, it returns a "not found" error.
+	// Buckets returns the objects that declare the given bucket in the given store; the
+	// list may be empty. If the store does not exist, Buckets returns a "not found"
+	// error.
 	Buckets func(ctx context.Context, store types.NamespacedName, bucket string) ([]types.NamespacedName, error)
 	// Listener is used instead of Address, if it is set.
 	Listener net.Listener
@@ -107,15 +109,16 @@ func (s *Server) Start(ctx context.Context) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		// Failed TLS handshakes of unknown clients are not logged by default.
+		// The level keeps failed TLS handshakes of unknown clients out of the default
+		// log.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(logger.V(1)), slog.LevelInfo),
 	}
 	logger.Info("serving notifications", "address", listener.Addr().String(), "tls", certificate != nil)
 	return serve(ctx, server, listener)
 }
 
-// serve runs the server until the context ends, and then gives the requests
-// in progress a moment to end.
+// serve runs the server until the context ends. Then it waits a moment for the requests
+// in progress.
 func serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -41,8 +41,8 @@ const (
 	pokePath    = "/v1/buckets/team-a/photos/poke"
 )
 
-// rig is a running Server. It knows the store team-a/store, and in it the
-// buckets photos, which two objects declare, and films.
+// rig is a running Server. There is the store team-a/store with two buckets: photos,
+// which two objects declare, and films.
 type rig struct {
 	t    *testing.T
 	url  string
@@ -415,8 +415,8 @@ func writeCertificate(t *testing.T, dir string, serial int64) *x509.CertPool {
 	for name, block := range map[string]*pem.Block{
 		"tls.key": {Type: "PRIVATE KEY", Bytes: private}, "tls.crt": {Type: "CERTIFICATE", Bytes: der},
 	} {
-		// By renaming, as Kubernetes updates a volume, so that no reader sees a partial
-		// update.
+		// Rename the files, in the same way as Kubernetes updates a volume, so that no
+		// reader sees a partial update.
 		part := filepath.Join(dir, "part")
 		if err := errors.Join(os.WriteFile(part, pem.EncodeToMemory(block), 0o600), os.Rename(part, filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ type watchSpy struct {
 	open atomic.Int32
 	// begun counts all watches.
 	begun atomic.Int32
-	// expire makes the next watch get the answer "too old".
+	// expire makes the API server answer the next watch with "too old".
 	expire atomic.Bool
 	next   http.RoundTripper
 }
@@ -213,7 +213,8 @@ func TestForbiddenWatchIsSaidOnceAndWorksWhenTheNameIsAllowed(t *testing.T) {
 		t.Error("known without the right to look")
 	}
 
-	// Being allowed to list, but not to watch, is another failure of the same kind.
+	// With the right to list, but not to watch, the version becomes known, and only the
+	// watch is refused.
 	allow(t, ns, nobody.Impersonate.UserName, "keys", "list")
 	r.wantTold(owner("a"))
 	r.wantVersion(ref, s)

@@ -25,12 +25,12 @@ var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap": {Version: "v1", Resource: "configmaps"},
 }
 
-// retry is the backoff of a failing watch: initially half a second, and up to
-// half a minute.
+// retry is the backoff of a failing watch: it grows from half a second to half a
+// minute.
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 
-// follow watches one object until the context ends. If a watch has expired or
-// broken, the reflector lists again.
+// follow watches one object until the context ends. If a watch expires or breaks, the
+// reflector lists the object again.
 func (w *Watcher) follow(ctx context.Context, one *watched) {
 	requests := &requester{
 		client: w.client.Resource(resources[one.ref.Kind]).Namespace(one.ref.Namespace),
@@ -48,7 +48,8 @@ func (w *Watcher) follow(ctx context.Context, one *watched) {
 		&metav1.PartialObjectMetadata{},
 		versionStore{func(version string) { w.saw(one, version) }},
 		cache.ReflectorOptions{Name: "refs", Backoff: &backoff})
-	// The reflector would otherwise log every failure of every retry.
+	// The logger is discarded, because the reflector would log the failure of every
+	// retry.
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
@@ -63,9 +64,9 @@ type requester struct {
 	failing bool
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector list and then watch.
-// Streaming the list saves nothing for one object, and a reflector that waits
-// to retry the stream does not end with its context.
+// IsWatchListSemanticsUnSupported makes the reflector list and then watch, instead of
+// streaming the list. A stream saves nothing for one object, and a reflector that waits
+// to retry the stream would not end with its context.
 func (*requester) IsWatchListSemanticsUnSupported() bool { return true }
 
 // list finds the object, if it exists.
@@ -78,8 +79,9 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 	return list, nil
 }
 
-// watch ends after each change, and the reflector starts it again. An open stream
-// would keep the buffer of its last event, with all of the metadata.
+// watch returns a watch that ends after each change; the reflector then starts another.
+// A watch that stayed open would keep the last event in a buffer, with all its
+// metadata.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -103,8 +105,8 @@ func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// failed logs a problem that a person must fix. Other errors, such as an
-// unavailable API server, are shown elsewhere.
+// failed logs a missing permission once, as an error, because a person must grant it.
+// Other failures, such as an unavailable API server, are reported elsewhere.
 func (r *requester) failed(ctx context.Context, err error) {
 	if apierrors.IsForbidden(err) && ctx.Err() == nil {
 		r.refused()
@@ -121,7 +123,7 @@ func (r *requester) failed(ctx context.Context, err error) {
 		"allow the operator to list and watch it")
 }
 
-// versionStore reports versions, and keeps nothing of the objects.
+// versionStore reports the versions of the objects and does not store anything.
 type versionStore struct{ saw func(version string) }
 
 var _ cache.ReflectorStore = versionStore{}
@@ -145,7 +147,7 @@ func (s versionStore) Delete(any) error {
 	return nil
 }
 
-// Replace handles the result of a listing: one object or none.
+// Replace handles the result of a listing, which holds one object or none.
 func (s versionStore) Replace(found []any, _ string) error {
 	if len(found) == 0 {
 		return s.Delete(nil)

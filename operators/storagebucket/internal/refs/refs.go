@@ -29,16 +29,16 @@ import (
 
 // Ref names a referenced object.
 type Ref struct {
-	// Kind is Secret or ConfigMap. Objects of other kinds are not watched and never
-	// known.
+	// Kind is Secret or ConfigMap. Objects of other kinds are not watched, so their
+	// version is never known.
 	Kind string
 	// Namespace and Name are those of the object.
 	Namespace, Name string
 }
 
-// Watcher watches the objects that its owners refer to. It is a Runnable for a
-// controller-runtime manager: before Start, it only records which objects are wanted. It
-// is safe for concurrent use.
+// Watcher watches the objects that owners refer to. It is a Runnable for a
+// controller-runtime manager. Before Start, it only records which objects are wanted.
+// It is safe for concurrent use.
 type Watcher struct {
 	client   metadata.Interface
 	onChange func(owners []types.NamespacedName)
@@ -68,10 +68,10 @@ var (
 	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
 )
 
-// New returns a Watcher. It calls onChange with the owners of an object when the
-// first listing of the object is refused, after its first listing, and after each
-// change, deletion included. onChange is called from several goroutines and must
-// not block.
+// New returns a Watcher. The Watcher calls onChange with the owners of an object after
+// the first listing of the object, and after each change or deletion. It also does so
+// if the API server refuses the first listing. onChange is called from several
+// goroutines and must not block.
 func New(client metadata.Interface, onChange func(owners []types.NamespacedName)) *Watcher {
 	return &Watcher{
 		client:   client,
@@ -107,8 +107,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Want sets the objects that the owner refers to. Without any objects, the
-// owner is forgotten.
+// Want sets the objects that the owner refers to. If there are none, the owner is
+// forgotten.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,8 +141,8 @@ func (w *Watcher) Version(r Ref) (version string, known bool) {
 	return one.version, one.known
 }
 
-// Forbidden reports whether no version of the object is known because the API
-// server does not allow listing it. The listing is retried from time to time.
+// Forbidden reports whether the API server has refused to list the object, so that no
+// version of it is known. The listing is retried from time to time.
 func (w *Watcher) Forbidden(r Ref) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +191,7 @@ func (w *Watcher) saw(one *watched, version string) {
 	one.known, one.forbidden, one.version = true, false, version
 	owners := one.ownerList()
 	w.mu.Unlock()
-	if len(owners) > 0 { // there are none once the watch has been stopped
+	if len(owners) > 0 { // once the watch has been stopped, there are no owners
 		w.onChange(owners)
 	}
 }

@@ -26,7 +26,7 @@ func owner(name string) types.NamespacedName {
 type rig struct {
 	*Watcher
 	t *testing.T
-	// told receives the owners of every call.
+	// told receives the owners from every call of onChange.
 	told chan []types.NamespacedName
 	// stop ends the Watcher and waits for its end.
 	stop func()
@@ -60,7 +60,7 @@ func newRig(t *testing.T, config *rest.Config, logger logr.Logger) *rig {
 	return r
 }
 
-// wantTold waits for a call, and checks its owners.
+// wantTold waits for a call of onChange, and checks the owners.
 func (r *rig) wantTold(want ...types.NamespacedName) {
 	r.t.Helper()
 	select {

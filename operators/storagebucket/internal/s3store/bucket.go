@@ -14,11 +14,10 @@ import (
 
 // Found is the result of looking for a bucket.
 type Found struct {
-	// Exists is false only when the store answered, with an error code, that there
-	// is no such bucket.
+	// Exists is false only if the store answered with the error code NoSuchBucket.
 	Exists bool
-	// StoreTime is the time of the store's clock when it answered; zero if the
-	// response has no date.
+	// StoreTime is the time of the response by the store's clock; zero if the response
+	// has no date.
 	StoreTime time.Time
 }
 
@@ -64,14 +63,14 @@ func (s *Store) Find(ctx context.Context, bucket string) (Found, error) {
 type CreateOptions struct {
 	// Tags are the tags that the bucket has from its creation.
 	Tags map[string]string
-	// ObjectLock turns on object lock, and with it versioning, permanently.
+	// ObjectLock permanently turns on object lock, and versioning with it.
 	ObjectLock bool
 }
 
-// Create creates a bucket. The tags are sent with the request, so that there
-// is no moment in which the bucket exists without an owner. If a store refuses
-// them, Create asks again without them; some stores drop them silently. In
-// either case, the caller reads the tags back.
+// Create creates a bucket. The tags are sent with the request, so that the bucket never
+// exists without an owner. If a store refuses the tags, Create sends a second request
+// without them. Some stores drop the tags silently. The caller must therefore read the
+// tags back.
 func (s *Store) Create(ctx context.Context, bucket string, options CreateOptions) error {
 	err := s.create(ctx, bucket, options)
 	if len(options.Tags) > 0 && (codeOf(err) == "MalformedXML" || ReasonOf(err) == ReasonUnsupported) {
@@ -104,11 +103,10 @@ func (s *Store) create(ctx context.Context, bucket string, options CreateOptions
 	})
 }
 
-// Creation returns when a bucket was created, by the store's clock. The
-// bucket is not listed if it does not belong to the account of the
-// credentials.
+// Creation returns when a bucket was created, by the store's clock. listed is false if
+// the bucket does not belong to the account of the credentials.
 func (s *Store) Creation(ctx context.Context, bucket string) (at time.Time, listed bool, err error) {
-	// Stores that do not know the parameters list all buckets in one response.
+	// Stores that do not support these parameters list all buckets in one response.
 	in := &s3.ListBucketsInput{Prefix: &bucket, MaxBuckets: aws.Int32(maxPage)}
 	err = eachPage(func() (next string, err error) {
 		out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.ListBucketsOutput, error) {
@@ -167,7 +165,7 @@ func (s *Store) SetTags(ctx context.Context, bucket string, tags map[string]stri
 	})
 }
 
-// tagSet converts tags to those of S3, always in the same order.
+// tagSet converts tags to the S3 type, always in the same order.
 func tagSet(tags map[string]string) []types.Tag {
 	var set []types.Tag
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

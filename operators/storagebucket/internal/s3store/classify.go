@@ -19,14 +19,13 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 )
 
-// MaxRetryAfter limits the time for which a store can make its callers wait.
+// MaxRetryAfter limits how long a store can make its callers wait.
 const MaxRetryAfter = 10 * time.Minute
 
 // reasonOfCode maps the S3 error codes that have the same meaning for all
-// requests. Messages repeat only the codes listed here, and no other text
-// from the store. Source: the list of error codes in the Amazon S3 API
-// reference, and the codes of versitygw, Ceph RGW, MinIO and Garage where
-// they differ.
+// requests. Messages repeat only the codes that are listed here, and no other text from
+// the store. Source: the list of error codes in the Amazon S3 API reference, and the
+// codes of versitygw, Ceph RGW, MinIO and Garage where they differ.
 var reasonOfCode = map[string]Reason{
 	"InvalidAccessKeyId":         ReasonInvalidCredentials,
 	"SignatureDoesNotMatch":      ReasonInvalidCredentials,
@@ -87,7 +86,7 @@ var reasonOfCode = map[string]Reason{
 	"InvalidStorageClass": ReasonInvalidConfiguration,
 }
 
-// sentence is the fixed text for each reason that a response can have.
+// sentence holds the fixed text for each reason that a response can lead to.
 var sentence = map[Reason]string{
 	ReasonSucceeded:            "the store answered for the bucket",
 	ReasonInvalidCredentials:   "the store does not accept the credentials",
@@ -106,8 +105,8 @@ var sentence = map[Reason]string{
 	ReasonUnexpectedResponse:   "the response is not one that an S3 store sends",
 }
 
-// verdict returns the failure of one exchange, or nil after success. The
-// cause is the client's error; if there was a response, the response decides.
+// verdict returns the failure of one exchange, or nil after success. If there was a
+// response, the response decides; otherwise, cause, the client's error, does.
 func (s *Store) verdict(x *exchange, cause error) *Error {
 	var already *Error
 	switch {
@@ -118,7 +117,7 @@ func (s *Store) verdict(x *exchange, cause error) *Error {
 	case x.answer == nil:
 		return classifyFailure(cause)
 	case x.bodyErr != nil:
-		// The headers arrived, but the body did not.
+		// The headers arrived, but the body is incomplete.
 		failure := classifyFailure(x.bodyErr)
 		if failure.Reason == ReasonEndpointUnreachable {
 			failure.Message = fmt.Sprintf("the connection to the endpoint broke in the middle of a response (HTTP status %d)", x.status)
@@ -129,7 +128,7 @@ func (s *Store) verdict(x *exchange, cause error) *Error {
 	}
 	a := answer{status: x.status, header: x.answer.Header}
 	var api smithy.APIError
-	// Without a code in the body, the SDK derives one from the status.
+	// If the body has no code, the SDK derives one from the status.
 	if bytes.Contains(x.start, []byte("<Code>")) && errors.As(cause, &api) {
 		a.code = api.ErrorCode()
 	}
@@ -144,8 +143,8 @@ type answer struct {
 	code string
 }
 
-// classifyAnswer classifies a response other than success. A known code says
-// more than the status: gateways answer unknown keys with 404.
+// classifyAnswer classifies a response that is not success. A known code comes before
+// the status, because it says more: gateways answer unknown keys with 404.
 func classifyAnswer(a answer, region string, now time.Time) *Error {
 	reason, known := reasonOfCode[a.code]
 	detail := a.code
@@ -175,7 +174,7 @@ func reasonOfStatus(a answer, region string) Reason {
 	case a.status == http.StatusForbidden:
 		return ReasonAccessDenied
 	case redirect(a.status) && bucketRegion(a.header) != "":
-		// Without the header, the redirect comes from some web server, for
+		// A redirect without a region in its headers comes from some web server, for
 		// example from http to https.
 		return ReasonWrongRegion
 	case a.status == http.StatusBadRequest && bucketRegion(a.header) != "" && bucketRegion(a.header) != region:
@@ -197,16 +196,15 @@ func reasonOfStatus(a answer, region string) Reason {
 
 func redirect(status int) bool { return status >= 300 && status < 400 }
 
-// throttled reports whether the status is one of the two that ask for fewer
-// requests.
+// throttled reports whether the status asks for fewer requests.
 func throttled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
 var regionPattern = regexp.MustCompile(`^[a-z]{2,10}(-[a-z0-9]{1,16}){1,4}$`)
 
-// bucketRegion returns the region that the bucket is in according to the
-// store, or "" if the store sent none, or something that is not a region.
+// bucketRegion returns the bucket's region according to the store, or "" if the store
+// sent no valid region.
 func bucketRegion(h http.Header) string {
 	if region := h.Get("X-Amz-Bucket-Region"); regionPattern.MatchString(region) {
 		return region

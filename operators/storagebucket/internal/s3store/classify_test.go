@@ -143,7 +143,8 @@ func assertNoSecret(t *testing.T, s string) {
 	}
 }
 
-// createBucket sends a request that gets errors which a probe does not get.
+// createBucket sends a request to create a bucket, because a store answers it with
+// errors that a probe never gets.
 func createBucket(ctx context.Context, c *s3.Client) error {
 	bucket := "photos"
 	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})

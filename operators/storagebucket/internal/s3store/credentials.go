@@ -14,7 +14,7 @@ import (
 type Credentials struct {
 	AccessKeyID     string
 	SecretAccessKey string
-	// SessionToken is the token of temporary keys; empty for others.
+	// SessionToken is the token of temporary keys; empty for permanent keys.
 	SessionToken string
 }
 
@@ -41,8 +41,9 @@ func (c Credentials) Retrieve(context.Context) (aws.Credentials, error) {
 // contain responses of a token service.
 var errNoCredentials = errors.New("there are no credentials to sign with")
 
-// guarded distinguishes failures of a provider from failures of the store. It
-// returns a function, which prints only as an address wherever it is kept.
+// guarded returns a provider whose failures can be told apart from failures of the
+// store. The result is a function so that it is printed only as an address, wherever it
+// is kept.
 func guarded(provider aws.CredentialsProvider) aws.CredentialsProviderFunc {
 	return func(ctx context.Context) (aws.Credentials, error) {
 		if provider == nil {

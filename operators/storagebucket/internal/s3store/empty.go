@@ -24,9 +24,9 @@ func (s *Store) IsEmpty(ctx context.Context, bucket string) (bool, error) {
 }
 
 // Empty removes at most limit items from a bucket, including old versions, delete
-// markers and unfinished uploads. It is done when a listing after the last removal is
-// empty. Each call lists the content again, so after a failure or a crash the next
-// call continues.
+// markers and unfinished uploads. done is true once a listing after the last removal is
+// empty. Each call lists the content again, so the next call continues after a failure
+// or a crash.
 //
 // It stops at the first batch that the store partly refuses: a bucket with
 // protected objects cannot be deleted, so removing the rest would be useless.
@@ -38,7 +38,7 @@ func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed in
 			return removed, err == nil, err
 		}
 		if first == last {
-			// Otherwise this would never end.
+			// Without this check, the loop might never end.
 			return removed, false, &Error{Reason: ReasonUnexpectedResponse, Message: "the store lists an object " +
 				"that it had reported as deleted: stop the program that writes to the bucket, or delete the object by hand"}
 		}
@@ -71,9 +71,9 @@ func (s *Store) emptySome(ctx context.Context, bucket string, limit int32) (firs
 	return "upload " + *uploads[0].UploadId, removed, err
 }
 
-// objects lists some of a bucket's objects; the result is empty only if there are
-// none. Versions come first. If a store has no versions, or misunderstands the request
-// for them, objects lists the current objects.
+// objects lists some of a bucket's objects; the result is empty only if there are none.
+// It lists versions if it can. If the store has no versions, or misunderstands the
+// request for them, it lists the current objects.
 func (s *Store) objects(ctx context.Context, bucket string, limit int32) ([]types.ObjectIdentifier, error) {
 	objects, err := s.versions(ctx, bucket, limit)
 	if len(objects) > 0 || err != nil && ReasonOf(err) != ReasonUnsupported {
@@ -145,8 +145,8 @@ func (s *Store) uploads(ctx context.Context, bucket string, limit int32) ([]type
 	return found, err
 }
 
-// someOf requests pages until one contains an item: a store may cut off a
-// listing before its first item.
+// someOf requests pages until one contains an item, because a store may send an empty
+// page before others.
 func someOf[Item any](page func() (items []Item, next string, err error)) (found []Item, err error) {
 	err = eachPage(func() (next string, err error) {
 		found, next, err = page()
@@ -158,9 +158,9 @@ func someOf[Item any](page func() (items []Item, next string, err error)) (found
 	return found, err
 }
 
-// namesOf returns a function that decodes the keys of a listing. The keys are
-// requested with URL encoding, because XML cannot represent every character
-// of a key; a store that does not support the encoding sends them unencoded.
+// namesOf returns a function that decodes the keys of a listing. The keys are requested
+// with URL encoding, because XML cannot represent every character of a key. A store
+// that does not support the encoding sends the keys unencoded.
 func namesOf(encoding types.EncodingType) func(*string) *string {
 	if encoding != types.EncodingTypeUrl {
 		return func(key *string) *string { return key }
@@ -183,8 +183,9 @@ func (s *Store) abort(ctx context.Context, bucket string, upload types.Multipart
 	return err
 }
 
-// deleteObjects deletes a batch. If the store does not support batches, or
-// XML cannot represent a key, it deletes objects one by one.
+// deleteObjects deletes objects in one batch. An object whose key XML cannot represent
+// is deleted with a request of its own. So are all objects if the store does not
+// support batches.
 func (s *Store) deleteObjects(ctx context.Context, bucket string, objects []types.ObjectIdentifier) (removed int, err error) {
 	var batch, single []types.ObjectIdentifier
 	for _, o := range objects {
@@ -236,7 +237,7 @@ func fitsXML(key string) bool {
 // refusals counts the objects that a store did not delete.
 type refusals struct {
 	asked, denied, failed int
-	// reason is the reason of the last object that failed for another reason.
+	// reason is the reason of the last failure other than a denial.
 	reason Reason
 }
 
@@ -249,10 +250,10 @@ func (r *refusals) add(errors []types.Error) (left int) {
 		case "NoSuchKey", "NoSuchVersion":
 			// Another client deleted it first.
 		case "AccessDenied", "AllAccessDisabled", "InvalidRequest", "ObjectLocked":
-			// Stores use different codes for the protection of a locked object.
+			// Stores report the protection of a locked object with different codes.
 			r.denied++
 		default:
-			// Whatever the error for one key is, another attempt may succeed.
+			// Another attempt may succeed, whatever the error is.
 			r.failed++
 			if r.reason = reasonOfCode[code]; r.reason == "" || r.reason.Terminal() {
 				r.reason = ReasonUnexpectedResponse
@@ -262,7 +263,8 @@ func (r *refusals) add(errors []types.Error) (left int) {
 	return r.denied + r.failed - before
 }
 
-// err returns an error with the numbers of refused objects, or nil if there are none.
+// err returns an error with the number of objects that were not deleted, or nil if
+// there are none.
 func (r *refusals) err() error {
 	switch {
 	case r.denied > 0:

@@ -273,8 +273,9 @@ func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
 	}
 }
 
-// Otherwise, a store that answers as soon as it has seen the headers would do
-// so before the body was sent, and its reason would be lost.
+// If headers and body were sent separately, a store that answers as soon as it has the
+// headers would answer before the body was sent. The reason in the response would be
+// lost.
 func TestBodyLeavesInOnePieceWithTheHeaders(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// fakeBucket answers for one bucket as S3 does, for cases in which the real
-// server cannot, and in more awkward ways: it keeps configuration documents
-// exactly as they come, and sends listings in tiny pages.
+// fakeBucket answers S3 requests for one bucket, for cases that the real server does
+// not support or that are more awkward: it keeps configuration documents exactly as
+// they come, and sends listings in tiny pages.
 type fakeBucket struct {
 	// page is the maximum number of items on a page of a listing.
 	page int
@@ -22,7 +22,8 @@ type fakeBucket struct {
 	gaps bool
 	// plain lists keys without encoding, whatever encoding is requested.
 	plain bool
-	// refusals are the codes with which the deletion of objects is refused, by key.
+	// refusals are the codes with which the fake refuses to delete objects, keyed by
+	// the object's key.
 	refusals map[string]string
 	// drops are documents that are accepted and then dropped.
 	drops []string

@@ -16,10 +16,10 @@ import (
 // emptySHA256 is the hash of an empty body.
 const emptySHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// prober sends HEAD requests for buckets. This request is sent 10,000 times a
-// minute, so prober avoids the forty or so steps of the SDK and uses only the SDK's
-// addresses and signatures. This takes half the CPU time and a third of the memory
-// (BenchmarkProbe, BenchmarkHeadOfSDK).
+// prober sends HEAD requests for buckets. With 10,000 such requests a minute, the forty
+// or so steps of the SDK cost too much, so prober uses only the SDK's addresses and
+// signatures. This takes half the CPU time and a third of the memory (BenchmarkProbe,
+// BenchmarkHeadOfSDK).
 type prober struct {
 	endpoint    string
 	region      string
@@ -28,7 +28,7 @@ type prober struct {
 	resolver    s3.EndpointResolverV2
 	signer      *v4.Signer
 	line        *line
-	// owner is the account that buckets are expected to belong to; it may be empty.
+	// owner is the account that buckets must belong to; it may be empty.
 	owner string
 }
 

@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// busyWait is the minimum time after which to ask again if all places are
-	// taken.
+	// busyWait is the minimum time after which a caller should try again if all places
+	// are taken.
 	busyWait = 20 * time.Millisecond
 
-	// maxWait limits the time after which to ask again, unless the store itself has
-	// asked for a longer pause. If there are more waiting callers than turns in
-	// that time, they share turns, and some are rejected again.
+	// maxWait limits the time after which a caller should try again, unless the store
+	// itself has asked for a longer pause. If more callers are waiting than there are
+	// turns in that time, several get the same turn, and some of them are rejected
+	// again.
 	maxWait = 30 * time.Second
 )
 
-// Limiter limits the requests to one store: their number per second, their
-// number at the same time, and none at all during a pause that the store asked
-// for. It is safe for concurrent use.
+// Limiter limits the requests to one store: the number per second and the number at the
+// same time. During a pause that the store asked for, it allows none. It is safe for
+// concurrent use.
 type Limiter struct {
 	tokens *rate.Limiter
 	places chan struct{}
@@ -29,17 +30,16 @@ type Limiter struct {
 
 	mu     sync.Mutex
 	paused time.Time
-	// turn is the time at which the last rejected caller may ask again. The next
-	// caller gets a later time, so that callers do not all come back at the same
-	// time.
+	// turn is the time at which the last rejected caller should try again. The next
+	// caller gets a later time, so that they do not all try again at the same time.
 	turn time.Time
 }
 
-// NewLimiter returns a Limiter that allows the given number of requests per second,
-// in bursts of at most a quarter of a second's worth, and the given number at the
-// same time. Both are at least one.
+// NewLimiter returns a Limiter that allows the given number of requests per second, and
+// the given number at the same time. A burst may have as many requests as a quarter of
+// a second allows. Both limits are at least one.
 func NewLimiter(requestsPerSecond float64, concurrency int) *Limiter {
-	// Written like this, the condition also changes NaN to 1.
+	// In this form, the condition also changes NaN to 1.
 	if !(requestsPerSecond >= 1) {
 		requestsPerSecond = 1
 	}
@@ -58,9 +58,9 @@ func DefaultLimiter() *Limiter { return NewLimiter(300, 16) }
 // time.
 func (l *Limiter) Concurrency() int { return cap(l.places) }
 
-// TryAcquire takes a place for one request, which the caller must release after the
-// request, or returns the time after which to ask again. It never waits. Rejected
-// callers get different times.
+// TryAcquire takes a place for one request. The caller must release the place after the
+// request. If there is no place, TryAcquire does not wait, but returns the time after
+// which the caller should try again. Rejected callers get different times.
 func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,8 @@ func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	return l.releaser(), 0
 }
 
-// sendAway assigns the next turn that is not before earliest. The caller must hold l.mu.
+// sendAway assigns the next turn that is not before earliest, and returns the time
+// until then. The caller must hold l.mu.
 func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	l.turn = l.turn.Add(l.gap)
 	if l.turn.Before(earliest) || l.turn.Sub(earliest) > maxWait {
@@ -118,8 +119,8 @@ func (l *Limiter) releaser() func() {
 	return sync.OnceFunc(func() { <-l.places })
 }
 
-// sleepUntil returns an error if the context ends first. It does so
-// immediately if the deadline of the context shows that in advance.
+// sleepUntil returns an error if the context ends first. If the deadline of the context
+// is before t, it does so immediately.
 func sleepUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
 	if wait <= 0 {
@@ -138,8 +139,8 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// charge counts an additional request that was made in the place of another
-// one. Later requests wait for it.
+// charge counts an additional request that is made without a place of its own. Later
+// requests wait longer because of it.
 func (l *Limiter) charge() { l.tokens.ReserveN(time.Now(), 1) }
 
 // Pause makes all callers wait until the given time. It never shortens a

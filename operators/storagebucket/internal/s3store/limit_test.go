@@ -99,9 +99,9 @@ func TestCallersThatAreSentAwayComeBackOneByOne(t *testing.T) {
 	})
 }
 
-// comeBack makes all callers ask at the same time, and ask again when they
-// are told to, until all have been served. It returns the total number of
-// requests, and the largest number in any one second after the first.
+// comeBack makes all callers try at the same time. Rejected callers try again after the
+// time that they got, until all have been admitted. comeBack returns the total number
+// of attempts, and the largest number in any one second after the first.
 func comeBack(l *Limiter, callers int) (askings, most int) {
 	start := time.Now()
 	perSecond := map[time.Duration]int{}

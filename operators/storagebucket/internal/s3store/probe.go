@@ -11,11 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Check asks whether the store is up and accepts the credentials. It sends one
-// signed request for the list of buckets on a new connection, so that it notices an
-// expired certificate or a changed address. Credentials that may not list buckets
-// count as accepted, and a store that answers, with an S3 error code, that it has
-// no such list counts as up. Check does not wait for the limiter: the health of the
+// Check finds out whether the store is up and accepts the credentials. It sends one
+// signed request for the list of buckets. The connection is new, so that an expired
+// certificate or a changed address is noticed. Credentials that may not list buckets
+// count as accepted. A store that answers with an S3 error code that it has no such
+// list counts as up. Check does not wait for the limiter, because the health of the
 // store must not depend on the number of probes of its buckets.
 func (s *Store) Check(ctx context.Context) Result {
 	s.limiter.charge()
@@ -31,9 +31,9 @@ func (s *Store) Check(ctx context.Context) Result {
 }
 
 // Probe sends a HEAD request for the bucket. A response to HEAD has no body,
-// and so no error code. If the response is not success, Probe sends one more
-// request that has a body in its response and needs the same permission
-// (s3:ListBucket), unless the store asked for fewer requests. The caller must
+// and so no error code. If the response is not success, Probe sends a second request,
+// unless the store asked for fewer requests. The response to the second request has a
+// body, and the request needs the same permission (s3:ListBucket). The caller must
 // already have passed the limiter.
 func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	x, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, _ *s3.Client) error {
@@ -53,8 +53,9 @@ func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	return resultOf(why.expect("<ListBucketResult", reason), x)
 }
 
-// expect returns the given failure, or a new one if the response lacks the
-// element: the SDK accepts any document, and even none, as an empty list.
+// expect returns the given failure, if any. Otherwise, it returns a failure if the
+// response lacks the element: the SDK accepts any document, and even an empty body, as
+// an empty list.
 func (x *exchange) expect(element string, failure *Error) *Error {
 	if failure != nil || bytes.Contains(x.start, []byte(element)) {
 		return failure
@@ -62,7 +63,8 @@ func (x *exchange) expect(element string, failure *Error) *Error {
 	return classifyAnswer(answer{status: x.status}, "", time.Now())
 }
 
-// resultOf returns a failure, or success, with the latency of an exchange.
+// resultOf returns the failure, or success if there is none, with the latency of the
+// exchange.
 func resultOf(failure *Error, x *exchange) Result {
 	if failure == nil {
 		return Result{Reason: ReasonSucceeded, Message: sentence[ReasonSucceeded], Latency: x.latency()}
@@ -70,13 +72,13 @@ func resultOf(failure *Error, x *exchange) Result {
 	return Result{Reason: failure.Reason, Message: failure.Message, Latency: x.latency(), RetryAfter: failure.RetryAfter}
 }
 
-// canaryDelete limits the time to delete the object of a canary.
+// canaryDelete limits the time to delete the object that Canary wrote.
 const canaryDelete = 5 * time.Second
 
 // Canary writes a small object, reads it back and deletes it. The caller
 // chooses the key of the object, and must not use it for anything else. The
-// caller must already have passed the limiter. The latency is that of the
-// write.
+// caller must already have passed the limiter. The latency in the result is the latency
+// of the write.
 func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 	// The content is random, so that an old object is not mistaken for this one.
 	content := []byte(rand.Text())
@@ -84,7 +86,8 @@ func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 	put, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, c *s3.Client) error {
 		written, err := c.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(content)})
 		if err == nil {
-			// With versioning, a delete without a version only adds a delete marker.
+			// With versioning, a delete request without a version only adds a delete
+			// marker.
 			version = written.VersionId
 		}
 		return err

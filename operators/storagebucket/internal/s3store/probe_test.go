@@ -86,8 +86,8 @@ func TestProbesShareAConnection(t *testing.T) {
 			t.Fatal(r.Message)
 		}
 	}
-	// A connection becomes free a moment after the response body has been read,
-	// so sometimes the next request opens another one.
+	// A connection becomes free a moment after the response body has been read, so the
+	// next request sometimes opens another connection.
 	if n := server.Connections(); n > 5 {
 		t.Errorf("%d connections for 60 requests one after the other", n)
 	}
@@ -288,7 +288,7 @@ func TestCheckDoesNotWaitForTheLimit(t *testing.T) {
 	}
 }
 
-// shelf keeps the objects of a canary as a simple store would.
+// shelf keeps the objects of a canary like a simple store.
 func shelf(spoil func(string) string) http.Handler {
 	var mu sync.Mutex
 	objects := map[string]string{}

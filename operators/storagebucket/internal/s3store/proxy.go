@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	// clearedFor is the time for which a name behind a proxy is not looked up again.
-	// In any case, the proxy resolves it itself.
+	// clearedFor is the time for which the name of a host behind a proxy is not looked
+	// up again. The look-up is only an additional check, because the proxy resolves the
+	// name itself.
 	clearedFor = time.Minute
 
 	// maxCleared limits the number of names kept. There are many names only
@@ -15,8 +16,8 @@ const (
 	maxCleared = 1 << 14
 )
 
-// verdicts remembers for a while which hosts were found to be allowed, so
-// that not every request needs a look-up. The zero value is ready to use.
+// verdicts holds for a while which hosts were found to be allowed, so that not every
+// request needs a look-up. The zero value is ready to use.
 type verdicts struct {
 	mu    sync.Mutex
 	until map[string]time.Time

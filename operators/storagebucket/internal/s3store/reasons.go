@@ -31,8 +31,8 @@ const (
 	// ReasonWrongRegion means that the bucket is in another region, or that the store
 	// expects signatures for another region.
 	ReasonWrongRegion Reason = "WrongRegion"
-	// ReasonEndpointUnreachable means that there was no connection to the endpoint,
-	// or that it broke.
+	// ReasonEndpointUnreachable means that no connection to the endpoint was possible,
+	// or that the connection broke.
 	ReasonEndpointUnreachable Reason = "EndpointUnreachable"
 	// ReasonTLSError means that the certificate or the TLS handshake of the endpoint is
 	// invalid.
@@ -78,9 +78,8 @@ const (
 	ReasonCABundleForbidden Reason = "CABundleForbidden"
 )
 
-// Terminal reports whether repeating the same request cannot help because somebody
-// must change something first. A failure that may go away by itself is not
-// terminal.
+// Terminal reports whether somebody must change something before the same request can
+// succeed. A failure that may go away by itself is not terminal.
 func (r Reason) Terminal() bool {
 	switch r {
 	case ReasonInvalidCredentials, ReasonAccessDenied, ReasonBucketNotFound, ReasonOwnershipConflict,
@@ -93,8 +92,8 @@ func (r Reason) Terminal() bool {
 	}
 }
 
-// Forbidden reports whether the operator lacks a right in Kubernetes. When the
-// right is granted, there is not always an event.
+// Forbidden reports whether the operator lacks a right in Kubernetes. Granting the
+// right does not always cause an event.
 func (r Reason) Forbidden() bool {
 	return r == ReasonCredentialsForbidden || r == ReasonCABundleForbidden
 }
@@ -116,27 +115,27 @@ type Result struct {
 	// zero if the store did not answer. It does not include waiting for a
 	// limit.
 	Latency time.Duration
-	// RetryAfter is the time without requests that the store asked for, at most
-	// MaxRetryAfter; zero if it did not ask.
+	// RetryAfter is the pause that the store asked for, at most MaxRetryAfter; zero if
+	// it did not ask for one.
 	RetryAfter time.Duration
 }
 
 // Succeeded reports whether the probe or check succeeded.
 func (r Result) Succeeded() bool { return r.Reason == ReasonSucceeded }
 
-// Error is the failure of a request. Its text is fixed, like the text of a Result,
-// and it wraps nothing: the causes contain URLs, request IDs and other parts of the
-// store's response.
+// Error is the failure of a request. Its text is fixed, like the text of a Result. It
+// does not wrap the cause, because causes contain URLs, request IDs and other parts of
+// the store's response.
 type Error struct {
 	// Reason is the outcome; it is never ReasonSucceeded.
 	Reason Reason
 	// Message is the outcome as a sentence.
 	Message string
-	// RetryAfter is as in Result.
+	// RetryAfter has the same meaning as in Result.
 	RetryAfter time.Duration
 
-	// code is the S3 error code as the store sent it, or empty. It is only
-	// for comparison, because it may contain anything.
+	// code is the S3 error code that the store sent, or empty. It may contain anything,
+	// so it is only compared and never shown.
 	code string
 }
 

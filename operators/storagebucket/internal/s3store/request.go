@@ -21,9 +21,8 @@ const maxPage = 1000
 // codeNoSuchBucket is the only proof that a bucket does not exist.
 const codeNoSuchBucket = "NoSuchBucket"
 
-// ask makes one request and returns its response. An error with one of the
-// codes in absent means that the requested item does not exist: then both
-// results are nil.
+// ask makes one request and returns its response. If the error has one of the codes in
+// absent, the requested item does not exist, and both results are nil.
 func ask[Answer any](
 	ctx context.Context, s *Store,
 	request func(context.Context, *s3.Client) (*Answer, error), absent ...string,
@@ -42,8 +41,8 @@ func ask[Answer any](
 	return answer, err
 }
 
-// eachPage calls page until there is no next page. The value of next only
-// distinguishes pages.
+// eachPage calls page until next is "", which means that there is no other page. Any
+// other value only has to differ from page to page.
 func eachPage(page func() (next string, err error)) error {
 	for last := ""; ; {
 		next, err := page()
@@ -51,16 +50,16 @@ func eachPage(page func() (next string, err error)) error {
 			return err
 		}
 		if next == last {
-			// Otherwise this would never end.
+			// Without this check, the loop might never end.
 			return &Error{Reason: ReasonUnexpectedResponse, Message: "the store returned the same page of its listing again"}
 		}
 		last = next
 	}
 }
 
-// list requests a page of objects. The name of the bucket in the response proves that
-// it is a listing: the SDK treats an empty response, and any other document, as a
-// bucket without objects.
+// list requests a page of objects. It requires the name of the bucket in the response,
+// because the SDK treats an empty response, or any other document, as a listing without
+// objects.
 func list(ctx context.Context, c *s3.Client, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
 	out, err := c.ListObjectsV2(ctx, in)
 	if err == nil && out.Name == nil {
@@ -69,8 +68,8 @@ func list(ctx context.Context, c *s3.Client, in *s3.ListObjectsV2Input) (*s3.Lis
 	return out, err
 }
 
-// nextPage returns a key for the next page of a truncated listing, built from its
-// markers, or "" if the listing is complete.
+// nextPage returns a value, built from the markers, that identifies the next page of a
+// truncated listing. It returns "" if the listing is complete.
 func nextPage(truncated *bool, markers ...*string) string {
 	if !aws.ToBool(truncated) {
 		return ""
@@ -95,7 +94,7 @@ func dateOf(err error) time.Time {
 // ownerHeader makes AWS deny a request for a bucket of another account.
 const ownerHeader = "X-Amz-Expected-Bucket-Owner"
 
-// expectOwner adds the account to all requests for an existing bucket.
+// expectOwner adds the expected account to all requests for an existing bucket.
 func expectOwner(account string) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Build.Add(middleware.BuildMiddlewareFunc("ExpectedBucketOwner", func(
@@ -111,9 +110,8 @@ func expectOwner(account string) func(*middleware.Stack) error {
 	}
 }
 
-// withMD5 adds the header Content-MD5 to requests that must carry a checksum.
-// The SDK sends a newer checksum, which AWS accepts and many other stores do
-// not.
+// withMD5 adds the header Content-MD5 to requests that must carry a checksum. The SDK
+// sends a newer kind of checksum, which AWS accepts, but many other stores do not.
 func withMD5(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 }

@@ -1,15 +1,15 @@
 // Package s3store sends requests to one S3-compatible store: to check the store and
-// its buckets, and to manage a bucket. It does not depend on Kubernetes, except for
-// the types that declare the configuration of a bucket.
+// its buckets, and to manage a bucket. Its only dependency on Kubernetes are the types
+// that declare the configuration of a bucket.
 //
-// A Result or an Error repeats nothing that a store sends: messages are fixed
-// text, plus an HTTP status or an error code from a closed table. They may
-// therefore be logged, or put into a status or an event, without exposing a
-// secret, a request ID or a URL, and equal outcomes have equal texts.
+// The message of a Result or an Error is fixed text. From the store's response, it
+// repeats at most an HTTP status, an error code from a closed table or a valid region.
+// Messages may therefore be logged, or put into a status or an event, without exposing
+// a secret, a request ID or a URL. Equal outcomes have equal messages.
 //
-// Every request is one attempt: the caller decides when to retry, because it
-// knows the plan. Requests use a few kept connections that belong to this
-// store, and only addresses that the egress guard allows.
+// Every request is one attempt: the caller has the plan, and decides when to retry.
+// Requests use a few connections that are kept open for this store, and only addresses
+// that the egress guard allows.
 package s3store
 
 import (
@@ -34,18 +34,19 @@ type Config struct {
 	Region string
 	// PathStyle addresses buckets in the path, not in the host name.
 	PathStyle bool
-	// RootCAs sign the endpoint's certificate; nil means those of the system.
+	// RootCAs are the certificates that must have signed the endpoint's certificate;
+	// nil means the system's certificates.
 	RootCAs *x509.CertPool
 	// Credentials sign the requests. nil means that every request fails with
 	// ReasonCredentialsNotFound.
 	Credentials aws.CredentialsProvider
-	// Guard allows or refuses addresses; nil refuses the special ones.
+	// Guard allows or refuses addresses; nil refuses only the special ones.
 	Guard *egress.Guard
-	// Limiter limits the requests to the store, and the connections kept to it.
-	// Several Stores may share one. nil means DefaultLimiter.
+	// Limiter limits the requests to the store, and the number of connections that are
+	// kept open. Several Stores may share one Limiter. nil means DefaultLimiter.
 	Limiter *Limiter
-	// ExpectedBucketOwner is the account that all buckets belong to. It is sent with
-	// each request for a bucket; if it is empty, it is not sent.
+	// ExpectedBucketOwner is the account that all buckets must belong to. It is sent
+	// with each request for a bucket, unless it is empty.
 	ExpectedBucketOwner string
 }
 
@@ -58,8 +59,8 @@ type Store struct {
 	limiter *Limiter
 }
 
-// New returns a Store; nothing is sent before the first call. It reads no
-// files, and from the environment only the proxies, as net/http does.
+// New returns a Store. Nothing is sent before the first call of a method. New reads no
+// files. From the environment, it reads only the proxies, in the same way as net/http.
 func New(c Config) *Store { return newStore(c, http.ProxyFromEnvironment) }
 
 func newStore(c Config, proxy proxyFunc) *Store {
@@ -71,10 +72,10 @@ func newStore(c Config, proxy proxyFunc) *Store {
 	return &Store{region: c.Region, line: l, limiter: limiter, prober: newProber(c, l), client: newClient(c, l)}
 }
 
-// newClient returns a client of the SDK. It sets everything that the SDK
-// would otherwise take from the environment: credentials, region, retries.
-// Checksums are sent only if the API requires them, because the SDK's default
-// breaks some other stores (aws-sdk-go-v2#3007).
+// newClient returns a client of the SDK. It sets everything that the SDK would
+// otherwise take from the environment: credentials, region, retries. Checksums are sent
+// only if the API requires them, because the SDK's default does not work with some
+// stores other than AWS (aws-sdk-go-v2#3007).
 func newClient(c Config, h s3.HTTPClient) *s3.Client {
 	options := s3.Options{
 		BaseEndpoint:                aws.String(c.Endpoint.String()),
@@ -86,7 +87,8 @@ func newClient(c Config, h s3.HTTPClient) *s3.Client {
 		RequestChecksumCalculation:  aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation:  aws.ResponseChecksumValidationWhenRequired,
 		DisableS3ExpressSessionAuth: aws.Bool(true),
-		// A wrong clock must be noticed and corrected, not hidden.
+		// A wrong clock must be reported, so that it is corrected. The SDK would hide
+		// it.
 		DisableClockSkewCorrection: true,
 	}
 	if c.ExpectedBucketOwner != "" {
@@ -101,8 +103,8 @@ func (s *Store) Limiter() *Limiter { return s.limiter }
 // Close closes idle connections. Requests in progress continue.
 func (s *Store) Close() { s.line.close() }
 
-// call makes one request within the store's limits and returns nil or an *Error. The
-// function must make one request with the given context.
+// call makes one request within the store's limits and returns nil or an *Error.
+// request must make exactly one request, with the context that it is given.
 func (s *Store) call(ctx context.Context, request func(context.Context, *s3.Client) error) error {
 	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
@@ -128,13 +130,13 @@ func (s *Store) noRoom(ctx context.Context) *Error {
 	}
 }
 
-// send makes one request and classifies the result. When the store asks for
-// fewer requests, this applies to all callers.
+// send makes one request and classifies the result. If the store asks for fewer
+// requests, send pauses all users of the limiter.
 func (s *Store) send(ctx context.Context, x exchange, request func(context.Context, *s3.Client) error) (*exchange, *Error) {
 	failure := s.verdict(&x, request(x.in(ctx), s.client))
 	if failure != nil && failure.Reason == ReasonEndpointUnreachable && ctx.Err() != nil {
-		// When the context ends, the connection breaks, and sometimes this is
-		// noticed first.
+		// When the context ends, the connection breaks. Sometimes the break is noticed
+		// before the end of the context.
 		failure = classifyFailure(ctx.Err())
 	}
 	if failure != nil && failure.RetryAfter > 0 {

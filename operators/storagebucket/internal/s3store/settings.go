@@ -17,7 +17,7 @@ type Setting struct {
 	Name string
 	// Hash identifies the declared value.
 	Hash string
-	// Keys are the keys of the tags; nil for other settings.
+	// Keys are the keys of the declared tags; nil for all other settings.
 	Keys []string
 
 	value value
@@ -26,9 +26,9 @@ type Setting struct {
 // value is the declared value of a setting, with the requests that read and write
 // it.
 type value interface {
-	// heldBy reports whether the bucket's configuration has the same meaning.
+	// heldBy reports whether the bucket's configuration means the same as this value.
 	heldBy(ctx context.Context, s *Store, bucket string) (bool, error)
-	// putInto writes this configuration to the bucket.
+	// putInto writes this value to the bucket's configuration.
 	putInto(ctx context.Context, s *Store, bucket string) error
 }
 
@@ -37,9 +37,9 @@ type value interface {
 // policy that it may forbid.
 var kinds = []struct {
 	name string
-	// declared returns nil if the spec does not declare the setting. An empty
-	// list counts as not declared: nobody empties a configuration by
-	// declaring nothing.
+	// declared returns the value that the spec declares, or nil if it does not declare
+	// the setting. An empty list counts as not declared, so it never empties the
+	// bucket's configuration.
 	declared func(*v1.StorageBucketSpec) value
 	// remove removes the setting from a bucket. It is not an error if the
 	// setting is absent. keys are the keys of the tags.
@@ -77,22 +77,22 @@ func Settings(spec *v1.StorageBucketSpec) []Setting {
 func hash(declared value) string {
 	text, err := json.Marshal(declared)
 	if err != nil {
-		// Only a policy can be invalid JSON, and the API server rejects that.
+		// Only a policy can be invalid JSON, and the API server rejects such a policy.
 		text = nil
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Matches reports whether the bucket has the complete setting as declared. It
-// compares the meaning and not the spelling: a store that silently drops a part
-// that it does not know does not match.
+// Matches reports whether the bucket has the complete setting as declared. It compares
+// the meaning and not the spelling. If a store has silently dropped a part that it does
+// not support, Matches returns false.
 func (s *Store) Matches(ctx context.Context, bucket string, setting Setting) (bool, error) {
 	return setting.value.heldBy(ctx, s, bucket)
 }
 
-// Apply writes the declared configuration to the bucket. Tags are added to existing
-// ones; any other configuration is replaced completely.
+// Apply writes the declared setting to the bucket. Tags are added to the existing tags;
+// any other setting is replaced completely.
 func (s *Store) Apply(ctx context.Context, bucket string, setting Setting) error {
 	return setting.value.putInto(ctx, s, bucket)
 }
@@ -106,7 +106,8 @@ func (s *Store) Remove(ctx context.Context, bucket string, applied v1.AppliedCon
 			return kind.remove(ctx, s, bucket, applied.Keys)
 		}
 	}
-	// A newer version of the operator has applied a setting that this one does not know.
+	// A newer version of the operator has applied a setting that this version does not
+	// support.
 	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know a setting that was applied"}
 }
 

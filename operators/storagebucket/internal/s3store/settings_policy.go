@@ -27,8 +27,8 @@ func declaredPolicy(spec *v1.StorageBucketSpec) value {
 	return policy(spec.Policy.Raw)
 }
 
-// MarshalJSON writes the policy with its keys sorted, so that spaces and order
-// do not change its hash.
+// MarshalJSON writes the policy with its keys sorted, so that neither spaces nor the
+// order of keys change its hash.
 func (p policy) MarshalJSON() ([]byte, error) {
 	document, err := readJSON(p)
 	if err != nil {
@@ -67,10 +67,10 @@ var removePolicy = deletion(func(ctx context.Context, c *s3.Client, bucket *stri
 	return c.DeleteBucketPolicy(ctx, &s3.DeleteBucketPolicyInput{Bucket: bucket})
 }, codeNoPolicy)
 
-// samePolicy compares the meaning of two policies. Stores rewrite policies;
-// the known ways are in the IAM reference on policy elements: one value
-// instead of a list of one, lists without order, "*" for any AWS principal,
-// an account's root user for the account.
+// samePolicy compares the meaning of two policies, because stores rewrite policies. The
+// IAM reference on policy elements describes the spellings that have the same meaning:
+// one value instead of a list of one, lists in another order, "*" for any AWS
+// principal, an account's root user for the account.
 func samePolicy(a, b []byte) bool {
 	x, err := readJSON(a)
 	if err != nil {

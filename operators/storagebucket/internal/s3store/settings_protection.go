@@ -12,7 +12,7 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Codes with which stores report that there is no such configuration.
+// Stores report with these codes that the bucket has no such configuration.
 const (
 	codeNoObjectLock        = "ObjectLockConfigurationNotFoundError"
 	codeNoEncryption        = "ServerSideEncryptionConfigurationNotFoundError"
@@ -35,8 +35,8 @@ func (v versioning) heldBy(ctx context.Context, s *Store, bucket string) (bool, 
 	if err != nil {
 		return false, err
 	}
-	// A bucket that was never versioned creates no versions, just like one
-	// whose versioning is suspended.
+	// A bucket that was never versioned behaves like a bucket whose versioning is
+	// suspended: it creates no versions.
 	status := out.Status
 	if status == "" {
 		status = types.BucketVersioningStatusSuspended
@@ -84,7 +84,7 @@ func (l objectLock) heldBy(ctx context.Context, s *Store, bucket string) (bool, 
 		return false, nil
 	}
 	has, want := actual.Rule.DefaultRetention, l.retention()
-	// The one of days and years that is not used may be absent or zero.
+	// Only days or years are set; the other may be absent or zero.
 	return has.Mode == want.Mode && aws.ToInt32(has.Days) == aws.ToInt32(want.Days) &&
 		aws.ToInt32(has.Years) == aws.ToInt32(want.Years), nil
 }
@@ -99,7 +99,8 @@ func readObjectLock(ctx context.Context, s *Store, bucket string) (*types.Object
 	return out.ObjectLockConfiguration, nil
 }
 
-// retention returns the declared retention in the form of S3, or nil if there is none.
+// retention returns the declared retention as the S3 type, or nil if no retention is
+// declared.
 func (l objectLock) retention() *types.DefaultRetention {
 	if l.DefaultRetention == nil {
 		return nil
@@ -124,7 +125,8 @@ func (l objectLock) putInto(ctx context.Context, s *Store, bucket string) error 
 	return err
 }
 
-// removeDefaultRetention keeps object lock itself on, because it cannot be turned off.
+// removeDefaultRetention removes only the retention, because object lock itself cannot
+// be turned off.
 func removeDefaultRetention(ctx context.Context, s *Store, bucket string, _ []string) error {
 	actual, err := readObjectLock(ctx, s, bucket)
 	if err != nil || actual == nil || actual.Rule == nil {
@@ -152,8 +154,8 @@ func (e encryption) heldBy(ctx context.Context, s *Store, bucket string) (bool, 
 		aws.ToBool(rules[0].BucketKeyEnabled) == e.BucketKey, nil
 }
 
-// sameKey compares a declared key with the key in the store, which may be a
-// complete ARN. If no key is declared, the account's own key matches.
+// sameKey compares a declared key with the key in the store, which may be a complete
+// ARN. If no key is declared, only the account's own key matches.
 func sameKey(declared, actual string) bool {
 	if declared == "" {
 		return actual == "" || strings.HasSuffix(actual, "alias/aws/s3")
@@ -183,8 +185,8 @@ func (e encryption) putInto(ctx context.Context, s *Store, bucket string) error 
 	if e.KMSKeyID != "" {
 		rule.ApplyServerSideEncryptionByDefault.KMSMasterKeyID = aws.String(e.KMSKeyID)
 	}
-	// The same document lists the types of encryption that clients may not use.
-	// They cannot be declared, so they are kept.
+	// The same document lists the types of encryption that clients may not use. This
+	// list cannot be declared, so it is kept.
 	rules, err := readEncryption(ctx, s, bucket)
 	if err != nil {
 		return err
@@ -223,7 +225,7 @@ func (b publicAccessBlock) heldBy(ctx context.Context, s *Store, bucket string) 
 	if err != nil {
 		return false, err
 	}
-	// Without a configuration, nothing is forbidden.
+	// A bucket without this configuration blocks nothing.
 	var has publicAccessBlock
 	if out != nil && out.PublicAccessBlockConfiguration != nil {
 		p := out.PublicAccessBlockConfiguration

@@ -60,8 +60,8 @@ func (t tags) putInto(ctx context.Context, s *Store, bucket string) error {
 	return s.SetTags(ctx, bucket, has)
 }
 
-// removeTags removes tags by their keys and keeps all others. It keeps the
-// operator's tags even if it is asked to remove them.
+// removeTags removes the tags with the given keys and keeps all others. It never
+// removes the operator's tags, even if their keys are given.
 func removeTags(ctx context.Context, s *Store, bucket string, keys []string) error {
 	has, err := s.Tags(ctx, bucket)
 	if err != nil {
@@ -120,8 +120,8 @@ func sameRule(a, b v1.LifecycleRule) bool {
 		same(a.AbortIncompleteMultipartUploadDays, b.AbortIncompleteMultipartUploadDays)
 }
 
-// declarable converts a store's rule. It returns false for a rule with an
-// action or a restriction that cannot be declared.
+// declarable converts a store's rule to the form of the spec. It returns false for a
+// rule with an action or a restriction that cannot be declared.
 func declarable(r types.LifecycleRule) (v1.LifecycleRule, bool) {
 	rule := v1.LifecycleRule{ID: aws.ToString(r.ID), Disabled: r.Status != types.ExpirationStatusEnabled}
 	prefix, plain := prefixOf(r)
@@ -147,8 +147,9 @@ func declarable(r types.LifecycleRule) (v1.LifecycleRule, bool) {
 	return rule, true
 }
 
-// prefixOf returns the prefix of a store's rule, from its old place or one of
-// the two new ones. plain is false if the rule has any other restriction.
+// prefixOf returns the prefix of a store's rule. It may be in the deprecated field or
+// in one of two places in the filter. plain is false if the rule has any other
+// restriction.
 func prefixOf(r types.LifecycleRule) (prefix string, plain bool) {
 	prefix = aws.ToString(r.Prefix) //nolint:staticcheck // Deprecated for writing; stores still send it.
 	f := r.Filter

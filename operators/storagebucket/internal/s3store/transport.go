@@ -23,11 +23,11 @@ const (
 	// less than 4 MiB.
 	maxBody = 8 << 20
 
-	// maxSmallBody is the same limit for an error, or for a list of one.
+	// maxSmallBody is the same limit for an error, or for a listing of one item.
 	maxSmallBody = 64 << 10
 
-	// maxStart is the length of the start of the body that is kept to find an
-	// error's code, which comes first.
+	// maxStart limits how much of the start of a body is kept. An error's code is near
+	// the start.
 	maxStart = 1 << 10
 
 	// maxHeader limits the headers of a response.
@@ -38,22 +38,22 @@ const (
 	dialTimeout   = 30 * time.Second
 	answerTimeout = 2 * time.Minute
 
-	// idleTimeout keeps a connection from one probe to the next at the usual
-	// intervals. Stores may close connections earlier or later; net/http
-	// handles both.
+	// idleTimeout is long enough to keep a connection from one probe to the next at the
+	// usual intervals. If a store closes the connection earlier, net/http opens a new
+	// one.
 	idleTimeout = 90 * time.Second
 )
 
 // proxyFunc returns the proxy for a request; nil, nil means none.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// line connects to one store, with kept connections and with new ones.
+// line sends requests to one store, over kept connections or over a new one.
 type line struct {
 	guard *egress.Guard
 	proxy proxyFunc
-	// proxyAddress is the host:port of the proxy, once one has been used. It is
-	// the only address that is dialled without the guard, because it comes from
-	// the operator's own environment.
+	// proxyAddress is the host:port of the proxy; nil until a proxy has been used. It
+	// is the only address that the guard does not check, because it comes from the
+	// operator's own environment.
 	proxyAddress atomic.Pointer[string]
 	cleared      verdicts
 
@@ -84,9 +84,9 @@ func newLine(guard *egress.Guard, roots *x509.CertPool, connections int, proxy p
 	return l
 }
 
-// client returns a client that does not follow redirects, so that a redirect
-// is classified like any response. A signature is valid for one host, and
-// must not be shown to another.
+// client returns a client that does not follow redirects. A redirect is classified like
+// any other response. Besides, a signature is valid for one host, and must not be sent
+// to another.
 func client(t *http.Transport) *http.Client {
 	return &http.Client{
 		Transport:     t,
@@ -112,9 +112,8 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 	return dialer.DialContext(ctx, network, address)
 }
 
-// proxyFor returns the proxy for a request. With a proxy, the connection goes
-// to the proxy's address and the guard does not see the store's; so the target
-// is checked here.
+// proxyFor returns the proxy for a request. If there is a proxy, the connection is to
+// the proxy's address, and dial cannot check the store's. So proxyFor checks it.
 func (l *line) proxyFor(r *http.Request) (*url.URL, error) {
 	proxy, err := l.proxy(r)
 	if err != nil || proxy == nil {
@@ -157,20 +156,20 @@ func (l *line) judgeTarget(ctx context.Context, target *url.URL) error {
 	return nil
 }
 
-// exchange records the last request of a call: the response, which the SDK hides
-// behind its error types, and the time of the response. It is carried in the
-// context.
+// exchange records the last request of a call, with its response, which the SDK hides
+// behind its error types, and the times of both. It is passed in the context.
 type exchange struct {
 	// fresh requests a new connection; small means that a small response is expected.
 	fresh, small bool
 
 	sent, answered time.Time
 	answer         *http.Response
-	// status is the status of the original response: the SDK changes some of them.
+	// status is the original status of the response. The SDK changes the status of some
+	// responses.
 	status int
 	// start is the beginning of the body.
 	start []byte
-	// bodyErr is the error because of which the body is incomplete.
+	// bodyErr is the error that ended the body early; nil if the body is complete.
 	bodyErr error
 }
 
@@ -218,11 +217,10 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// bufferBody makes a small body, as all of them are, leave in one piece with
-// the headers. Otherwise, a store that answers as soon as it has seen the
-// headers may answer before it has read the body. The SDK closes the body
-// when the response comes, which would break the connection and lose the
-// reason in the response.
+// bufferBody puts the body of a request, which is always small, into memory, so that it
+// is sent in one piece with the headers. Otherwise, a store that answers as soon as it
+// has the headers may answer before it has read the body. The SDK would then close the
+// body, break the connection and lose the reason in the response.
 func bufferBody(r *http.Request) error {
 	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > maxBody {
 		return nil

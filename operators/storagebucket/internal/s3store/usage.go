@@ -10,7 +10,7 @@ import (
 
 // Usage is the number and size of the objects in a bucket.
 type Usage struct {
-	// Objects is the number of objects that a reader sees: no old versions, no unfinished
+	// Objects is the number of current objects, without old versions and unfinished
 	// uploads.
 	Objects int64
 	// Bytes is the total size of these objects.
@@ -19,10 +19,9 @@ type Usage struct {
 	Truncated bool
 }
 
-// Usage counts a bucket's objects by listing at most the first maxObjects of
-// them. S3 has no cheaper way: it takes one request per thousand objects. If
-// the bucket is written to meanwhile, the figures do not describe any single
-// moment.
+// Usage counts a bucket's objects by listing at most the first maxObjects of them. This
+// takes one request per thousand objects, and S3 has no cheaper way. If the bucket is
+// written to meanwhile, the result does not describe any single moment.
 func (s *Store) Usage(ctx context.Context, bucket string, maxObjects int64) (Usage, error) {
 	var usage Usage
 	in := &s3.ListObjectsV2Input{Bucket: &bucket, EncodingType: types.EncodingTypeUrl}

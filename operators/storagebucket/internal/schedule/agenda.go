@@ -26,20 +26,21 @@ type entry struct {
 	failures int
 	parked   bool
 
-	// poked is the time at which the last poke that Due has not seen yet takes
-	// effect; zero if there is none. The end of a probe does not change it: the
-	// poke may have come after the probe started.
+	// poked is the time at which the earliest pending poke takes effect; zero if no
+	// poke is pending. A poke is pending until Due has taken it into account. The end
+	// of a probe does not change it, because the poke may have come after the probe
+	// started.
 	poked time.Time
 	// lastPoke is the time at which the last poke took, or takes, effect.
 	lastPoke time.Time
 
-	// announce is the time of the next announcement, and urgent reports
-	// whether it is because of a poke. After an announcement, announce moves
-	// to the next slot, so that an object is announced once per slot and not
-	// repeatedly while its probe is in progress.
+	// announce is the time of the next announcement. urgent reports whether a poke is
+	// the cause of that announcement. After an announcement, announce moves to the next
+	// slot, so that an object is announced once per slot and not repeatedly while its
+	// probe is in progress.
 	announce time.Time
 	urgent   bool
-	// index is the index in the agenda; notListed if there is no announcement to make.
+	// index is the position in the agenda; notListed if the entry is not in it.
 	index int
 }
 
@@ -50,7 +51,8 @@ func (e *entry) dueNoLaterThan(at time.Time, cause Cause) {
 	e.cause = heavier(e.cause, cause)
 }
 
-// reannounce returns the time of the next announcement after one now; zero for never.
+// reannounce returns when an object that is announced now must be announced again; zero
+// means never.
 func (e *entry) reannounce(now time.Time) time.Time {
 	if e.urgent && e.lastPoke.After(now) {
 		return e.lastPoke
@@ -75,13 +77,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// notListed is the index of an entry that is in no agenda.
+// notListed is the index of an entry that is not in the agenda.
 const notListed = -1
 
 // agenda is a heap of entries, with the next one to be announced on top.
 type agenda []*entry
 
-// set adds the entry, or moves it, to be announced at the given time.
+// set adds the entry, or moves it, so that it is announced at the given time.
 func (a *agenda) set(e *entry, at time.Time) {
 	e.announce = at
 	if e.index == notListed {

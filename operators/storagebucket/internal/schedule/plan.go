@@ -1,9 +1,10 @@
 // Package schedule determines when each object is probed next, and wakes the
 // controller at that time.
 //
-// Every object has its own fixed slots on the wall clock, one per interval,
-// at an offset derived from its UID. So objects with the same interval are
-// spread over the interval, and stay spread when the controller restarts.
+// Every object has its own fixed slots on the wall clock, one per interval. The offset
+// of the slots in the interval is derived from the object's UID. So objects with the
+// same interval are spread over the interval, and stay spread when the controller
+// restarts.
 //
 //	first seen with no result;
 //	inputs changed, unless parked;
@@ -15,8 +16,8 @@
 //	     ├─ Backoff ──▶ backing off ── the wait is over ─▶ due
 //	     └─ Park ─────▶ parked ─────── Due asks: it wakes ▶ waiting
 //
-// Park and Forget are possible in every state. An object that wakes becomes due
-// at its own time within 30 seconds, so that objects that wake together are
+// Park and Forget are possible in every state. An object that wakes becomes due within
+// 30 seconds, at a time derived from its UID, so that objects that wake together are
 // spread.
 //
 // A Plan exists only in memory. What must survive a restart is in the status
@@ -33,8 +34,8 @@ import (
 )
 
 const (
-	// mergePokes is the minimum time between two probes of an object because
-	// of pokes: a burst of notifications causes one probe per second.
+	// mergePokes is the minimum time between two probes that are caused by pokes of the
+	// same object: a burst of notifications causes one probe per second.
 	mergePokes = time.Second
 
 	// firstBackoff and maxBackoff limit the wait after failures.
@@ -42,15 +43,14 @@ const (
 	maxBackoff   = 5 * time.Minute
 )
 
-// Cause is the reason why an object is due; empty if it is not due.
+// Cause is the reason why an object is due; empty if the object is not due.
 type Cause string
 
 // The causes. If several apply, the one that comes last in this list is returned.
 const (
 	// Slot means that the object's own time has come.
 	Slot Cause = "Slot"
-	// Changed means that the last result is invalid: there is none for the
-	// current inputs.
+	// Changed means that there is no result for the object's current inputs.
 	Changed Cause = "Changed"
 	// Poked means that a probe was requested.
 	Poked Cause = "Poked"
@@ -69,9 +69,9 @@ func heavier(a, b Cause) Cause {
 
 // Turn is the result of Due.
 type Turn struct {
-	// Cause is empty if the object is not due.
+	// Cause is the reason why the object is due; empty if it is not due.
 	Cause Cause
-	// Lag is the time for which it has been due.
+	// Lag is the time for which the object has been due.
 	Lag time.Duration
 }
 
@@ -79,10 +79,10 @@ type Turn struct {
 type Subject struct {
 	// Key names the object.
 	Key types.NamespacedName
-	// UID determines the object's phase, and distinguishes the object from another of the
-	// same name; not empty.
+	// UID determines the object's phase, and distinguishes the object from another
+	// object of the same name. It is not empty.
 	UID types.UID
-	// Interval is the time between two probes; more than zero.
+	// Interval is the time between two probes. It is more than zero.
 	Interval time.Duration
 	// Inputs is a fingerprint of everything that the result of a probe depends
 	// on. When it changes, the last result becomes invalid.
@@ -94,8 +94,8 @@ type Subject struct {
 	// LastProbe is the time of the last recorded probe; zero if it is not
 	// known.
 	LastProbe time.Time
-	// Heartbeat is the time by which LastProbe may be older than the last probe,
-	// because not every probe is written to the status.
+	// Heartbeat limits how much older than the last probe LastProbe may be. It can be
+	// older because not every probe is written to the status.
 	Heartbeat time.Duration
 }
 
@@ -108,8 +108,7 @@ type Plan struct {
 	entries map[types.NamespacedName]*entry
 	agenda  agenda
 
-	// changed receives an element whenever the time to wake up may have moved
-	// closer.
+	// changed receives an element whenever the ticker may have to wake up earlier.
 	changed chan struct{}
 }
 
@@ -122,11 +121,11 @@ func NewPlan(c clock.PassiveClock) *Plan {
 	}
 }
 
-// Due reports whether the object must be probed now, and adds it to the plan if
-// it was not known. It remains due until Probed, Postpone, Backoff or Park is
-// called. A parked object wakes: it becomes due at its own time within 30
-// seconds, or within its interval if that is shorter; it is due now only if it
-// was poked.
+// Due reports whether the object must be probed now. An unknown object is added to the
+// plan. An object that is due remains due until Probed, Postpone, Backoff or Park is
+// called. A parked object wakes: it becomes due within 30 seconds, or within its
+// interval if that is shorter, at a time derived from its UID. It is due now only if it
+// was poked, or its inputs have changed.
 func (p *Plan) Due(s Subject) Turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,9 +144,9 @@ func (p *Plan) Due(s Subject) Turn {
 	return Turn{Cause: e.cause, Lag: max(0, now.Sub(e.since))}
 }
 
-// Probed records that the object has just been probed, and that the result
-// was kept. The next turn is its next slot, or the first slot after
-// retryAfter.
+// Probed records that the object has just been probed and that the result was kept. The
+// object becomes due at its next slot, or, if retryAfter is not zero, at its first slot
+// after that time.
 func (p *Plan) Probed(s Subject, retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,9 +160,8 @@ func (p *Plan) Probed(s Subject, retryAfter time.Duration) {
 	p.list(e)
 }
 
-// Postpone records that there was no room for the probe. After the wait, the
-// object is announced again; it is still due for the same cause, and its lag
-// grows.
+// Postpone records that the object could not be probed yet. After the wait, the object
+// is announced again and is due for the same cause. Its lag includes the wait.
 func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +169,7 @@ func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	e := p.entryOf(s, now)
 	e.parked = false
 	if !e.poked.IsZero() && !now.Before(e.poked) {
-		// From now on it is due because of the poke, and not announced for it again.
+		// The object is due because of this poke, which is not announced again.
 		e.dueNoLaterThan(e.poked, Poked)
 		e.poked = time.Time{}
 	}
@@ -180,10 +178,10 @@ func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	p.list(e)
 }
 
-// Backoff records that work on the object failed. It becomes due again, for the
-// same cause, after a wait that doubles from 1 second to 5 minutes, but is not
-// longer than the interval and not shorter than floor. Changed inputs and pokes
-// do not wait.
+// Backoff records that work on the object failed. The object becomes due again, for the
+// same cause, after a wait. The wait starts at 1 second and doubles with each failure,
+// up to 5 minutes or the interval, whichever is shorter. It is never shorter than
+// floor. Changed inputs and pokes end the wait.
 func (p *Plan) Backoff(s Subject, floor time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,8 +195,8 @@ func (p *Plan) Backoff(s Subject, floor time.Duration) {
 	p.list(e)
 }
 
-// Park stops the announcements of the object until it wakes (see Due) or is
-// poked. It remains due for the same cause.
+// Park stops the announcements of the object until it wakes (see Due) or is poked. The
+// cause is kept.
 func (p *Plan) Park(s Subject) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,10 +207,10 @@ func (p *Plan) Park(s Subject) {
 	}
 }
 
-// Poke makes the object due now, even if it is not known yet. Pokes of one
-// object that are less than a second apart are merged: the first is announced
-// immediately, and the others are announced together one second later. An
-// object that does not exist must be forgotten again.
+// Poke makes the object due now, even if it is not known yet. Pokes of one object that
+// are less than a second apart are merged: the first is announced immediately, and the
+// others are announced together one second later. If the object turns out not to exist,
+// the caller must call Forget.
 func (p *Plan) Poke(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +221,7 @@ func (p *Plan) Poke(key types.NamespacedName) {
 		p.entries[key] = e
 	}
 	if !e.lastPoke.After(now) {
-		// A poke that is still ahead serves this poke as well.
+		// If a poke has yet to take effect, it serves this poke as well.
 		e.lastPoke = later(now, e.lastPoke.Add(mergePokes))
 	}
 	if e.poked.IsZero() {
@@ -254,9 +252,9 @@ func (p *Plan) Len() int {
 	return len(p.entries)
 }
 
-// announce returns the objects that became due and have not been announced
-// yet, urgent ones first, and the time to wait for the next one; a negative
-// wait means that there is none.
+// announce returns the due objects that have not been announced yet, urgent ones first,
+// and the time until the next announcement. A negative wait means that no announcement
+// is planned.
 func (p *Plan) announce() (due []Announcement, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -290,7 +288,7 @@ func (p *Plan) look(s Subject, now time.Time) *entry {
 	if e.inputs != s.Inputs {
 		e.inputs = s.Inputs
 		e.failures = 0
-		if e.parked { // the problem was fixed; the time before that does not count as lag
+		if e.parked { // the problem was fixed, and the lag starts only now
 			e.parked, e.since = false, now
 		}
 		e.dueNoLaterThan(now, Changed)
@@ -330,12 +328,12 @@ func (p *Plan) wake(e *entry, now time.Time) {
 	e.next = now.Add(spread(now, e.uid, e.interval))
 	e.since = e.next
 	if !e.poked.IsZero() {
-		e.poked = later(e.poked, now) // the time while it was parked does not count as lag
+		e.poked = later(e.poked, now) // the lag does not include the time while the object was parked
 	}
 	p.list(e)
 }
 
-// list sets the announcement of an object that has just been given a new time.
+// list sets the announcement of an object whose due time has just been set.
 func (p *Plan) list(e *entry) {
 	at := e.next
 	e.urgent = e.cause == Poked
@@ -349,7 +347,7 @@ func (p *Plan) list(e *entry) {
 func (p *Plan) setAnnounce(e *entry, at time.Time) {
 	p.agenda.set(e, at)
 	if e.index != 0 {
-		return // another one is sooner: the ticker's wake-up time stays the same
+		return // another object is announced first: the ticker wakes up at the same time as before
 	}
 	select {
 	case p.changed <- struct{}{}:
@@ -357,9 +355,9 @@ func (p *Plan) setAnnounce(e *entry, at time.Time) {
 	}
 }
 
-// firstProbe returns when an object that this process sees for the first time
-// is due: now if there is no result, at its next slot if there is one, and
-// within catchUp if a slot was missed.
+// firstProbe returns when an object is due that this process sees for the first time.
+// Without a result, it is due now; with one, at its next slot; and if it has missed a
+// slot, within catchUp.
 func firstProbe(s Subject, now time.Time) (time.Time, Cause) {
 	if !s.Fresh {
 		return now, Changed

@@ -22,7 +22,7 @@ func subject(name string) Subject {
 	}
 }
 
-// settled returns a subject with a result from just before the start.
+// settled returns a subject whose last probe was just before the start.
 func settled(name string) Subject {
 	s := subject(name)
 	s.Fresh, s.LastProbe = true, start.Add(-time.Second)

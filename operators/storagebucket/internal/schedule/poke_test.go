@@ -167,7 +167,8 @@ func TestPokeWakesAParkedObject(t *testing.T) {
 	p.Park(s) // the announcement led to nothing
 	advance(c, time.Hour)
 	wantAnnounced(t, p)
-	// The store is up again. The poke was kept; the time the store was down is no lag.
+	// The store is up again. The poke was kept, and the lag does not include the time
+	// while the store was down.
 	wantTurn(t, p, s, Turn{Cause: Poked})
 	p.Probed(s, 0)
 	wantTurn(t, p, s, Turn{})

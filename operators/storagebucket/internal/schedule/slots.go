@@ -7,14 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// catchUp is the longest time over which objects are spread that would otherwise be
-// due at the same moment: those whose slot passed while no manager was running, and
-// those that were parked.
+// catchUp limits the time over which objects are spread that would otherwise be due at
+// the same moment: after the manager was down, or when parked objects wake.
 const catchUp = 30 * time.Second
 
 // untilSlot returns the time from now to the object's next slot: more than
-// zero, and at most one interval. The result is added to a time with Go's
-// monotonic reading, so a step of the wall clock does not stop the probes.
+// zero, and at most one interval. Callers add the result to a time with Go's monotonic
+// reading, so a step of the wall clock does not stop the probes.
 func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Duration {
 	offset := Phase(uid, interval)
 	sinceSlot := (now.UnixNano() - int64(offset)) % int64(interval)
@@ -24,25 +23,24 @@ func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Durati
 	return interval - time.Duration(sinceSlot)
 }
 
-// spread returns the time until an object is due that comes back together with
-// others: its own slot if that is soon enough, otherwise a multiple of the
-// window before its slot. So no object is probed because it came back, and
-// again right after because of its slot.
+// spread returns the time until an object is due, if many objects may become due again
+// together. If its next slot is within the window, the object is due at that slot;
+// otherwise, it is due a multiple of the window before the slot. So its slot never
+// follows right after this first probe.
 func spread(now time.Time, uid types.UID, interval time.Duration) time.Duration {
 	return untilSlot(now, uid, interval) % min(interval+1, catchUp)
 }
 
-// Phase returns the object's own offset in an interval; over all UIDs, the
-// offsets are spread evenly.
+// Phase returns the offset of the object's slots in an interval. The offsets of all
+// objects are spread evenly.
 func Phase(uid types.UID, interval time.Duration) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))
 	return time.Duration(h.Sum64() % uint64(interval))
 }
 
-// Timeout returns the time limit of a probe if probes are interval apart: limit,
-// or four fifths of the interval if that is less, so that the probe of a store
-// that hangs ends before the next slot.
+// Timeout returns the time limit of a probe: limit, or four fifths of the interval if
+// that is less. So even if the store hangs, the probe ends before the next slot.
 func Timeout(limit, interval time.Duration) time.Duration {
 	return min(limit, interval/5*4)
 }

@@ -10,16 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// resolution is the minimum time between two checks of the plan, so that very
-// many objects do not cause very many checks.
+// resolution is the minimum time between two checks of the plan, so that the number of
+// checks does not grow with the number of objects.
 const resolution = 20 * time.Millisecond
 
-// Announcement names an object that is due. It is a hint: the receiver asks
-// the Plan again.
+// Announcement names an object that is due. It is only a hint: the receiver must call
+// Plan.Due to find out.
 type Announcement struct {
 	// Object is the name of the object.
 	Object types.NamespacedName
-	// Urgent reports whether somebody is waiting for the result.
+	// Urgent reports whether a poke is the cause, so that somebody may be waiting for
+	// the result.
 	Urgent bool
 }
 
@@ -31,7 +32,7 @@ type Event = event.TypedGenericEvent[Announcement]
 type Ticker struct {
 	// Plan decides which objects are due.
 	Plan *Plan
-	// Clock is the clock to wait on: the one that the Plan was created with.
+	// Clock is the clock that the Plan was created with. The ticker waits on it.
 	Clock clock.Clock
 	// Events receives one Event for each object and slot. It must be drained
 	// until the context of Start ends.
@@ -43,14 +44,13 @@ var (
 	_ manager.LeaderElectionRunnable = (*Ticker)(nil)
 )
 
-// NeedLeaderElection limits the ticker to the leader. The controllers of other
-// managers do not run, so nothing would drain the channel, and only the leader
-// may probe.
+// NeedLeaderElection makes the ticker run only in the leader. Only the leader may
+// probe. In other managers, the controllers do not run, so nothing would drain the
+// channel.
 func (*Ticker) NeedLeaderElection() bool { return true }
 
-// Start runs until the context ends. Every send also waits for the end of the
-// context, because the receiving source stops draining the channel at the same
-// moment.
+// Start runs until the context ends. Every send must also end with the context, because
+// the receiving source stops draining the channel at the same moment.
 func (t *Ticker) Start(ctx context.Context) error {
 	for {
 		due, wait := t.Plan.announce()

@@ -109,9 +109,9 @@ func readCredentials(ctx context.Context, reader client.Reader, l Location, o Op
 	return credentialsOf(&secret)
 }
 
-// identity loads the credentials that the process runs with. They are loaded once,
-// because the provider refreshes temporary keys by itself. A failure is not kept: a
-// file that is mounted late must not need a restart.
+// identity loads the credentials that the process runs with. They are loaded only once,
+// because the provider refreshes temporary keys by itself. After a failure, loading is
+// tried again, so that a file that is mounted late needs no restart.
 type identity struct {
 	mu       sync.Mutex
 	provider aws.CredentialsProvider
@@ -153,8 +153,8 @@ func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 				Message: fmt.Sprintf("Secret %q has no key %s", secret.Name, key),
 			}
 		case strings.ContainsFunc(value, unprintable):
-			// Usually this is the line end of an echo without -n. The store
-			// would report a wrong signature, which is misleading.
+			// Usually this is the line end that echo adds without -n. The store would
+			// report a wrong signature, which is misleading.
 			return nil, &s3store.Error{
 				Reason:  s3store.ReasonInvalidCredentials,
 				Message: fmt.Sprintf("Secret %q has white space or control characters in %s", secret.Name, key),
@@ -199,8 +199,8 @@ func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.
 	return pool, nil
 }
 
-// forbidden returns the problem that the operator may not read an object that a
-// location refers to.
+// forbidden returns an error for an object that a location refers to and the operator
+// has no right to read.
 func forbidden(use string, ref refs.Ref) *s3store.Error {
 	reason := s3store.ReasonCABundleForbidden
 	if use == useCredentials {

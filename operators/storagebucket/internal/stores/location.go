@@ -1,6 +1,6 @@
-// Package stores creates connections to the stores that objects declare. It
-// keeps each connection until its declaration, or an object that it refers to,
-// changes.
+// Package stores creates connections to the stores that objects declare. It keeps each
+// connection until the declaration of the store changes, or an object that the
+// declaration refers to.
 package stores
 
 import (
@@ -28,7 +28,7 @@ type Location struct {
 	ExpectedBucketOwner string
 	// Credentials sign requests.
 	Credentials storagev1.Credentials
-	// Limits lower the limits of Options.
+	// Limits can only lower the limits in Options.
 	Limits storagev1.RequestLimits
 }
 
@@ -47,7 +47,7 @@ func OfStore(store *storagev1.ObjectStore) Location {
 	}
 }
 
-// OfInline returns the location of an inline store of a StorageBucket.
+// OfInline returns the location that a StorageBucket declares as its inline store.
 func OfInline(namespace string, store *storagev1.InlineStore) Location {
 	return Location{
 		Namespace: namespace,
@@ -61,7 +61,7 @@ func OfInline(namespace string, store *storagev1.InlineStore) Location {
 	}
 }
 
-// The uses of the objects that a location refers to.
+// The objects that a location refers to are used for these purposes.
 const (
 	useCredentials = "credentials"
 	useCABundle    = "caBundle"
@@ -79,12 +79,12 @@ func (l Location) Refs() []refs.Ref {
 	return all
 }
 
-// credentialsRef requires that Credentials.SecretRef is set.
+// credentialsRef must be called only if Credentials.SecretRef is set.
 func (l Location) credentialsRef() refs.Ref {
 	return refs.Ref{Kind: "Secret", Namespace: l.Namespace, Name: l.Credentials.SecretRef.Name}
 }
 
-// caBundleRef requires that CABundle is set.
+// caBundleRef must be called only if CABundle is set.
 func (l Location) caBundleRef() refs.Ref {
 	return refs.Ref{Kind: kindOf(l.CABundle), Namespace: l.Namespace, Name: l.CABundle.Name}
 }
@@ -105,7 +105,7 @@ func (l Location) id() string {
 	if ref := l.CABundle; ref != nil {
 		bundle = kindOf(ref) + "/" + ref.Name + "/" + ref.Key
 	}
-	// None of the parts can contain the separator.
+	// The separator is a character that no part can contain.
 	return strings.Join([]string{
 		l.Namespace, l.Endpoint, l.Region, strconv.FormatBool(l.PathStyle), l.ExpectedBucketOwner, bundle, string(l.Credentials.Source), secret,
 		strconv.Itoa(int(l.Limits.RequestsPerSecond)), strconv.Itoa(int(l.Limits.Concurrency)),

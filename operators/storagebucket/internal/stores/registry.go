@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// ErrNotYet means that the versions of the objects that a location refers to are
-// not known yet. When they are, the owner is reconciled again.
+// ErrNotYet means that a location refers to objects whose versions are not known yet.
+// As soon as they are known, the owner is reconciled again.
 var ErrNotYet = errors.New("the objects that the store refers to are not known yet")
 
 // Registry keeps one connection for each location in use. It is safe
@@ -46,19 +46,19 @@ type entry struct {
 	connection Connection
 }
 
-// Connection is a connection to a location, or the problem with it.
+// Connection is a connection to a location, or the problem that prevents it.
 type Connection struct {
 	// Store is nil when there is a Problem.
 	Store *s3store.Store
-	// Problem has to be fixed by a person; nil when there is none.
+	// Problem has to be fixed by a person; nil if there is no problem.
 	Problem *s3store.Error
-	// Again is set if the end of the Problem is no event, so that the owner has to
+	// Again is set if no event is sent when the Problem ends. The owner then has to
 	// call Connect again from time to time.
 	Again bool
-	// Last is the connection from before an object that the location refers to
-	// was deleted; nil unless such an object is missing. It is only for
-	// completing deletions: a namespace that is being deleted may lose its
-	// Secret before its buckets.
+	// Last is the connection from before an object that the location refers to was
+	// deleted; nil if no such object is missing. It must be used only to complete
+	// deletions, because a namespace that is being deleted may lose its Secret before
+	// its buckets.
 	Last *s3store.Store
 	// Inputs changes with each new connection.
 	Inputs string
@@ -95,15 +95,15 @@ func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Lo
 	e.versions = versions
 	e.connection = Connection{Store: store, Problem: problem, Last: last, Inputs: fingerprint(l.id(), versions)}
 	if problem != nil && (problem.Reason.Forbidden() || problem == errNoIdentity) {
-		// A right can be granted, and an identity be mounted, without a change of an
-		// object.
+		// A right can be granted, or an identity be mounted, without an event for the
+		// objects.
 		e.connection.Again, e.connection.Inputs = true, fingerprint(l.id(), versions, string(problem.Reason))
 	}
 	return e.connection, nil
 }
 
-// forbidden returns the problem that the operator may not list an object that
-// the location refers to, or nil if there is no such problem.
+// forbidden returns an error if the location refers to an object that the operator has
+// no right to list, and nil otherwise.
 func (r *Registry) forbidden(l Location) *s3store.Error {
 	if l.Credentials.SecretRef != nil && r.Refs.Forbidden(l.credentialsRef()) {
 		return forbidden(useCredentials, l.credentialsRef())
@@ -165,7 +165,7 @@ func (r *Registry) release(id string) {
 		return
 	}
 	delete(r.entries, id)
-	go e.close() // it may have to wait for a connection that is being created
+	go e.close() // another owner may be creating the connection, and close waits for that
 }
 
 func (e *entry) close() {
@@ -176,7 +176,8 @@ func (e *entry) close() {
 	}
 }
 
-// fingerprint returns a short value, because the plan keeps one for every bucket.
+// fingerprint returns a short hash of the parts. It is short because the plan keeps one
+// for every bucket.
 func fingerprint(parts ...string) string {
 	h := fnv.New64a()
 	for _, part := range parts {

@@ -8,11 +8,11 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// counts keeps each count for a while, so that a client that repeats its requests
-// does not run up a bill: stores charge for each page of a listing. Failures are not
+// counts keeps each count for a while, because stores charge for each page of a
+// listing: a client that repeats its requests must not run up a bill. Failures are not
 // kept. The zero value is ready to use.
 type counts struct {
-	// turns makes one request count a bucket while the others wait for its result.
+	// turns lets one request count a bucket while the others wait for the result.
 	turns gates
 
 	mu     sync.Mutex
@@ -26,7 +26,8 @@ type count struct {
 	at    time.Time
 }
 
-// get returns a count of the bucket that is not older than maxAge, or counts again.
+// get returns the kept count of the bucket, or counts again if there is none that is
+// recent enough.
 func (c *counts) get(ctx context.Context, bucket string, maxAge time.Duration, measure func() (s3store.Usage, error)) (count, error) {
 	leave, err := c.turns.enter(ctx, bucket, 1)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// gates admit a limited number of callers for each name. An unused name takes no
-// memory. The zero value is ready to use.
+// gates limit the number of callers that are admitted at the same time, for each name
+// separately. An unused name takes no memory. The zero value is ready to use.
 type gates struct {
 	mu    sync.Mutex
 	named map[string]*gate
@@ -18,8 +18,8 @@ type gate struct {
 	users int
 }
 
-// enter waits until there is room, and returns a function to call when done.
-// The first caller's limit applies for as long as the name is in use.
+// enter waits until the caller is admitted, and returns a function to call when done.
+// As long as the name is in use, the limit of its first caller applies to all.
 func (g *gates) enter(ctx context.Context, name string, limit int) (leave func(), err error) {
 	at := g.join(name, limit)
 	release, err := take(ctx, at.slots)

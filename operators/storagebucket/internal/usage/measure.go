@@ -18,18 +18,19 @@ const touchTimeout = 10 * time.Second
 
 // Stores finds the store of a bucket.
 type Stores interface {
-	// Find reads the declaration of the bucket's store, and does not contact it. It
-	// returns nil if there is no such store.
+	// Find reads the declaration of the bucket's store, without a request to the store.
+	// It returns nil if there is no such store.
 	Find(ctx context.Context, bucket *storagev1.StorageBucket) (Store, error)
 }
 
-// Store is a store without a connection.
+// Store is a declared store, to which there is no connection yet.
 type Store interface {
-	// Allows reports whether StorageBuckets of a namespace may refer to it.
+	// Allows reports whether StorageBuckets of a namespace may refer to the store.
 	Allows(namespace string) bool
-	// Concurrency returns the number of its buckets that may be counted at the same time.
+	// Concurrency returns how many buckets of the store may be counted at the same
+	// time.
 	Concurrency() int
-	// Connect reads the credentials.
+	// Connect reads the credentials and returns the connection.
 	Connect(ctx context.Context) (Counter, error)
 }
 
@@ -59,19 +60,20 @@ type Measurer struct {
 	Stores Stores
 	// MaxObjects limits the count of one bucket.
 	MaxObjects int64
-	// Concurrency is the number of buckets that one request may count at the same time.
+	// Concurrency is how many buckets one request may count at the same time.
 	Concurrency int
-	// MaxAge is the time for which a count is kept and returned again; zero means that
-	// every request counts.
+	// MaxAge is the time for which a count is kept and returned again. Zero means that
+	// every request counts again.
 	MaxAge time.Duration
 
 	counts counts
-	// gates limit all requests together to the concurrency of each store.
+	// gates apply each store's concurrency to all requests together.
 	gates gates
 }
 
-// Measure counts the objects in each bucket separately: a failure for one is in its own
-// Measurement. It ends before the context does, so that there is time to send a response.
+// Measure counts the objects in each bucket. A failure is in the Measurement of its
+// bucket and does not affect other buckets. Measure ends some time before the context
+// does, so that a response can still be sent.
 func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucket) []Measurement {
 	ctx, cancel := beforeDeadline(ctx)
 	defer cancel()
@@ -84,8 +86,8 @@ func (m *Measurer) Measure(ctx context.Context, buckets []storagev1.StorageBucke
 	for name, indexes := range byStore(buckets) {
 		v := m.visit(ctx, name, r)
 		defer v.close()
-		// There are no more workers than buckets; the gate and the slots
-		// determine how many of them work at the same time.
+		// There are never more workers than buckets. The gates and the slots limit how
+		// many workers work at the same time.
 		work := make(chan int, len(indexes))
 		for _, i := range indexes {
 			work <- i
@@ -126,18 +128,17 @@ func byStore(buckets []storagev1.StorageBucket) map[string][]int {
 
 // request holds the slots that all stores of a request share.
 type request struct {
-	// counting is for buckets that are being counted.
+	// counting has a slot for each bucket that may be counted at the same time.
 	counting chan struct{}
-	// calling is for first calls to a store. They do not use the slots of
-	// counting, so that stores that hang do not delay those that answer.
+	// calling has slots for the first requests to stores. These requests do not use the
+	// slots of counting, so that stores that hang do not delay those that answer.
 	calling chan struct{}
 }
 
-// callsPerCount is the number of stores that may be called for each bucket that may
-// be counted.
+// callsPerCount is the number of slots in calling for each slot in counting.
 const callsPerCount = 8
 
-// take waits for room in one of the channels.
+// take waits for a slot in one of the two channels.
 func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:
@@ -147,18 +148,19 @@ func take(ctx context.Context, slots chan struct{}) (release func(), err error) 
 	}
 }
 
-// visit is the part of one request that concerns one store: it looks up the
-// store once, and once the store turns out not to be usable, it does not ask
-// the store again.
+// visit is the part of one request that concerns one store. It looks up the store only
+// once. As soon as the store turns out not to be usable, the visit sends it no more
+// requests.
 type visit struct {
 	*Measurer
 	*request
 	name string
-	// asking ends with the request, or when the store turns out not to be usable.
+	// asking is the context of all requests to the store. It ends with the request, or
+	// as soon as the store turns out not to be usable.
 	asking context.Context
 	stop   context.CancelCauseFunc
 
-	// mu ensures that only one of several buckets looks up the store.
+	// mu ensures that the store is looked up only once for all buckets.
 	mu    sync.Mutex
 	found bool
 	store Store
@@ -181,8 +183,8 @@ func (v *visit) close() {
 	}
 }
 
-// count returns a count that is not too old. It checks every time whether the
-// bucket may be counted.
+// count returns a new count, or one that was kept and is not too old. In both cases, it
+// first checks whether the bucket may be counted.
 func (v *visit) count(bucket *storagev1.StorageBucket) (count, error) {
 	store, err := v.find(bucket)
 	if err != nil {
@@ -192,7 +194,7 @@ func (v *visit) count(bucket *storagev1.StorageBucket) (count, error) {
 	return v.counts.get(v.asking, key, v.MaxAge, func() (s3store.Usage, error) { return v.ask(store, bucket) })
 }
 
-// ask makes the store list the bucket.
+// ask counts the bucket by having the store list it.
 func (v *visit) ask(store Store, bucket *storagev1.StorageBucket) (s3store.Usage, error) {
 	leave, err := v.gates.enter(v.asking, v.name, store.Concurrency())
 	if err != nil {
@@ -218,7 +220,8 @@ func (v *visit) ask(store Store, bucket *storagev1.StorageBucket) (s3store.Usage
 	return usage, err
 }
 
-// ofStore reports whether a failure applies to all buckets of the store.
+// ofStore reports whether a failure with this reason applies to all buckets of the
+// store.
 func ofStore(reason s3store.Reason) bool {
 	switch reason {
 	case s3store.ReasonInvalidCredentials, s3store.ReasonThrottled, s3store.ReasonClockSkew, s3store.ReasonEndpointForbidden:
@@ -256,7 +259,8 @@ func (v *visit) find(bucket *storagev1.StorageBucket) (Store, error) {
 	}
 }
 
-// connect returns the connection, or the reason why the store is not asked.
+// connect returns the connection. An error is the reason why the bucket cannot be
+// counted.
 func (v *visit) connect(store Store, bucket string) (Counter, error) {
 	done, err := take(v.asking, v.turn)
 	if err != nil {
@@ -283,8 +287,8 @@ func (v *visit) connect(store Store, bucket string) (Counter, error) {
 	return counter, v.touch(counter, bucket)
 }
 
-// touch requests one object, so that a store that hangs is detected long before
-// the request itself times out.
+// touch lists one object with a short time limit, so that a store that hangs is
+// detected long before the whole request times out.
 func (v *visit) touch(counter Counter, bucket string) error {
 	ctx, cancel := context.WithTimeout(v.asking, touchTimeout)
 	defer cancel()
@@ -295,9 +299,8 @@ func (v *visit) touch(counter Counter, bucket string) error {
 	return err
 }
 
-// presentable converts any error into one that may be shown to users. Errors
-// of the API server, for example about this program's own rights, are only
-// logged.
+// presentable converts any error into one that may be shown to users. Errors from the
+// API server, for example about this program's own rights, are logged instead.
 func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error) error {
 	if err == nil {
 		return nil
@@ -323,10 +326,10 @@ func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error
 const (
 	// ReasonStoreNotFound means that there is no such ObjectStore.
 	ReasonStoreNotFound s3store.Reason = "StoreNotFound"
-	// ReasonStoreNotAllowed means that the ObjectStore, if there is one, does
-	// not allow the bucket's namespace.
+	// ReasonStoreNotAllowed means that there is no such ObjectStore in another
+	// namespace, or that it does not allow the bucket's namespace.
 	ReasonStoreNotAllowed s3store.Reason = "StoreNotAllowed"
-	// ReasonInternalError means that this program could not do its work.
+	// ReasonInternalError means that the usage server failed; its log has the cause.
 	ReasonInternalError s3store.Reason = "InternalError"
 )
 
@@ -345,7 +348,7 @@ func notAllowed(bucket *storagev1.StorageBucket) error {
 	}
 }
 
-// inline is the name of an inline store.
+// inline stands for the name of an inline store, which has none.
 const inline = "inline"
 
 // storeName returns the name of the bucket's store for messages.
@@ -357,7 +360,7 @@ func storeName(bucket *storagev1.StorageBucket) string {
 	return namespace + "/" + name
 }
 
-// storeKey returns the same value for two buckets in the same store.
+// storeKey returns a key that is equal for all buckets in the same store.
 func storeKey(bucket *storagev1.StorageBucket) string {
 	if store := bucket.Spec.Store; bucket.Spec.StoreRef == nil && store != nil {
 		return fmt.Sprintf("%s:%q,%q,%q,%q", inline, bucket.Namespace, store.Endpoint, store.Region, store.CredentialsSecretRef.Name)

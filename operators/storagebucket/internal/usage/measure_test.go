@@ -29,7 +29,7 @@ func (c cluster) Find(_ context.Context, bucket *storagev1.StorageBucket) (Store
 	return store, store.findErr
 }
 
-// scripted is a store that answers as told, and records the requests.
+// scripted is a store that gives prescribed answers and records the requests.
 type scripted struct {
 	allowed     []string
 	concurrency int
@@ -94,7 +94,8 @@ func hang(ctx context.Context, _ string, _ int64) (s3store.Usage, error) {
 	return answerAfter(ctx, time.Hour)
 }
 
-// answerAfter behaves as s3store does when the context ends.
+// answerAfter returns an answer after a while. If the context ends first, it returns
+// the same error as s3store.
 func answerAfter(ctx context.Context, d time.Duration) (s3store.Usage, error) {
 	select {
 	case <-time.After(d):

@@ -12,10 +12,10 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// openAPIDefinitions returns the schema that kubectl explain reads. The two types of this
-// API are written by hand: their descriptions are the comments of the types, and a test
-// ensures that they stay the same. Those of apimachinery come from the aggregator, which
-// is the smallest library that has them.
+// openAPIDefinitions returns the schema that kubectl explain reads. The schemas of the
+// two types of this API are written by hand. Their descriptions repeat the comments of
+// the types, and a test ensures that both stay the same. The schemas of apimachinery's
+// types come from the aggregator, the smallest library that has them.
 func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := aggregatoropenapi.GetOpenAPIDefinitions(ref)
 	maps.DeleteFunc(definitions, func(name string, _ common.OpenAPIDefinition) bool {
@@ -64,7 +64,8 @@ func bucketUsageListDefinition(ref common.ReferenceCallback) common.OpenAPIDefin
 	)
 }
 
-// object describes a kind: its own properties, and those that every kind has.
+// object returns the schema of a kind: its own properties, and the properties that
+// every kind has.
 func object(description string, properties map[string]spec.Schema, required []string, dependencies ...string) common.OpenAPIDefinition {
 	properties["apiVersion"] = plain("string", "", "apiVersion is the group and version of the schema of this object.")
 	properties["kind"] = plain("string", "", "kind is the kind of this object.")

@@ -26,22 +26,22 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// page is the number of StorageBuckets that are read at a time, so that a
-// list of very many does not need memory for all of them.
+// page is the number of StorageBuckets that are read at a time. Without pages, a list
+// of many StorageBuckets would need memory for all of them at once.
 const page = 500
 
-// Buckets is the resource bucketusages. It supports only get and list.
+// Buckets implements the resource bucketusages, which supports only get and list.
 type Buckets struct {
 	reader   client.Reader
 	measurer *Measurer
-	// requests limits the number of requests that count at the same time.
+	// requests limits how many requests count at the same time.
 	requests chan struct{}
-	// namespaces are the only ones that are served; none means all.
+	// namespaces are the only namespaces that are served; an empty list means all.
 	namespaces []string
 }
 
-// NewBuckets returns the resource, which serves at most maxRequests at the same
-// time. Without namespaces, it serves all.
+// NewBuckets returns the resource, which serves at most maxRequests at the same time.
+// If no namespaces are given, all are served.
 func NewBuckets(reader client.Reader, measurer *Measurer, maxRequests int, namespaces ...string) *Buckets {
 	return &Buckets{reader: reader, measurer: measurer, requests: make(chan struct{}, maxRequests), namespaces: namespaces}
 }
@@ -70,9 +70,8 @@ func (*Buckets) NamespaceScoped() bool { return true }
 // GetSingularName implements rest.SingularNameProvider.
 func (*Buckets) GetSingularName() string { return "bucketusage" }
 
-// ShortNames implements rest.ShortNamesProvider. The resource is
-// intentionally in no category: kubectl get storage should not count all
-// objects.
+// ShortNames implements rest.ShortNamesProvider. The resource is intentionally not in
+// the category storage: kubectl get storage should not count all objects.
 func (*Buckets) ShortNames() []string { return []string{"bu"} }
 
 // Get implements rest.Getter.
@@ -100,9 +99,8 @@ func (b *Buckets) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return &usage, nil
 }
 
-// List implements rest.Lister. The selectors apply to the StorageBuckets. So do
-// the pages: with a limit, the response is one page, with the token for the next
-// one.
+// List implements rest.Lister. The selectors and the limit apply to the StorageBuckets.
+// With a limit, the response is one page, with the token for the next page.
 func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	done, err := b.begin()
 	if err != nil {
@@ -120,8 +118,9 @@ func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOpt
 		}
 		return list, nil
 	}
-	// Without the right to list in all namespaces, no token can continue from
-	// one namespace to the next, so the response is always complete.
+	// The server may only list namespace by namespace, and no token can continue from
+	// one namespace to the next. So there are no pages, and the response is always
+	// complete.
 	for _, namespace := range b.namespaces {
 		query := queryOf(namespace, options)
 		query.Limit, query.Continue = page, ""
@@ -132,8 +131,8 @@ func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOpt
 	return list, nil
 }
 
-// answers refuses a namespace that is not among those of the server. An empty
-// namespace means a list of all namespaces.
+// answers returns an error for a namespace that is not served. An empty namespace, in a
+// list of all namespaces, is not an error.
 func (b *Buckets) answers(namespace, name string) error {
 	if namespace == "" || within(b.namespaces, namespace) {
 		return nil
@@ -166,8 +165,8 @@ func (b *Buckets) list(ctx context.Context, query *client.ListOptions, onePage b
 	}
 }
 
-// begin refuses a request when there are too many. That response has a
-// Retry-After, which clients obey, because there will soon be room.
+// begin refuses a request if too many are in progress. This response has a Retry-After,
+// which clients obey, because another request is likely to end soon.
 func (b *Buckets) begin() (done func(), err error) {
 	select {
 	case b.requests <- struct{}{}:

@@ -38,26 +38,25 @@ type Server struct {
 	// CertFile and KeyFile hold the serving certificate; they are reloaded when
 	// they change.
 	CertFile, KeyFile string
-	// RequestTimeout limits the total time of a request.
+	// RequestTimeout limits the time of a whole request.
 	RequestTimeout time.Duration
-	// MaxRequests is the number of requests that may count at the same time.
+	// MaxRequests is how many requests may count at the same time.
 	MaxRequests int
-	// Concurrency is the number of buckets of one request that are counted at the
-	// same time.
+	// Concurrency is how many buckets one request may count at the same time.
 	Concurrency int
 	// MaxObjects limits the count of one bucket.
 	MaxObjects int64
-	// MaxAge is the time for which a count is kept and returned again; zero means that
-	// every request counts.
+	// MaxAge is the time for which a count is kept and returned again. Zero means that
+	// every request counts again.
 	MaxAge time.Duration
-	// Namespaces are the only ones whose buckets are counted; none means all.
+	// Namespaces are the only namespaces whose buckets are counted; an empty list means
+	// all.
 	Namespaces []string
 	// Stores limits the requests to one store, for all clients together.
 	Stores stores.Options
 }
 
-// Run serves until the context ends, and then until the requests in progress
-// have ended.
+// Run serves until the context ends, and then waits for the requests in progress.
 func (s *Server) Run(ctx context.Context) error {
 	reader, err := s.newReader()
 	if err != nil {
@@ -85,8 +84,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return server.PrepareRun().RunWithContext(ctx)
 }
 
-// newConfig leaves out everything that a server without storage does not
-// need: admission, audit, watch caches, profiling, priority and fairness.
+// newConfig returns a configuration without the parts that a server without storage
+// does not need: admission, audit, watch caches, profiling, priority and fairness.
 func (s *Server) newConfig() (*genericapiserver.Config, error) {
 	config := genericapiserver.NewConfig(codecs)
 	config.RequestTimeout = s.RequestTimeout
@@ -137,8 +136,8 @@ func (s *Server) newReader() (client.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
-	// The priority and fairness of the API server limits these requests; a limit
-	// here would only delay the user requests that are already admitted.
+	// Priority and fairness in the API server limit these requests. A limit here would
+	// only delay the user requests that have already been admitted.
 	config.QPS = -1
 	transport, err := restclient.HTTPClientFor(config)
 	if err != nil {
@@ -151,7 +150,8 @@ func (s *Server) newReader() (client.Reader, error) {
 	return reader, nil
 }
 
-// mapper returns a mapper with the kinds that are read, so that no discovery is needed.
+// mapper returns a mapper for the kinds that the server reads, so that no discovery is
+// needed.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, gvk := range []schema.GroupVersionKind{

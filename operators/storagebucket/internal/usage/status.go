@@ -14,12 +14,12 @@ import (
 
 var resource = schema.GroupResource{Group: usagev1.GroupVersion.Group, Resource: "bucketusages"}
 
-// statusOf returns the response to a request for one bucket that could not be
-// counted: the class of the error as an API status, with its reason in
+// statusOf converts an error to the response to a request for one bucket. The response
+// is the API status that fits the error best, with the error's reason in
 // details.causes.
 //
-// No response has a Retry-After header. Clients would obey it silently, but a
-// person who uses kubectl would rather see the reason.
+// No response has a Retry-After header. Clients would obey it silently, but a person
+// who uses kubectl wants to see the reason.
 func statusOf(name string, err error) error {
 	var known *s3store.Error
 	if !errors.As(err, &known) {
@@ -45,9 +45,9 @@ func statusOf(name string, err error) error {
 	return status
 }
 
-// readingError returns the response if StorageBuckets themselves cannot be read.
-// It passes on errors that the caller can fix; others, such as those about this
-// program's own rights, are only logged.
+// readingError returns the response if the StorageBuckets cannot be read. An error that
+// the client can fix is returned unchanged. Other errors, for example about this
+// program's own rights, are logged instead.
 func readingError(err error) error {
 	switch {
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsResourceExpired(err), apierrors.IsTooManyRequests(err):

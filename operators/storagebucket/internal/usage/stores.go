@@ -17,7 +17,7 @@ import (
 type Declared struct {
 	// Reader must not be a cache: Secrets are read through it.
 	Reader client.Reader
-	// Namespaces are the only ones that are read; none means all.
+	// Namespaces are the only namespaces that are read; an empty list means all.
 	Namespaces []string
 	// Options limit the requests to one store, for all clients together.
 	Options stores.Options
@@ -71,8 +71,8 @@ func (s *declared) Allows(namespace string) bool {
 func (s *declared) Concurrency() int { return s.concurrency }
 
 // Connect implements Store. Every request has its own connection, and at most
-// Concurrency of them are in use at the same time. Each gets that fraction of
-// the store's rate, so together they do not exceed it although they share
+// Concurrency connections are in use at the same time. Each gets the same fraction of
+// the store's rate. So together they do not exceed the rate, although they share
 // nothing.
 func (s *declared) Connect(ctx context.Context) (Counter, error) {
 	location, options := s.location, s.Options

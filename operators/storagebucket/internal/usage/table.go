@@ -12,9 +12,8 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// columns are the columns of the table that kubectl shows. The figures are
-// strings, because a truncated figure has a plus sign and a missing one is a
-// dash.
+// columns are the columns of the table that kubectl shows. The figures are strings,
+// because a truncated figure ends in a plus sign and a missing figure is a dash.
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the StorageBucket."},
 	{Name: "Bucket", Type: "string", Description: "Name of the bucket in the store."},
@@ -62,15 +61,15 @@ func row(u *usagev1.BucketUsage) metav1.TableRow {
 	}
 }
 
-// humanSize rounds to three digits or to an integer, in powers of 1024, with
-// the suffixes of Kubernetes quantities.
+// humanSize formats a size with the binary suffixes of Kubernetes quantities, rounded
+// to three digits or to an integer.
 func humanSize(bytes int64) string {
 	if bytes < 1024 {
 		return strconv.FormatInt(bytes, 10)
 	}
 	value, unit := float64(bytes)/1024, 0
 	const units = "KMGTPE"
-	// A value that would be printed as 1024 belongs to the next unit.
+	// A value that would be printed as 1024 is printed in the next unit.
 	for value >= 1023.5 && unit < len(units)-1 {
 		value, unit = value/1024, unit+1
 	}

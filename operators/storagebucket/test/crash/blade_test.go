@@ -12,15 +12,15 @@ import (
 type side string
 
 const (
-	// neither means that nothing is killed.
+	// neither means that the operator is not killed.
 	neither side = "no kill"
 	// beforeEffect means that the request never reaches the server.
 	beforeEffect side = "before write"
 	// afterEffect means that the server has carried out the request, but the response is
 	// lost.
 	afterEffect side = "after write"
-	// underWay means that the request reaches the server only when
-	// blade.deliver is called, long after the operator is dead.
+	// underWay means that the request is held, and reaches the server only when
+	// blade.deliver is called, long after the operator has died.
 	underWay side = "write under way"
 )
 
@@ -39,7 +39,7 @@ type blade struct {
 	kill func()
 
 	mu sync.Mutex
-	// at is nil when nothing is to be killed any longer.
+	// at is nil if the operator is not to be killed.
 	at      moment
 	side    side
 	falling bool
@@ -79,7 +79,8 @@ func (b *blade) deliver() int {
 	return <-b.late
 }
 
-// count counts a write, and returns the side of it on which the operator must die.
+// count counts a write, and returns the side of this write on which the operator must
+// die.
 func (b *blade) count(kind string) side {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,8 +49,8 @@ func TestEmptyBucketIsDeletedWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// The finalizer is removed when the bucket is known to be gone, not when the store has
-// promised to delete it.
+// The finalizer is removed when the bucket is known to be gone. A store's promise to
+// delete the bucket is not enough.
 func TestBucketIsSeenToBeGoneBeforeItsObjectIs(t *testing.T) {
 	sweep(t, scenario{
 		habit: deletesLater, prepare: emptyBucket, act: removeObject, want: wantGone,

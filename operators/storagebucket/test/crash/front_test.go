@@ -71,7 +71,7 @@ func newFront(t *testing.T, b *blade, target string, transport http.RoundTripper
 	return f, server.URL
 }
 
-// ServeHTTP passes a request on, unless it is the chosen one.
+// ServeHTTP passes a request on, unless it is the write that was chosen for the kill.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.refuse != nil && f.refuse(w, r) {
 		return
@@ -172,8 +172,8 @@ const (
 	deletesLater
 )
 
-// dropTags removes the tags before the response is seen, because a signed
-// request cannot be changed on its way.
+// dropTags removes the tags from the bucket before the response is passed on, because a
+// signed request itself cannot be changed on its way.
 func dropTags(resp *http.Response) error {
 	if !isCreate(resp.Request) || resp.StatusCode != http.StatusOK {
 		return nil

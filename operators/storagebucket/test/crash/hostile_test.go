@@ -23,7 +23,7 @@ func takenBy(tags map[string]string) func(context.Context, *world) error {
 		if w.foreign, err = w.note(ctx); err != nil {
 			return err
 		}
-		// If everything was done, the operator has no reason to check again soon.
+		// If all work was done, the operator has no reason to check again soon.
 		return w.annotate(ctx, storagev1.AnnotationReconcileRequestedAt, "now")
 	}
 }
@@ -65,8 +65,8 @@ func TestBucketSomebodyMadeMeanwhileIsNotTouchedThoughTheStoreDropsTags(t *testi
 	})
 }
 
-// If a store keeps tags, a bucket without tags is known not to be the
-// operator's, even if it is empty and was created at that very moment.
+// If a store keeps tags, a bucket without tags cannot be the operator's, even if it is
+// empty and was created at that very moment.
 func TestEmptyBucketSomebodyMadeMeanwhileIsNotTouchedWhereTheStoreKeepsTags(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{

@@ -8,9 +8,9 @@
 // manager must complete its work, with every bucket accounted for and no other
 // bucket touched.
 //
-// The writes of a scenario are known only once it has run. These are therefore
-// plain subtests and not Ginkgo's, whose tree is fixed in advance: each kill is
-// a subtest that can be run alone by its name.
+// The writes of a scenario are known only once it has run, but Ginkgo's tree of specs
+// is fixed in advance. The tests are therefore plain subtests: each kill is a subtest
+// that can be run alone by its name.
 //
 // The programs are bin/manager and bin/s3server, or those that MANAGER and
 // S3SERVER name. CRASH=all runs every scenario; without it, only those that

@@ -27,7 +27,7 @@ const (
 
 	pollEvery = 20 * time.Millisecond
 
-	// mostWrites stops a sweep whose writes never end.
+	// mostWrites stops a sweep if the writes never end.
 	mostWrites = 150
 )
 
@@ -153,7 +153,7 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 			break
 		}
 		if !ran && at == mostWrites {
-			// Another kill was selected by its name.
+			// No kill has run, because another test was selected by its name.
 			return
 		}
 	}

@@ -23,8 +23,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// The tags that identify the owner of a bucket. They are repeated here,
-// because with a change the operator would lose the buckets of its users.
+// The tags that identify the owner of a bucket. They are repeated here, so that a test
+// fails if they are changed: the operator would lose the buckets of its users.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
 	tagUID     = "storage.koboshi.dev/uid"

@@ -20,7 +20,7 @@ type Certificate int
 
 // The certificates.
 const (
-	// Good is for the server's address, and signed by RootCAs.
+	// Good is for the server's address and signed by the authority in RootCAs.
 	Good Certificate = iota
 	// UnknownAuthority is signed by an authority that is not in RootCAs.
 	UnknownAuthority
@@ -28,12 +28,13 @@ const (
 	Expired
 	// WrongHost is for another host.
 	WrongHost
-	// PlainHTTP means no certificate: the server does not speak TLS at all.
+	// PlainHTTP means that there is no certificate: the server does not speak TLS at
+	// all.
 	PlainHTTP
 )
 
-// config returns the configuration of the server, and the certificates that a client
-// trusts.
+// config returns the TLS configuration of the server, and the certificates that a
+// client must trust.
 func (c Certificate) config() (*tls.Config, *x509.CertPool, error) {
 	trusted, err := testAuthority()
 	if err != nil {
@@ -78,8 +79,8 @@ func (c Certificate) config() (*tls.Config, *x509.CertPool, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, roots, nil
 }
 
-// authority signs certificates. It exists as long as the process, and its key
-// is not written anywhere.
+// authority signs certificates. It exists only in this process, and its key is not
+// written anywhere.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

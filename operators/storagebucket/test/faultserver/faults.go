@@ -12,17 +12,20 @@ import (
 	"time"
 )
 
-// answers returns a Fault that does not call the handler behind.
+// answers returns a Fault that answers itself, and does not call the handler behind the
+// server.
 func answers(f http.HandlerFunc) Fault {
 	return func(http.Handler) http.Handler { return f }
 }
 
-// Status answers with a status and headers, in pairs, and without a body.
+// Status answers with a status and headers, and without a body. headers are pairs of a
+// name and a value.
 func Status(code int, headers ...string) Fault {
 	return Body(code, "", headers...)
 }
 
-// Body answers with a status, a body and headers, in pairs.
+// Body answers with a status, a body and headers. headers are pairs of a name and a
+// value.
 func Body(code int, body string, headers ...string) Fault {
 	return answers(func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -34,9 +37,9 @@ func Body(code int, body string, headers ...string) Fault {
 	})
 }
 
-// S3Error answers with an S3 error document as a careless store would write
-// it. It contains the code, but also the request's signature and resource,
-// which a client must not show to anybody.
+// S3Error answers with an S3 error document like that of a careless store. The document
+// contains the code, but also the request's signature and resource, which a client must
+// not show to anybody.
 func S3Error(status int, code string, headers ...string) Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		body := fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>`+
@@ -49,8 +52,8 @@ func S3Error(status int, code string, headers ...string) Fault {
 	})
 }
 
-// Throttle answers 503 SlowDown; retryAfter is the text of the header, or
-// empty for no header.
+// Throttle answers 503 SlowDown. retryAfter is the text of the header Retry-After; if
+// it is empty, there is no header.
 func Throttle(retryAfter string) Fault {
 	if retryAfter == "" {
 		return S3Error(http.StatusServiceUnavailable, "SlowDown")
@@ -61,7 +64,7 @@ func Throttle(retryAfter string) Fault {
 // Hang accepts the request and never answers.
 func Hang() Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
-		// Until the body has been read, net/http does not notice that the
+		// The body must be read, because net/http does not notice before that the
 		// client has disconnected.
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -69,7 +72,7 @@ func Hang() Fault {
 	})
 }
 
-// Delay lets the request pass after a while.
+// Delay lets the request pass after the given time.
 func Delay(d time.Duration) Fault {
 	return func(behind http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,8 +96,8 @@ func HangInBody(status int) Fault {
 	})
 }
 
-// SlowBody answers immediately, and then sends an endless document at the rate
-// of one space character per interval.
+// SlowBody answers immediately, and then sends an endless document: one space character
+// per interval.
 func SlowBody(status int, every time.Duration) Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
@@ -122,13 +125,13 @@ func TruncatedBody(status int) Fault {
 	})
 }
 
-// Garbage answers with a status and a web page.
+// Garbage answers with a status and a web page as the body.
 func Garbage(status int) Fault {
 	return Body(status, "<html><body><p>It works!<br></body></html>", "Content-Type", "text/html")
 }
 
-// HugeBody answers with a status and a document of the given size without any
-// useful content.
+// HugeBody answers with a status and a document of the given size that has no useful
+// content.
 func HugeBody(status, size int) Fault {
 	return answers(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)

@@ -1,5 +1,5 @@
-// Package faultserver is an HTTP(S) server on loopback with configurable
-// faults, for tests and measurements of clients of S3 stores.
+// Package faultserver is an HTTP(S) server on loopback with configurable faults. It is
+// for tests and measurements of S3 clients.
 //
 //	request ──▶ recorded ──▶ first rule that matches and has turns left?
 //	                             │ yes            │ no
@@ -7,8 +7,8 @@
 //	                           fault ──────▶ what is behind
 //	                              (or not)   (a handler, or a real store)
 //
-// Only the method, the path and the query are recorded. Headers, which
-// contain signatures, are never kept.
+// A record has only the time, the method, the path and the query. Headers are never
+// kept, because they contain signatures.
 package faultserver
 
 import (
@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// TB is the part of a *testing.T, a *testing.B or Ginkgo's GinkgoT() that a Server
+// TB has the methods of *testing.T, *testing.B and Ginkgo's GinkgoT() that a Server
 // uses.
 type TB interface {
 	Helper()
@@ -33,11 +33,11 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Fault answers instead of the handler behind the server, or calls it and
-// spoils its response.
+// Fault returns a handler that answers instead of the handler behind the server, or
+// calls that handler and spoils its response.
 type Fault func(behind http.Handler) http.Handler
 
-// Rule selects the requests that fail.
+// Rule selects requests, and the fault that they get.
 type Rule struct {
 	// Method is the method of the request; empty means any.
 	Method string
@@ -48,15 +48,16 @@ type Rule struct {
 	Query string
 	// Skip is the number of matching requests that pass before the first fault.
 	Skip int
-	// Times is the number of requests that fail; 0 means all.
+	// Times is the number of requests that get the fault; 0 means all.
 	Times int
-	// Fault is the failure of these requests.
+	// Fault is the fault that these requests get.
 	Fault Fault
 
 	seen int
 }
 
-// takes reports whether the rule applies to the request, and counts it.
+// takes reports whether the request gets the rule's fault. It counts the request if the
+// rule matches it.
 func (r *Rule) takes(req *http.Request) bool {
 	if (r.Method != "" && r.Method != req.Method) ||
 		!strings.HasPrefix(req.URL.Path, r.Path) || !strings.Contains(req.URL.RawQuery, r.Query) {
@@ -93,8 +94,8 @@ type Server struct {
 	roots   *x509.CertPool
 	address string
 
-	// ctx is the base context of the requests. It ends with the test, so that
-	// a fault that hangs ends as well.
+	// ctx is the base context of the requests. It ends with the test, so that faults
+	// that hang end as well.
 	ctx context.Context
 
 	mu          sync.Mutex
@@ -114,15 +115,15 @@ type options struct {
 	noTrace bool
 }
 
-// Option changes the settings with which a Server is started.
+// Option changes a setting with which a Server is started.
 type Option func(*options)
 
 // Behind puts a handler behind the server, for requests that no rule matches.
 // Without a handler, these requests get 200 and no body.
 func Behind(h http.Handler) Option { return func(o *options) { o.behind = h } }
 
-// Before puts the server in front of a real store. Requests are passed on
-// unchanged, including the host name, so that their signatures stay valid.
+// Before puts the server in front of a real store. Requests that no rule matches are
+// passed on unchanged, including the host name, so that their signatures stay valid.
 func Before(store *url.URL) Option {
 	return Behind(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -133,8 +134,8 @@ func Before(store *url.URL) Option {
 		FlushInterval: -1,
 		ErrorLog:      silent,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			// The gateway cannot reach its store. Clients of a store that is
-			// down see a failed connection, and no response.
+			// The store cannot be reached. The clients of such a store see a broken
+			// connection and no response.
 			abort(w)
 		},
 	})
@@ -143,8 +144,8 @@ func Before(store *url.URL) Option {
 // TLS makes the server speak TLS with the given certificate.
 func TLS(c Certificate) Option { return func(o *options) { o.useTLS, o.tls = true, c } }
 
-// WithoutRecord turns off the recording of single requests; Count still works.
-// It is for measurements.
+// WithoutRecord turns off the recording of single requests, for measurements; Count
+// still works.
 func WithoutRecord() Option { return func(o *options) { o.noTrace = true } }
 
 // Start starts a server that stops with the test.
@@ -170,7 +171,7 @@ func Start(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// Up makes a server that is down listen again, at the same address.
+// Up makes a server that is down listen again at its address.
 func (s *Server) Up() {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -218,15 +219,15 @@ func (s *Server) Down() {
 	s.running, s.listener = nil, nil
 	s.mu.Unlock()
 	if server != nil {
-		// A server that has only just been started does not know its listener
-		// yet.
+		// If the server has only just been started, server.Close may not close the
+		// listener.
 		_ = listener.Close()
 		_ = server.Close()
 	}
 }
 
-// CloseConnections closes the open connections, as a store does with
-// connections that were idle for too long; the server continues to listen.
+// CloseConnections closes all open connections, like a store that closes idle
+// connections. The server continues to listen.
 func (s *Server) CloseConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,7 +290,7 @@ func (s *Server) Forget() {
 	s.requests, s.count, s.connections = nil, 0, 0
 }
 
-// RootCAs returns the certificates that sign the server's, if it speaks TLS at all.
+// RootCAs returns the certificates that a client must trust if the server speaks TLS.
 func (s *Server) RootCAs() *x509.CertPool { return s.roots }
 
 // CAPEM returns the certificate of the authority that signs Good certificates.
@@ -338,7 +339,7 @@ func (s *Server) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// silent drops the messages of net/http about intended faults.
+// silent drops the messages that net/http logs about intended faults.
 var silent = log.New(discard{}, "", 0)
 
 type discard struct{}

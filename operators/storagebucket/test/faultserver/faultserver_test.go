@@ -33,7 +33,8 @@ func clientOf(t *testing.T, s *Server) *http.Client {
 	}
 }
 
-// send returns the response, its body, and the error of either.
+// send sends a request. It returns the response, its body, and the error from the
+// request or from reading the body.
 func send(t *testing.T, c *http.Client, method, url string) (*http.Response, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)

@@ -160,8 +160,8 @@ func TestWithNamespacesThereAreNoRightsInOthers(t *testing.T) {
 		{"chart", rendered(t, set("namespaces", []any{"team-a", "team-b"}))},
 		{"chart with a cluster ID", rendered(t, set("namespaces", []any{"team-a"}, "clusterID", "blue"))},
 	} {
-		// What the operator may do everywhere: who is it that reads the metrics or
-		// the usage, and which cluster is this.
+		// The rights that the operator has in the whole cluster: to find out who reads
+		// the metrics or the usage, and which cluster this is.
 		may := map[string]bool{
 			"storagebucket-metrics-auth-role": true, "storagebucket-cluster-id-reader": true, "storagebucket-usage-auth": true,
 		}
@@ -200,7 +200,7 @@ func TestEveryBindingIsOfAnExistingRoleToAnExistingAccount(t *testing.T) {
 			default:
 				continue
 			}
-			// Every cluster has this one.
+			// Every cluster has this role.
 			if in[ref.Kind+"/"+ref.Name] == nil && ref.Name != "extension-apiserver-authentication-reader" {
 				t.Errorf("%s: %s refers to %s %s, which is not installed", name, key, ref.Kind, ref.Name)
 			}

@@ -23,8 +23,8 @@ func TestTheUsageServerReadsSecretsOfTheNamespacesOnly(t *testing.T) {
 	}
 }
 
-// checkUsageRights checks that the usage server may read Secrets of some namespaces
-// only, and looks at no others.
+// checkUsageRights checks that the usage server may read Secrets only in some
+// namespaces, and does not look at others.
 func checkUsageRights(t *testing.T, in objects, namespaces []string) {
 	t.Helper()
 	reads := map[string]bool{}

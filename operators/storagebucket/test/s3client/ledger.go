@@ -10,11 +10,12 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// uidTag names the object that a bucket belongs to. Its value differs each time.
+// uidTag is the tag with the UID of the object that a bucket belongs to. The UID is
+// different in each run.
 const uidTag = "storage.koboshi.dev/uid"
 
-// ledger returns a line for everything in the store that does not depend on the
-// time of its creation: buckets, their configuration, and their objects.
+// ledger describes the store in lines: buckets, their configuration and their objects.
+// It leaves out everything that depends on the time of its creation.
 func ledger(ctx context.Context, client *s3.Client) ([]string, error) {
 	var lines []string
 	buckets := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{})

@@ -1,5 +1,5 @@
-// Command s3client acts as another client of a store, for demos: it changes
-// what the operator keeps as declared.
+// Command s3client acts as another client of a store, for demos. It can change a bucket
+// behind the operator's back, so that the operator has to restore the declared state.
 //
 //	s3client --endpoint URL versioning BUCKET              prints its state
 //	s3client --endpoint URL suspend-versioning BUCKET      changes it
@@ -8,7 +8,7 @@
 //	s3client --endpoint URL put BUCKET                     puts an object into it
 //	s3client --endpoint URL ledger                         prints the whole store, in lines
 //
-// The key pair comes from the environment, as for s3server.
+// The key pair comes from the same environment variables as in s3server.
 package main
 
 import (

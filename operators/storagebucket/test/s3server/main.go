@@ -1,6 +1,6 @@
-// Command s3server is a real S3 server for tests and demos: versitygw on a
-// local directory, only on loopback. Its IAM directory is turned on, so that
-// it refuses wrong keys as a store in production does.
+// Command s3server is a real S3 server for tests and demos. It is versitygw with its
+// data in a local directory, and listens only on loopback. It uses versitygw's IAM
+// directory, so that it refuses wrong keys like a store in production.
 //
 // The root key pair comes from the environment (ROOT_ACCESS_KEY and
 // ROOT_SECRET_KEY, versitygw's own names) and not from flags, which every user
@@ -28,9 +28,8 @@ const (
 	accessKeyEnv = "ROOT_ACCESS_KEY"
 	secretKeyEnv = "ROOT_SECRET_KEY"
 
-	// stopLimit limits an orderly stop. After that, only clients that hang
-	// still have open connections, and the end of the process closes them as
-	// well.
+	// stopLimit limits the time of an orderly stop. After that time, only clients that
+	// hang have open connections, which the end of the process closes.
 	stopLimit = 3 * time.Second
 )
 
@@ -52,7 +51,7 @@ func (l *stringList) String() string     { return strings.Join(*l, ",") }
 func (l *stringList) Set(s string) error { *l = append(*l, s); return nil }
 
 func main() {
-	// This comes before anything slow, so that the early death of a parent is noticed.
+	// The parent is read before anything slow, so that even its early death is noticed.
 	parent := os.Getppid()
 	o, err := parseOptions(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -112,8 +111,8 @@ func (o *options) resolve() error {
 	if err != nil {
 		return fmt.Errorf("parsing --listen: %w", err)
 	}
-	// Names are refused as well, because others determine what localhost
-	// resolves to.
+	// Names, even localhost, are refused, because it is not certain what they resolve
+	// to.
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("--listen %s is not a loopback address: use 127.0.0.1 or [::1]", o.listen)
 	}

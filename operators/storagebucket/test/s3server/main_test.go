@@ -91,8 +91,8 @@ func (s *server) client(id, key string) *s3.Client {
 	})
 }
 
-// head sends a HEAD request for a bucket; the code of an error comes from the body of a
-// list.
+// head checks a bucket with a list request, and returns "ok" or the error code. A
+// response to HEAD would have no body, and so no code.
 func (s *server) head(t *testing.T, bucket, id, key string) string {
 	t.Helper()
 	_, err := s.client(id, key).ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket)})

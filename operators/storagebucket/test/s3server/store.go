@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// bindAttempts is the number of unused ports that are tried if a port is taken
-	// before the gateway can listen on it.
+	// bindAttempts limits how many unused ports are tried. Another program may take a
+	// port before the gateway listens on it.
 	bindAttempts = 5
 
-	// answerLimit limits the time to wait for the first successful response.
+	// answerLimit limits how long to wait for the first successful response.
 	answerLimit = 10 * time.Second
 )
 
@@ -55,9 +55,9 @@ func run(ctx context.Context, o options) error {
 	}
 }
 
-// freeAddress picks a port. The gateway can neither be given a listener nor
-// report which port it was given, so the port is unused again for a moment;
-// see run.
+// freeAddress picks an unused port, because the gateway can neither be given a listener
+// nor report its port. The port is free for a moment before the gateway listens on it;
+// run handles the case that another program takes it.
 func freeAddress(listen string) (string, error) {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -104,9 +104,8 @@ func serve(ctx context.Context, o options, address string) error {
 }
 
 // openBackend opens the directory. Metadata is kept in files next to the
-// data, because not every file system has extended attributes. Old versions
-// of objects are kept in a separate directory, without which buckets cannot
-// be versioned.
+// data, because not every file system has extended attributes. Old versions of objects
+// are kept in a separate directory. The gateway needs it to support versioning.
 func openBackend(dir string) (*posix.Posix, error) {
 	data, metadata, versions := filepath.Join(dir, "data"), filepath.Join(dir, "metadata"), filepath.Join(dir, "versions")
 	for _, d := range []string{data, metadata, versions, iamDir(dir)} {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Conditions hold everything except the program that affects a measurement.
+// Conditions describe everything that affects a measurement, except the program itself.
 type Conditions struct {
 	Date     time.Time `json:"date"`
 	CPUs     int       `json:"cpus"`

@@ -38,7 +38,7 @@ func checkContent(spec *viewv1.MarkdownViewSpec, at *field.Path, found *findings
 	if size > mostInline {
 		found.refuse(field.Invalid(at.Child("markdowns"), field.OmitValueType{}, fmt.Sprintf(
 			"has %d bytes together with binaryAssets, more than %d: move files into ConfigMaps that contentFrom names", size, mostInline)))
-		return // such content is not read
+		return // content that is too large is not read
 	}
 	r := &bookReader{spec: spec, at: at, found: found, isMdBook: children.Engine(spec) == viewv1.EngineMdBook}
 	r.report(book.Read(files))
@@ -51,7 +51,7 @@ type bookReader struct {
 	found    *findings
 	isMdBook bool
 	// elsewhere counts the entries of SUMMARY.md whose files a ConfigMap must provide;
-	// first is the problem of the first one.
+	// first is the problem of the first such entry.
 	elsewhere int
 	first     book.Problem
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // These functions check the API's rules for fields that are copied into the children of a
-// site. Otherwise only a condition would show that a child is refused.
+// site. Without these checks, only a condition would show that the API server refuses a
+// child.
 
 func checkItems(items []viewv1.ContentItem, at *field.Path, found *findings) {
 	paths := map[string]bool{}

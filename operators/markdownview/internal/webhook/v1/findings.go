@@ -9,7 +9,7 @@ import (
 )
 
 // Limits of a response. The API server passes on only 4,096 characters of warnings, and
-// people do not read that many errors.
+// people do not read long lists of errors.
 const (
 	mostErrors      = 50
 	mostWarnings    = 20

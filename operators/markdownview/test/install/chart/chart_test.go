@@ -228,7 +228,8 @@ func set(pairs ...any) map[string]any {
 	return values
 }
 
-// everything returns values that turn on all parts that config/ has, in the same form.
+// everything returns values that turn on all parts that config/ has, with the settings of
+// config/.
 func everything() map[string]any {
 	return set("certManager.enabled", true, "metrics.serviceMonitor.enabled", true, "prometheusRule.enabled", true,
 		"grafanaDashboard.enabled", true, "networkPolicy.enabled", true,
@@ -440,7 +441,8 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.chart = installed(tc.chart)
-			// Both use the same names for the ClusterRole and its binding.
+			// The objects are compared by name, including the ClusterRole and its
+			// binding.
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(tc.kustomize)), slices.Sorted(maps.Keys(tc.chart))); diff != "" {
 				t.Fatalf("different objects (-kustomize +chart):\n%s", diff)
 			}

@@ -136,7 +136,7 @@ func TestEveryMetricAndLabelInAQueryExists(t *testing.T) {
 	}
 }
 
-// check returns the metrics and labels in an expression that the manager does not have.
+// check returns those metrics and labels of an expression that the manager does not have.
 func check(expr parser.Expr, known map[string][]string) []string {
 	var problems []string
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
@@ -165,7 +165,8 @@ func check(expr parser.Expr, known map[string][]string) []string {
 	return problems
 }
 
-// innermost returns the metric of an expression that has only one.
+// innermost returns the only metric of an expression. It reports false if the expression
+// has no metric or several.
 func innermost(expr parser.Expr) (string, bool) {
 	names := map[string]bool{}
 	last := ""
@@ -196,7 +197,7 @@ func TestTheCheckOfQueriesFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// quiet holds the samples of two managers with two sites for two hours, one per minute.
+// quiet holds two hours of samples, one per minute, of two managers with two sites.
 const quiet = `
 load 1m
   leader_election_master_status{name="markdownview.view.koboshi.dev",pod="1"} 1x120

@@ -35,7 +35,8 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// setDown makes the store refuse new connections from now on, and cuts the open ones.
+// setDown takes the store down or up. A store that is down resets new connections; the
+// open ones are reset at once.
 func (c *connections) setDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

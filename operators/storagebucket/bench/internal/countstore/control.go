@@ -13,12 +13,12 @@ import (
 type Addresses struct {
 	// Endpoint is the URL of the S3 API.
 	Endpoint string `json:"endpoint"`
-	// Control is the URL of the handler that Control returns.
+	// Control is the URL of the handler that Server.Control returns.
 	Control string `json:"control"`
 }
 
-// Control returns the handler with which the bench controls the store. It is
-// served on a separate port: PUT /down and PUT /up, and GET /journal.
+// Control returns the handler with which the bench controls the store. It is served on
+// a separate port and has PUT /down, PUT /up and GET /journal.
 func (s *Server) Control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /down", func(http.ResponseWriter, *http.Request) { s.conns.setDown(true) })
@@ -32,7 +32,7 @@ func (s *Server) Control() http.Handler {
 // Steer is the client of Control.
 type Steer struct{ Addresses }
 
-// Down makes the store refuse all connections, and cuts the open ones.
+// Down makes the store reset all connections, including the open ones.
 func (s Steer) Down(ctx context.Context) error { return s.do(ctx, http.MethodPut, "/down", nil) }
 
 // Up makes the store answer again.

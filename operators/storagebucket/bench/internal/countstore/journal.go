@@ -7,7 +7,8 @@ import (
 
 // Values of Arrival.Bucket for a request that was not for a bucket of the store.
 const (
-	// OfStore is a request for no bucket, such as the list of all.
+	// OfStore is a request to the store itself, such as a request for the list of
+	// buckets.
 	OfStore int32 = -1
 	// Refused is a connection that was reset because the store was down.
 	Refused int32 = -2

@@ -1,9 +1,8 @@
-// Package countstore is a minimal object store for the bench. It answers the
-// few S3 requests that a health check sends, each after a given delay, and
-// records when it was asked for which bucket. It can pretend to be down: it
-// then accepts, counts and resets each connection. To a client, this costs
-// the same as a refused connection, and it is the only way to count what is
-// sent to a store that is down.
+// Package countstore is a minimal object store for the bench. It answers the few S3
+// requests that a health check sends, each after a given delay, and records the time
+// and the bucket of each request. It can pretend to be down: it then accepts, counts
+// and resets each connection. A reset costs a client the same as a refused connection,
+// but refused connections could not be counted.
 package countstore
 
 import (
@@ -68,7 +67,7 @@ func (g *gate) Accept() (net.Conn, error) {
 // ServeHTTP answers one request of the S3 API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.conns.down() {
-		// The connection was accepted just before the store went down.
+		// The store went down just after the connection was accepted.
 		s.journal.add(Refused)
 		panic(http.ErrAbortHandler)
 	}
@@ -96,7 +95,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, bucket string, e
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		refuse(w, r, http.StatusNotImplemented, "NotImplemented")
 	case bucket == "":
-		// An empty account is enough to show that the store is up.
+		// An empty list of buckets is enough to show that the store is up.
 		writeXML(w, r, http.StatusOK, listBuckets{})
 	case !exists:
 		refuse(w, r, http.StatusNotFound, "NoSuchBucket")

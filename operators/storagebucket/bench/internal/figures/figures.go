@@ -1,6 +1,6 @@
-// Package figures computes the reported numbers from the records of a run. It
-// is arithmetic only: times are sorted and in nanoseconds since 1970, and a
-// period includes its start but not its end.
+// Package figures computes the reported numbers from the records of a run. All times
+// are in nanoseconds since 1970, and all lists of times are sorted. A period includes
+// its start but not its end.
 package figures
 
 import (
@@ -44,8 +44,8 @@ func rate(count int, seconds float64) float64 {
 }
 
 // Peak returns the largest number of times within any one second of the
-// period. The second may start anywhere: with fixed seconds, a burst could be
-// cut in two by chance.
+// period. The second may start at any time, because fixed seconds could cut a burst in
+// two by chance.
 func Peak(times []int64, p Period) int {
 	times = p.within(times)
 	most, first := 0, 0
@@ -58,11 +58,11 @@ func Peak(times []int64, p Period) int {
 	return most
 }
 
-// Gaps returns, in seconds, how late each arrival in the period was: how much
-// more than interval after the previous arrival of the same subject it came, or
-// 0 if it came early. The previous arrival may be before the period. A subject
-// whose next arrival is overdue at the end of the period counts with the time
-// by which it is overdue then, so that a forgotten subject shows.
+// Gaps returns, in seconds, how late each arrival in the period was. An arrival is due
+// one interval after the previous arrival of the same subject, which may be before the
+// period. An early arrival counts as 0. If the next arrival of a subject is overdue at
+// the end of the period, Gaps adds the time by which it is overdue, so that a forgotten
+// subject is noticed.
 func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float64 {
 	var late []float64
 	add := func(before, at int64) {
@@ -86,9 +86,9 @@ func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float6
 	return late
 }
 
-// Percentile returns the smallest value such that at least the given share of
-// all values do not exceed it (the nearest rank), or NaN if there are no
-// values. It sorts values.
+// Percentile returns the smallest value that at least the given share of the values do
+// not exceed (the nearest rank), or NaN if there are no values. It sorts the slice in
+// place.
 func Percentile(values []float64, share float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -112,14 +112,15 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// A Level is a count together with the time from which it holds.
+// A Level is a count with the time of the change to it.
 type Level struct {
 	At    int64
 	Count int
 }
 
-// Reached returns how long after from the count first was at least want, or
-// false if it never was. The levels must be in order.
+// Reached returns the time between from and the first moment after it at which the
+// count was at least want. It returns false if there is no such moment. The levels must
+// be in order.
 func Reached(levels []Level, from int64, want int) (time.Duration, bool) {
 	for i, l := range levels {
 		holdsAfter := l.At >= from || i+1 == len(levels) || levels[i+1].At > from

@@ -11,7 +11,7 @@ import (
 
 const second = int64(time.Second)
 
-// at returns times at these tenths of a second.
+// at converts tenths of a second to times.
 func at(tenths ...int64) (times []int64) {
 	for _, t := range tenths {
 		times = append(times, t*second/10)

@@ -16,8 +16,8 @@ type Histogram struct {
 	counts []float64 // cumulative
 }
 
-// ReadHistogram finds the histogram with the given name, without labels, in a
-// text exposition. It returns an empty histogram if there is none.
+// ReadHistogram finds the histogram with the given name and without labels in metrics
+// in the text format. It returns an empty histogram if there is none.
 func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	var h Histogram
 	lines := bufio.NewScanner(r)
@@ -43,7 +43,7 @@ func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	return h, nil
 }
 
-// Since returns the observations made since before was read.
+// Since returns the observations that were made after before was read.
 func (h Histogram) Since(before Histogram) Histogram {
 	d := Histogram{bounds: h.bounds, counts: append([]float64(nil), h.counts...)}
 	for i := range min(len(d.counts), len(before.counts)) {
@@ -52,8 +52,8 @@ func (h Histogram) Since(before Histogram) Histogram {
 	return d
 }
 
-// AtMost returns the smallest upper bound that the given share of the
-// observations does not exceed; the exact value is somewhere below it. It
+// AtMost returns the smallest upper bound that at least the given share of the
+// observations do not exceed. The exact percentile is at most this bound. AtMost
 // returns NaN if there are no observations.
 func (h Histogram) AtMost(share float64) float64 {
 	if len(h.counts) == 0 || h.counts[len(h.counts)-1] == 0 {

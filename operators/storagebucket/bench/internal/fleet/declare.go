@@ -1,6 +1,6 @@
 // Package fleet declares the buckets of a run and watches what an operator
-// writes to them. It counts the changes that the API server reports, and does
-// not rely on what an operator reports about itself.
+// writes to them. It counts the changes that the API server reports, and ignores what
+// an operator reports about itself.
 package fleet
 
 import (
@@ -24,7 +24,7 @@ import (
 const (
 	namespace = "bench"
 	storeName = "store"
-	// creators is the number of objects that are created concurrently.
+	// creators is the number of objects that are created at the same time.
 	creators = 16
 )
 
@@ -73,7 +73,7 @@ func (f *Fleet) Declare(ctx context.Context) error {
 	return f.createBuckets(ctx)
 }
 
-// shared returns the objects of which there is only one.
+// shared returns the objects that all buckets share.
 func (f *Fleet) shared() []client.Object {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	return []client.Object{

@@ -24,13 +24,14 @@ type Record struct {
 	changed chan struct{} // closed at the next change of levels
 }
 
-// Watch starts to record all changes, until the context ends. It calls fail
-// when it can no longer do so.
+// Watch starts to record all changes, and returns immediately. The recording ends with
+// the context. If it fails earlier, fail is called.
 func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	r := &Record{healthy: map[string]bool{}, changed: make(chan struct{})}
 	r.levels = []figures.Level{{At: time.Now().UnixNano()}}
 	for _, list := range []client.ObjectList{&v1.StorageBucketList{}, &v1.ObjectStoreList{}} {
-		// One page is enough: only the version to watch from is needed.
+		// One item is enough, because only the version of the list is needed, to watch
+		// from it.
 		if err := f.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 			return nil, fmt.Errorf("listing: %w", err)
 		}
@@ -92,8 +93,8 @@ func (r *Record) modified(object client.Object) {
 	r.changed = make(chan struct{})
 }
 
-// Healthy returns the numbers of healthy buckets, each with the time from
-// which it held.
+// Healthy returns all numbers of healthy buckets so far, each with the time of the
+// change to it.
 func (r *Record) Healthy() []figures.Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// attributes need Linux, as do all measurements.
+// attributes are empty outside Linux. The measurements need Linux as well.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -1,5 +1,5 @@
-// Package process starts the programs of the bench, reports when one of them
-// ends unexpectedly, and reads from the kernel what they cost.
+// Package process starts the programs of the bench, reports when one of them ends
+// unexpectedly, and reads their CPU and memory use from the kernel.
 package process
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// logTail is the length of the end of the log that is shown when a program fails.
+// logTail limits how much of the log's end is shown when a program fails.
 const logTail = 2000
 
 // Process is a running program.
@@ -22,11 +22,11 @@ type Process struct {
 	name, log string
 	cmd       *exec.Cmd
 	ended     chan struct{}
-	err       error // of Wait; read only after ended is closed
+	err       error // the error from Wait; must be read only after ended is closed
 }
 
-// Start runs a program, and writes its output to a file of that name in dir.
-// The program ends with this process at the latest.
+// Start starts a program. Its output is written to a file in dir with the given name.
+// The program does not outlive this process.
 func Start(dir, name, binary string, args ...string) (*Process, error) {
 	p := &Process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -50,8 +50,7 @@ func Start(dir, name, binary string, args ...string) (*Process, error) {
 // Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Failure describes an unexpected end of the program, with the end of its
-// output.
+// Failure describes an unexpected end of the program, with the last part of its output.
 func (p *Process) Failure() error {
 	text, _ := os.ReadFile(p.log)
 	text = text[max(0, len(text)-logTail):]
@@ -80,7 +79,7 @@ func (p *Process) AwaitFile(ctx context.Context, path string) error {
 
 // Stop asks the program to end, and kills it if it has not ended within the grace period.
 func (p *Process) Stop(grace time.Duration) {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // the program may have ended already
 	select {
 	case <-p.ended:
 	case <-time.After(grace):

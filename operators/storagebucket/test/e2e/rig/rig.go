@@ -1,5 +1,5 @@
-// Package rig starts the programs under test as separate processes: a real S3
-// server on a directory, and the manager as it is shipped.
+// Package rig starts programs for tests as separate processes: a real S3 server that
+// keeps its data in a directory, and the manager as it is shipped.
 package rig
 
 import (
@@ -23,23 +23,24 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The root key pair of every store. It is long and unusual enough to be
-// searched for in logs.
+// The root key pair of every store. It is long and unusual, so that tests can search
+// logs for it.
 const (
 	AccessKey = "RIGROOTKEY"
 	SecretKey = "rig-root-secret-nobody-may-see"
 )
 
-// startLimit limits the time to wait for a store to answer.
+// startLimit limits how long to wait until a new store answers.
 const startLimit = 20 * time.Second
 
-// FromRoot returns a path in the operator's module, relative to a package of tests.
+// FromRoot converts a path in the operator's module to a path relative to the test's
+// package.
 func FromRoot(path ...string) string {
 	return filepath.Join(append([]string{"..", ".."}, path...)...)
 }
 
-// Program returns the path of a built program: the one that the environment
-// variable names, otherwise bin/name.
+// Program returns the path of a built program: the value of the environment variable if
+// it is set, otherwise bin/name.
 func Program(env, name string) (string, error) {
 	path := os.Getenv(env)
 	if path == "" {
@@ -57,16 +58,16 @@ func Program(env, name string) (string, error) {
 
 // Store is an S3 server that keeps its directory and its address when it is restarted.
 type Store struct {
-	// Endpoint is its URL.
+	// Endpoint is the URL of the store.
 	Endpoint string
-	// Session is the running process.
+	// Session is the store's running process.
 	Session *gexec.Session
 
 	dir    string
 	output io.Writer
 }
 
-// StartStore starts a store on a directory, at an unused address.
+// StartStore starts a store that keeps its data in the directory, at an unused address.
 func StartStore(dir string, output io.Writer) (*Store, error) {
 	s := &Store{dir: dir, output: output}
 	return s, s.start("127.0.0.1:0")
@@ -81,10 +82,10 @@ func (s *Store) Restart() error {
 	return s.start(u.Host)
 }
 
-// Stop shuts the store down gracefully, Kill does not.
+// Stop shuts the store down gracefully.
 func (s *Store) Stop() { <-s.Session.Terminate().Exited }
 
-// Kill ends the store immediately.
+// Kill ends the store immediately, without a shutdown.
 func (s *Store) Kill() { <-s.Session.Kill().Exited }
 
 func (s *Store) start(listen string) error {
@@ -120,8 +121,8 @@ func (s *Store) awaitReady(file string) error {
 	}
 }
 
-// Client returns a client with the root keys that bypasses everything in front of the
-// store.
+// Client returns a client with the root keys. It connects to the store directly, even
+// if a test has put something in front of it.
 func (s *Store) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(s.Endpoint), Region: "us-east-1", UsePathStyle: true, Retryer: aws.NopRetryer{},
