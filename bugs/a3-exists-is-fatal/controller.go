@@ -77,8 +77,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var experiment Experiment
 	// The experiment is read from the server. When the event of a child arrives, the
-	// cache may not have the last status update yet. A reconcile with the old status
-	// would replace the one that is due after a pause.
+	// cache may not have the last status update yet. A reconcile that reads an older
+	// status would replace the delayed one in the queue.
 	if err := r.Live.Get(ctx, req.NamespacedName, &experiment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -30,11 +30,12 @@ func newTest(stdio Stdio) *cobra.Command {
 		Long: `Run go test with Koboshi in place of the etcd and kube-apiserver that envtest
 starts. Your suite needs no changes, and nothing is downloaded.
 
-All flags and packages are passed to go test unchanged. If no package is named,
-./... is tested instead of the current folder. The exit code is that of go test.
-Put flags for the test binary, such as -ginkgo.focus, after the packages.
+All other flags and packages are passed to go test unchanged. If no package is
+named, ./... is tested instead of the current folder. The exit code is that of
+go test. Put flags for the test binary, such as -ginkgo.focus, after the
+packages.
 
-As with any envtest, no controllers run by default. --controllers runs the
+As with plain envtest, no controllers run by default. --controllers runs the
 controllers that you name and those that they depend on. Use the names that
 kube-controller-manager accepts, with or without "-controller". gc is the
 garbage collector; workloads and full are the profiles of "koboshi up".

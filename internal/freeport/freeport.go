@@ -1,5 +1,5 @@
-// Package freeport opens free ports on loopback and avoids those that envtest
-// has reserved.
+// Package freeport listens on free loopback ports and avoids those that envtest has
+// reserved.
 //
 // envtest picks a free port, closes it, and starts a server that opens it again. In
 // between, any other program may take the port. To warn other programs that use envtest,

@@ -94,9 +94,9 @@ func (m *maker) atWrite(i int) {
 }
 
 // rankOf returns a higher rank for writes that are less likely to show a problem.
-// Creations and deletions come in pairs that a crash can separate. A third occurrence
-// seldom shows more than the first. A write that only some runs make might not occur at
-// all.
+// A creation or deletion often belongs together with another write, and a crash can
+// separate the two. A third occurrence seldom shows more than the first. A write that only
+// some runs make might not occur at all.
 func (m *maker) rankOf(q *asked) int {
 	rank := 10 * (q.point.Occurrence - 1)
 	switch {

@@ -35,7 +35,7 @@ type random struct {
 	uid bool // it is a UUID that belongs to no known object
 }
 
-// MarshalJSON hides the value, so that it does not affect the order of objects.
+// MarshalJSON hides the value, which must not affect the order of objects.
 func (r random) MarshalJSON() ([]byte, error) {
 	if r.uid {
 		return []byte(`"uid:unknown"`), nil

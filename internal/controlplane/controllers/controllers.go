@@ -87,7 +87,7 @@ func (c ManagerConfig) flags() []string {
 		"--cluster-signing-cert-file=" + c.SigningCertFile,
 		"--cluster-signing-key-file=" + c.SigningKeyFile,
 	}
-	// If upstream has a key, it builds this controller regardless of
+	// Upstream builds this controller whenever it has a key for tokens, regardless of
 	// --controllers.
 	if c.Profile.Has(names.ServiceAccountTokenController) {
 		flags = append(flags, "--service-account-private-key-file="+c.TokenKeyFile)

@@ -10,8 +10,8 @@ import (
 
 // Limits on the cost of a page. The time and memory that goldmark needs grow with the
 // square of the number of some elements. Real pages contain few of them, but without these
-// limits a malicious page of 1 MB takes minutes. Beyond a limit the characters remain as
-// text, so nothing is lost.
+// limits a malicious page of 1 MB takes minutes. Beyond a limit, Markdown's
+// characters are kept as text, so nothing is lost.
 const (
 	// mostDepth limits the nesting depth of quotes and lists; a list and its item count
 	// as two levels.

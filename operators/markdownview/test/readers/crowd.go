@@ -213,7 +213,7 @@ func (r *reader) note(a answer, before int) {
 		c.report.Returned++
 	case edition < before:
 		c.report.Mixed++
-		r.tell(a.at, fmt.Errorf("it has edition %d, but the reader has already seen edition %d", edition, before))
+		r.tell(a.at, fmt.Errorf("it has edition %d, but the reader has already seen the later edition %d", edition, before))
 	}
 	r.newest = max(r.newest, edition)
 	c.report.Newest[r.number] = r.newest
