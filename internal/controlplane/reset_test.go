@@ -530,6 +530,9 @@ func TestRandomChangesAreUndoneInProfileAPI(t *testing.T) { testRandomChanges(t,
 
 func TestRandomChangesAreUndoneInProfileGC(t *testing.T) { testRandomChanges(t, "gc") }
 
+// randomRounds is a compromise: each run of the suite tries other changes, so rounds add up.
+const randomRounds = 40
+
 func testRandomChanges(t *testing.T, profile string) {
 	if !inOwnProcess(t) {
 		return
@@ -542,7 +545,7 @@ func testRandomChanges(t *testing.T, profile string) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var longest time.Duration
-	for round := range 100 {
+	for round := range randomRounds {
 		var done []string
 		for range 1 + random.IntN(12) {
 			done = append(done, l.mutate(random))
