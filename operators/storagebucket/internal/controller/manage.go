@@ -202,7 +202,7 @@ func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) er
 
 // adopt takes over an existing bucket that the annotation adopt names. If the bucket
 // belongs to another cluster, the annotation adopt-from must name its owner. A bucket
-// whose owner still exists in this cluster is never taken over.
+// whose owner still exists in a namespace that the operator watches is never taken over.
 func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, current owner) error {
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
