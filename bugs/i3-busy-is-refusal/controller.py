@@ -1,7 +1,7 @@
-"""Class I3: a server that is busy is taken for one that refuses.
+"""Class I3: a response from a busy server is mistaken for a refusal.
 
-For each Task there is one ConfigMap, which stands for the Pod that runs the Task. A Task
-is run once: if its ConfigMap is refused, the Task has failed, and stays so. It needs only
+Each Task has one ConfigMap, which stands for the Pod that runs the Task. A Task runs only
+once: if its ConfigMap is refused, the Task has failed for good. The controller needs only
 Python and KUBECONFIG:
 
     python3 controller.py [--repaired]
@@ -23,7 +23,7 @@ CONFIG_MAPS = "/api/v1/configmaps"
 
 
 class Controller:
-    """passes reports whether an error with this status will pass."""
+    """passes reports whether an error with this status is temporary."""
 
     def __init__(self, client, passes):
         self.client = client

@@ -1,6 +1,6 @@
 """An error is final only if the server has judged the request itself, as with 400, 403 and
-422. 409 is about another writer, 429 and everything from 500 on about the server: these
-pass. The loop waits for as long as Retry-After asks."""
+422. A 409 is caused by another writer; a 429 and all errors from 500 on are caused by the
+server. These are temporary. The loop waits for as long as Retry-After states."""
 
 
 def passes(code):

@@ -203,7 +203,7 @@ func TestRemovedPortGivesUpItsAddress(t *testing.T) {
 
 func TestNodePortIsTheAddress(t *testing.T) {
 	c := newCluster(t)
-	free, err := net.ResolveTCPAddr("tcp4", nobody(t))
+	free, err := net.ResolveTCPAddr("tcp4", vacant(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ func program(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// nobody returns an address at which no process listens.
-func nobody(t *testing.T) string {
+// vacant returns an address at which no process listens.
+func vacant(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestConnectionsAreSharedAmongThePods(t *testing.T) {
 }
 
 func TestPodThatDoesNotAnswerIsPassedOver(t *testing.T) {
-	l, _ := serving(t, nobody(t), program(t, "a"), nobody(t))
+	l, _ := serving(t, vacant(t), program(t, "a"), vacant(t))
 	for range 6 {
 		if got := line(t, connect(t, l.Addr().String())); got != "a" {
 			t.Errorf("connected to %q", got)
@@ -167,7 +167,7 @@ func TestClosedListenerKeepsItsConnections(t *testing.T) {
 }
 
 func TestWithoutAPodConnectionsEndAtOnce(t *testing.T) {
-	for _, targets := range [][]string{nil, {nobody(t)}} {
+	for _, targets := range [][]string{nil, {vacant(t)}} {
 		l, _ := serving(t, targets...)
 		refused(t, l.Addr().String())
 	}
@@ -215,7 +215,7 @@ func TestClientThatBreaksOffLeavesNothingOpen(t *testing.T) {
 }
 
 func TestPreferredPortIsTakenIfFree(t *testing.T) {
-	free, err := net.ResolveTCPAddr("tcp4", nobody(t))
+	free, err := net.ResolveTCPAddr("tcp4", vacant(t))
 	if err != nil {
 		t.Fatal(err)
 	}

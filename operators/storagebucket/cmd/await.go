@@ -64,7 +64,7 @@ func await(ctx context.Context, reader client.Reader, object string, limit time.
 	}
 }
 
-// workedOn returns nil if the status is about the object's current spec.
+// workedOn returns nil if the status describes the current spec of the object.
 func workedOn(ctx context.Context, reader client.Reader, key types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitEach)
 	defer cancel()

@@ -208,7 +208,7 @@ func fill(ctx context.Context, bucket string) error {
 	return err
 }
 
-// purge removes a bucket and its content, whoever owns it.
+// purge removes a bucket and its content, regardless of its owner.
 func purge(ctx context.Context, bucket string) error {
 	d, err := dumpOf(ctx, bucket)
 	if d == nil || err != nil {
