@@ -9,6 +9,9 @@ MAKEFLAGS   += --no-builtin-rules --no-print-directory
 # linker keep every function and every symbol name. -s -w omits debug symbols.
 STATIC    := CGO_ENABLED=0
 LDFLAGS   := -s -w
+# Without -trimpath, the key of the compiler's cache includes the folder of each package, so
+# a fresh clone compiles all of our packages again.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
 # These are separate modules, linted in the same way as the root module.

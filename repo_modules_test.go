@@ -135,10 +135,13 @@ func tracked(t *testing.T) []string {
 }
 
 // There are two sets of build flags: one without cgo, and one with the race detector. A
-// third set would compile the standard library and Kubernetes once more.
+// third set would compile the standard library and Kubernetes once more. Both sets include
+// -trimpath, which each Makefile exports, so that clones in different folders share the
+// compiler's cache.
 func TestNothingIsBuiltWithAThirdSetOfFlags(t *testing.T) {
 	command := regexp.MustCompile(`\bgo (build|test|vet|run) `)
 	flags := regexp.MustCompile(` -(gcflags|asmflags|tags|trimpath|msan|asan|cover|covermode|buildmode)\b`)
+	exported := regexp.MustCompile(`(?m)^export GOFLAGS := .* -trimpath\)$`)
 	found := 0
 	for _, name := range tracked(t) {
 		if path.Base(name) != "Makefile" || strings.Contains(name, "testdata/") {
@@ -147,6 +150,9 @@ func TestNothingIsBuiltWithAThirdSetOfFlags(t *testing.T) {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !exported.Match(data) {
+			t.Errorf("%s does not export GOFLAGS with -trimpath", name)
 		}
 		for number, line := range strings.Split(string(data), "\n") {
 			line, _, _ = strings.Cut(line, "##")

@@ -125,7 +125,7 @@ func TestAProjectPassesWithGoTestAndTheVariable(t *testing.T) {
 func TestAProjectPassesWithMakeTestAndTheVariable(t *testing.T) {
 	dir := folder(t)
 	p := newProject(t, "KUBEBUILDER_ASSETS="+dir, "ENVTEST_USE_ENV=true", "ENVTEST_VERSION="+toolsVersion)
-	output := p.run(t, "make", "test", "GOFLAGS=-count=1")
+	output := p.run(t, "make", "test", "GOFLAGS=-count=1 "+os.Getenv("GOFLAGS"))
 	wantBothSuites(t, output)
 	if !strings.Contains(output, fmt.Sprintf("KUBEBUILDER_ASSETS=%q", dir)) {
 		t.Errorf("setup-envtest led make to other programs than those in %s:\n%s", dir, output)
@@ -171,7 +171,7 @@ func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 func testMakeFindsTheProgramsInBin(t *testing.T, p project) {
 	p.run(t, "make", "controller-gen", "envtest", "ENVTEST_VERSION="+toolsVersion)
 	p.env = append(p.env, offline()...)
-	output := p.run(t, "make", "test", "GOFLAGS=-count=1")
+	output := p.run(t, "make", "test", "GOFLAGS=-count=1 "+os.Getenv("GOFLAGS"))
 	wantBothSuites(t, output)
 	if !strings.Contains(output, `KUBEBUILDER_ASSETS="`+filepath.Join(p.dir, "bin", "k8s")) {
 		t.Errorf("make used other programs than those in the project's bin folder:\n%s", output)
