@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,12 +33,25 @@ import (
 // is released before the process is killed.
 const shutdownTimeout = 8 * time.Second
 
+const (
+	// kindsTimeout limits the wait for the CRDs at startup.
+	kindsTimeout = 30 * time.Second
+	kindsPoll    = 200 * time.Millisecond
+)
+
 // run builds the manager and runs it until the context ends.
 func run(ctx context.Context, o options) error {
 	if o.await != "" {
 		return runAwait(ctx, o)
 	}
-	mgr, err := newManager(o)
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server: %w", err)
+	}
+	if err := waitForKinds(ctx, config); err != nil {
+		return err
+	}
+	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
 	}
@@ -55,7 +72,42 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-func newManager(o options) (ctrl.Manager, error) {
+// waitForKinds waits until the API server serves the kinds of the operator, because the
+// manager may start while its CRDs are being installed.
+func waitForKinds(ctx context.Context, config *rest.Config) error {
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating the discovery client: %w", err)
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, kindsPoll, kindsTimeout, true, func(context.Context) (bool, error) {
+		before := last
+		if last = served(api, "ObjectStore", "StorageBucket"); last != nil && before == nil {
+			ctrl.Log.Info("waiting for the CRDs", "reason", last.Error())
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the API server does not serve the kinds of the operator (install the CRDs: make install): %w", last)
+	}
+	return nil
+}
+
+// served returns an error if the API server does not serve one of the kinds.
+func served(api discovery.ServerResourcesInterface, kinds ...string) error {
+	list, err := api.ServerResourcesForGroupVersion(storagev1.GroupVersion.String())
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {
+			return fmt.Errorf("%s has no kind %s", storagev1.GroupVersion, kind)
+		}
+	}
+	return nil
+}
+
+func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	metricsOptions, err := o.metricsOptions()
 	if err != nil {
 		return nil, err
@@ -63,10 +115,6 @@ func newManager(o options) (ctrl.Manager, error) {
 	pprofAddress, err := o.pprofAddress()
 	if err != nil {
 		return nil, err
-	}
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
 	managerOptions := ctrl.Options{
 		Scheme:                  newScheme(),
@@ -125,6 +173,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
+	metrics.RegisterBuildInfo()
 	metrics.RegisterBuckets(mgr.GetClient())
 	return addNotify(mgr, o, controllers)
 }

@@ -12,6 +12,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
 )
 
@@ -112,6 +113,8 @@ func (o options) storeOptions() (stores.Options, error) {
 		EnvironmentNamespaces: split(o.environmentNamespaces),
 		RequestsPerSecond:     o.storeRate,
 		Concurrency:           o.storeConcurrency,
+		Requested:             metrics.StoreRequested,
+		Waited:                metrics.LimiterWaited,
 	}, nil
 }
 

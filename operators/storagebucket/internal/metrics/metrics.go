@@ -6,7 +6,12 @@
 package metrics
 
 import (
+	"runtime/debug"
+	"strconv"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
+	build "github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -56,6 +61,18 @@ var (
 		Help: "Checks of stores, by their outcome.",
 	}, []string{"store", "reason"})
 
+	// storeRequests counts requests to all stores, by operation and status.
+	storeRequests = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "storagebucket_store_requests_total",
+		Help: "Requests to stores, by S3 operation and HTTP status of the response.",
+	}, []string{"operation", "code"})
+
+	// limiterWait is the total delay caused by the limits of all stores.
+	limiterWait = factory.NewCounter(prometheus.CounterOpts{
+		Name: "storagebucket_limiter_wait_seconds_total",
+		Help: "Time by which the limits of stores delayed requests.",
+	})
+
 	// Notifications counts requests to the notification endpoint, by outcome.
 	Notifications = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "storagebucket_notifications_total",
@@ -68,6 +85,33 @@ var (
 		Help: "Writes of status to the API server.",
 	}, []string{"kind"})
 )
+
+// noResponse is the label of a request without a response, as in the metrics of client-go.
+const noResponse = "<error>"
+
+// StoreRequested counts one request to a store. The status is 0 if there was no response.
+func StoreRequested(operation string, status int) {
+	code := noResponse
+	if status != 0 {
+		code = strconv.Itoa(status)
+	}
+	storeRequests.WithLabelValues(operation, code).Inc()
+}
+
+// LimiterWaited adds a delay caused by the limits of a store.
+func LimiterWaited(d time.Duration) { limiterWait.Add(d.Seconds()) }
+
+// RegisterBuildInfo adds the metric storagebucket_build_info. Version and revision are
+// those that the go command recorded in the program.
+func RegisterBuildInfo() {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	c := build.NewCollector("storagebucket", build.WithExtraConstLabels(prometheus.Labels{"version": version}))
+	metrics.Registry.Unregister(c) // a collector is identified by its descriptions
+	metrics.Registry.MustRegister(c)
+}
 
 // ForgetStore drops the series of a store that is gone. name is a result of StoreName.
 func ForgetStore(name string) {

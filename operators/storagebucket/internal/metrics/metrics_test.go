@@ -97,6 +97,9 @@ func useAll(store string) {
 	DriftRepaired.WithLabelValues("tags").Inc()
 	Notifications.WithLabelValues("accepted").Inc()
 	StatusWrites.WithLabelValues("StorageBucket").Inc()
+	StoreRequested("HeadBucket", 200)
+	LimiterWaited(time.Second)
+	RegisterBuildInfo()
 }
 
 func TestNamesAndHelpAreAsPrometheusWantsThem(t *testing.T) {
@@ -106,6 +109,7 @@ func TestNamesAndHelpAreAsPrometheusWantsThem(t *testing.T) {
 		"storagebucket_probe_duration_seconds", "storagebucket_probes_total", "storagebucket_due_lag_seconds",
 		"storagebucket_drift_repaired_total", "storagebucket_store_checks_total",
 		"storagebucket_notifications_total", "storagebucket_status_writes_total",
+		"storagebucket_store_requests_total", "storagebucket_limiter_wait_seconds_total", "storagebucket_build_info",
 		"storagebucket_buckets", "storagebucket_stores",
 	}
 	problems, err := testutil.GatherAndLint(metrics.Registry, names...)

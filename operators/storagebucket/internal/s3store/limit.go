@@ -24,6 +24,10 @@ const (
 // same time. During a pause that the store asked for, it allows none. It is safe for
 // concurrent use.
 type Limiter struct {
+	// Waited is called with each delay that the limits cause. It may be nil, and must
+	// not be changed once the Limiter is in use.
+	Waited func(time.Duration)
+
 	tokens *rate.Limiter
 	places chan struct{}
 	gap    time.Duration
@@ -88,12 +92,22 @@ func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	if l.turn.Before(earliest) || l.turn.Sub(earliest) > maxWait {
 		l.turn = earliest
 	}
-	return max(l.turn.Sub(now), time.Millisecond)
+	wait := max(l.turn.Sub(now), time.Millisecond)
+	l.waited(wait)
+	return wait
+}
+
+func (l *Limiter) waited(d time.Duration) {
+	if l.Waited != nil {
+		l.Waited(d)
+	}
 }
 
 // Acquire waits until it can take a place for one request, or until the
 // context ends. The caller must release the place after the request.
 func (l *Limiter) Acquire(ctx context.Context) (release func(), err error) {
+	began := time.Now()
+	defer func() { l.waited(time.Since(began)) }()
 	select {
 	case l.places <- struct{}{}:
 	case <-ctx.Done():

@@ -279,3 +279,30 @@ func TestChargedRequestsCountAgainstTheRate(t *testing.T) {
 		}
 	})
 }
+
+func TestDelaysOfTheLimitsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var total time.Duration
+		l := NewLimiter(1, 1)
+		l.Waited = func(d time.Duration) { total += d }
+		release, _ := l.TryAcquire()
+		release()
+		if total != 0 {
+			t.Errorf("%v for a request that nothing delayed", total)
+		}
+		_, wait := l.TryAcquire()
+		if total != wait || wait == 0 {
+			t.Errorf("counted %v, and told the caller to wait %v", total, wait)
+		}
+		total = 0
+		began := time.Now()
+		release, err := l.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if waited := time.Since(began); total != waited || waited == 0 {
+			t.Errorf("counted %v of %v", total, waited)
+		}
+	})
+}

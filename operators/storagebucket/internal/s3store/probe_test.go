@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -411,5 +412,23 @@ func TestTheExpectedOwnerIsSentWithEveryRequestForABucket(t *testing.T) {
 		if r.Header.Get(ownerHeader) != account || !strings.Contains(r.Header.Get("Authorization"), "x-amz-expected-bucket-owner") {
 			t.Errorf("%s: header %q, signed %q", name, r.Header.Get(ownerHeader), r.Header.Get("Authorization"))
 		}
+	}
+}
+
+func TestEachRequestIsCountedWithItsOperationAndStatus(t *testing.T) {
+	var counted []string
+	config := gatewayConfig(t)
+	config.Requested = func(operation string, status int) {
+		counted = append(counted, fmt.Sprintf("%s %d", operation, status))
+	}
+	s := storeFrom(t, config)
+	s.Check(t.Context())
+	s.Probe(t.Context(), newName(t))
+	config.Endpoint = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	storeFrom(t, config).Check(t.Context())
+	// A probe asks again for the reason of a failure.
+	want := []string{"ListBuckets 200", "HeadBucket 404", "ListObjectsV2 404", "ListBuckets 0"}
+	if diff := cmp.Diff(want, counted); diff != "" {
+		t.Error(diff)
 	}
 }

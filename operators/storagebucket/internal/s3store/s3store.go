@@ -48,6 +48,9 @@ type Config struct {
 	// ExpectedBucketOwner is the account that all buckets must belong to. It is sent
 	// with each request for a bucket, unless it is empty.
 	ExpectedBucketOwner string
+	// Requested is called after each request with the name of the S3 operation and the
+	// status of the response, which is 0 if there was no response. It may be nil.
+	Requested func(operation string, status int)
 }
 
 // Store is the connection to one store. It is safe for concurrent use.
@@ -69,6 +72,7 @@ func newStore(c Config, proxy proxyFunc) *Store {
 		limiter = DefaultLimiter()
 	}
 	l := newLine(c.Guard, c.RootCAs, limiter.Concurrency(), proxy)
+	l.requested = c.Requested
 	return &Store{region: c.Region, line: l, limiter: limiter, prober: newProber(c, l), client: newClient(c, l)}
 }
 

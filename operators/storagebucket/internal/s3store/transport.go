@@ -2,6 +2,7 @@ package s3store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 )
@@ -56,6 +59,8 @@ type line struct {
 	// operator's own environment.
 	proxyAddress atomic.Pointer[string]
 	cleared      verdicts
+	// requested counts requests; it may be nil.
+	requested func(operation string, status int)
 
 	kept, fresh *http.Client
 }
@@ -203,6 +208,7 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	}
 	x.sent = time.Now()
 	resp, err := client.Do(r)
+	l.count(r, resp)
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +221,19 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 		resp.Body = &boundedBody{body: resp.Body, left: limit, x: x}
 	}
 	return resp, nil
+}
+
+// count counts a request. The response is nil if there was none.
+func (l *line) count(r *http.Request, response *http.Response) {
+	if l.requested == nil {
+		return
+	}
+	status := 0
+	if response != nil {
+		status = response.StatusCode
+	}
+	// Only the SDK sets the name of the operation, and prober sends nothing but HEAD.
+	l.requested(cmp.Or(awsmiddleware.GetOperationName(r.Context()), "HeadBucket"), status)
 }
 
 // bufferBody puts the body of a request, which is always small, into memory, so that it

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,6 +33,10 @@ type Options struct {
 	// RequestsPerSecond and Concurrency limit the requests to one store.
 	RequestsPerSecond float64
 	Concurrency       int
+	// Requested and Waited count requests and delays of all stores; see
+	// s3store.Config.Requested and s3store.Limiter.Waited.
+	Requested func(operation string, status int)
+	Waited    func(time.Duration)
 }
 
 // Connect creates a connection. It reads the Secret and the certificates, and
@@ -53,6 +58,8 @@ func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (
 	if err != nil {
 		return nil, err
 	}
+	limiter := s3store.NewLimiter(limitsOf(l, o))
+	limiter.Waited = o.Waited
 	return s3store.New(s3store.Config{
 		Endpoint:    endpoint,
 		Region:      l.Region,
@@ -60,7 +67,8 @@ func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (
 		RootCAs:     authorities,
 		Credentials: keys,
 		Guard:       o.Guard,
-		Limiter:     s3store.NewLimiter(limitsOf(l, o)),
+		Limiter:     limiter,
+		Requested:   o.Requested,
 
 		ExpectedBucketOwner: l.ExpectedBucketOwner,
 	}), nil

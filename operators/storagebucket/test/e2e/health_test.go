@@ -85,6 +85,10 @@ var _ = Describe("The manager with a real store", func() {
 			ContainSubstring(`storagebucket_store_checks_total{reason="EndpointUnreachable",store="%s/shop"}`, namespace),
 			ContainSubstring(`storagebucket_probes_total{reason="ProbeSucceeded",store="%s/shop"}`, namespace),
 			ContainSubstring(`storagebucket_buckets{condition="Healthy",status="True"} %d`, buckets),
+			ContainSubstring(`storagebucket_store_requests_total{code="200",operation="HeadBucket"}`),
+			ContainSubstring(`storagebucket_store_requests_total{code="200",operation="ListBuckets"}`),
+			ContainSubstring(`storagebucket_store_requests_total{code="<error>",operation="ListBuckets"}`),
+			ContainSubstring(`storagebucket_build_info{`),
 		))
 	})
 

@@ -15,6 +15,7 @@ load 1m
   leader_election_master_status{name="storagebucket.storage.koboshi.dev"} 1x120
   storagebucket_buckets{condition="Healthy",status="True"} 5x120
   storagebucket_buckets{condition="Healthy",status="False"} 0x120
+  storagebucket_stores{condition="Healthy",status="False"} 0x120
   storagebucket_store_checks_total{store="a/b",reason="ProbeSucceeded"} 0+2x120
   storagebucket_store_checks_total{store="a/slow",reason="ProbeSucceeded"} 1x120
   storagebucket_store_checks_total{store="a/b",reason="Timeout"} 3x120
@@ -47,6 +48,9 @@ load 1m
 		{"a store refuses the credentials", quiet + `
   storagebucket_store_checks_total{store="a/locked",reason="InvalidCredentials"} 0+12x120
 `, []string{"StorageBucketCredentialsRefused"}},
+		{"the Secret of a store is missing", quiet + `
+  storagebucket_stores{condition="Healthy",status="False",pod="1"} 1x120
+`, []string{"StorageBucketStoreUnhealthy"}},
 		{"a bucket refuses the credentials, and the store did once", quiet + `
   storagebucket_store_checks_total{store="a/b",reason="InvalidCredentials"} 1x120
   storagebucket_probes_total{store="a/b",reason="InvalidCredentials"} 0+2x120

@@ -40,6 +40,7 @@ var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)
 func registered(t *testing.T) series {
 	t.Helper()
 	metrics.RegisterBuckets(nil)
+	metrics.RegisterBuildInfo()
 	registry, ok := ctrlmetrics.Registry.(prometheus.Collector)
 	if !ok {
 		t.Fatal("controller-runtime's registry cannot describe itself")
