@@ -53,7 +53,7 @@ operator: $(COMPILE) ## Build the StorageBucket operator, and the S3 server used
 sites: $(COMPILE) ## Build the MarkdownView operator and its viewer
 	@$(MAKE) -C $(SITES) build
 
-# Stock programs for comparison, in the versions of go.mod.
+# These are the programs with which Koboshi is compared, in the versions of go.mod.
 .PHONY: stock
 stock: $(COMPILE) ## Build upstream's etcd, kube-apiserver and kubectl into bin/stock
 	@$(STATIC) $(COMPILE) stock-etcd . -ldflags="$(LDFLAGS)" -o bin/stock/etcd go.etcd.io/etcd/server/v3
@@ -96,7 +96,7 @@ compiler:
 	@command -v $$(go env CC) >/dev/null || { echo "the race detector needs a C compiler: install gcc and libc6-dev" >&2; exit 1; }
 
 .PHONY: test-unit
-test-unit: ## Test the packages
+test-unit: ## Test the packages whose tests do not link Kubernetes
 	go test $(TESTFLAGS) -race $$($(call linking,0) | grep -v -e /conformance$$ -e /docs/guide$$)
 
 # Without debug symbols, linking Kubernetes takes half the time.
@@ -105,12 +105,12 @@ test-heavy: ## Test the packages whose tests link all of Kubernetes
 	$(STATIC) go test $(TESTFLAGS) -ldflags="$(LDFLAGS)" $$($(call linking,1))
 
 .PHONY: test-operators-unit
-test-operators-unit: ## Test the packages of the operators that need no API server
+test-operators-unit: ## Test those packages of both operators that need no API server
 	$(MAKE) -C $(OPERATOR) test-unit TESTFLAGS="$(TESTFLAGS)"
 	$(MAKE) -C $(SITES) test-unit TESTFLAGS="$(TESTFLAGS)"
 
 .PHONY: test-race
-test-race: ## Test the heavy packages with the race detector as well (compiles Kubernetes again)
+test-race: ## Test the packages of test-heavy with the race detector (compiles Kubernetes again)
 	go test -race $$($(call linking,1))
 
 .PHONY: test-conformance
@@ -126,7 +126,7 @@ test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envt
 	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short ./...
 
 .PHONY: test-stock
-test-stock: stock ## Test that what test-dropin asks of Koboshi is what the stock programs do
+test-stock: stock ## Run the contract tests of test-dropin with the stock programs, which must also pass them
 	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short ./contract
 
 .PHONY: test-suites
@@ -148,7 +148,7 @@ test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: check-operators
-check-operators: build ## Knock both operators over at every write (ten to twenty minutes)
+check-operators: build ## Run koboshi check on both operators (ten to twenty minutes)
 	$(MAKE) -C $(OPERATOR) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 	$(MAKE) -C $(SITES) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 
@@ -195,7 +195,7 @@ bench: build stock ## Compare Koboshi with stock behind envtest, and draw the ch
 	cd bench && $(STATIC) go run . -chart ../docs/bench/bench.json
 
 .PHONY: bench-storagebucket
-bench-storagebucket: build ## Measure the StorageBucket operator at scale, compared with the tutorial's design
+bench-storagebucket: build ## Measure the StorageBucket operator at scale, compared with the usual design
 	@mkdir -p docs/bench
 	$(MAKE) -C $(OPERATOR) bench KOBOSHI="$(CURDIR)/bin/koboshi" BENCHFLAGS="-o $(CURDIR)/docs/bench/storagebucket.json $(BENCHFLAGS)"
 

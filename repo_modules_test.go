@@ -18,7 +18,7 @@ import (
 // other modules do.
 type versionRule struct {
 	module string // "*" stands for every module
-	in     string // one of our modules, or the end of the folders of several
+	in     string // the folder of one of our modules, or a suffix that several folders share
 	why    string
 }
 
@@ -30,7 +30,7 @@ var versionRules = []versionRule{
 	{"gomodules.xyz/jsonpatch/v2", "/test/install", "cert-manager requires it"},
 	{"google.golang.org/genproto/googleapis/rpc", "/test/install", "Prometheus requires it"},
 	{"sigs.k8s.io/gateway-api", "/test/install", "cert-manager's types name it"},
-	{"*", "operators/storagebucket/test/s3server", "it links nothing of Kubernetes, and an S3 server of another release than the client is the better judge of it"},
+	{"*", "operators/storagebucket/test/s3server", "it does not link Kubernetes, and an S3 server of a different release is a better test of the client"},
 }
 
 func (r versionRule) covers(module, in string) bool {
@@ -79,7 +79,7 @@ func TestModulesLinkTheSameVersions(t *testing.T) {
 	}
 	for _, rule := range versionRules {
 		if !used[rule] {
-			t.Errorf("%s is exempt for %s and links what the others link; take the exemption out", rule.in, rule.module)
+			t.Errorf("%s is exempt for %s but links the same version as the other modules; remove the exemption", rule.in, rule.module)
 		}
 	}
 }
@@ -160,14 +160,14 @@ func TestNothingIsBuiltWithAThirdSetOfFlags(t *testing.T) {
 				continue
 			}
 			found++
-			// In an operator's folder the user's environment decides about cgo, except
-			// for the commands of `make test` and `make verify`.
+			// In an operator's folder, the user's environment decides whether cgo is used,
+			// except for the commands of `make test` and `make verify`.
 			static := strings.Contains(line, "$(STATIC)") || strings.Contains(line, "CGO_ENABLED=0")
 			if own := strings.HasPrefix(name, "operators/"); !static && !strings.Contains(line, " -race") && !own {
 				t.Errorf("%s:%d: %s\nneither $(STATIC) nor -race", name, number+1, strings.TrimSpace(line))
 			}
 			if bad := flags.FindString(line); bad != "" {
-				t.Errorf("%s:%d:%s makes another build of everything", name, number+1, bad)
+				t.Errorf("%s:%d:%s compiles everything once more", name, number+1, bad)
 			}
 		}
 	}

@@ -76,11 +76,11 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 		}
 		switch len(documented) {
 		case 0:
-			t.Errorf("%s: no file has a package comment; without one, its purpose shows only in its code", dir)
+			t.Errorf("%s: no file has a package comment; without one, only the code shows the purpose of the package", dir)
 		case 1:
 		default:
 			slices.Sort(documented)
-			t.Errorf("%s: %s each have a package comment; go doc would run them together", dir, strings.Join(documented, " and "))
+			t.Errorf("%s: %s each have a package comment; go doc would join the comments", dir, strings.Join(documented, " and "))
 		}
 	}
 }
@@ -93,15 +93,15 @@ func opening(f goFile) string {
 	return "Package " + f.pkg + " "
 }
 
-// An importRule keeps a dependency where it belongs.
+// An importRule limits the folders that may import a package.
 type importRule struct {
 	name string
 	// pkg is the package to which the rule applies, with all its subpackages.
 	pkg string
 	// in names the folders that must follow the rule; empty means all folders.
 	in []string
-	// except names the folders that may import pkg nevertheless. Each must do so, or its
-	// exemption is stale.
+	// except names the folders that may import pkg nevertheless. Each of these folders must
+	// import pkg, or its exemption is stale.
 	except []string
 	why    string
 }
@@ -113,23 +113,23 @@ var decisions = []string{
 	"internal/check/report", "internal/check/scenario", "internal/check/state",
 }
 
-const whyDecisions = "it turns data into data, so that every decision can be tested without a cluster"
+const whyDecisions = "the package only turns data into data, so that every decision can be tested without a cluster"
 
 var importRules = []importRule{
 	{
 		name: "kubernetes", pkg: "k8s.io/kubernetes",
 		except: []string{"internal/controlplane/apiserver", "internal/controlplane/controllers", "internal/controlplane/kubelet"},
-		why:    "upstream does not support k8s.io/kubernetes as a library, so what a release breaks must be in three packages, one for each of upstream's parts, and no more",
+		why:    "upstream does not support k8s.io/kubernetes as a library, so a new release may break only three packages, one for each part of upstream",
 	},
 	{
 		name: "kwok", pkg: "sigs.k8s.io/kwok",
 		except: []string{"internal/controlplane/nodes"},
-		why:    "how nodes are simulated is the business of one package",
+		why:    "only one package may know how nodes are simulated",
 	},
 	{
 		name: "etcd server", pkg: "go.etcd.io/etcd/server",
 		except: []string{"internal/controlplane/storage"},
-		why:    "everything else is a client of the store and must work with somebody's own etcd too",
+		why:    "everything else is a client of the store and must also work with the user's own etcd",
 	},
 	{
 		name: "black box", pkg: module + "/internal",
@@ -139,14 +139,14 @@ var importRules = []importRule{
 	{
 		name: "operators", pkg: module + "/internal",
 		in:  []string{"operators"},
-		why: "the operators are Koboshi's users: what they need, any user must be able to import",
+		why: "the operators are users of Koboshi, so they may import only what every user can import",
 	},
 	{
 		name: "library below command line", pkg: module + "/internal/cli",
 		in: []string{
 			"internal/apiproxy", "internal/check", "internal/controlplane", "internal/envtest", "internal/project", "internal/trace",
 		},
-		why: "the command line is a client of the libraries; the other way round none of them could be embedded or tested without it",
+		why: "the command line is a client of the libraries; a library that imports it cannot be embedded or tested without it",
 	},
 	{
 		name: "decisions without a plane: controlplane", pkg: module + "/internal/controlplane", in: decisions, why: whyDecisions,
@@ -160,7 +160,7 @@ var importRules = []importRule{
 	{
 		name: "plane below check", pkg: module + "/internal/check",
 		in:  []string{"internal/controlplane", "internal/apiproxy", "internal/trace", "internal/envtest"},
-		why: "the checker is one user of the plane and of the proxy among others",
+		why: "the checker is only one of several users of the plane and of the proxy, so these must not depend on it",
 	},
 }
 
@@ -181,7 +181,7 @@ func TestDependenciesStayWhereTheyBelong(t *testing.T) {
 			}
 			for _, dir := range rule.except {
 				if !used[dir] {
-					t.Errorf("%s is exempt and does not import %s; take the exemption out", dir, rule.pkg)
+					t.Errorf("%s is exempt but does not import %s; remove the exemption", dir, rule.pkg)
 				}
 			}
 		})
@@ -223,7 +223,7 @@ func TestAllOfKubernetesIsOfOneRelease(t *testing.T) {
 		versions[r.Path] = r.Version
 	}
 	if got, want := "v"+kubeversion.Version, versions[kubernetes]; got != want {
-		t.Errorf("kubeversion.Version says %s and go.mod %s; /version would lie", got, want)
+		t.Errorf("kubeversion.Version is %s, but go.mod requires %s, so /version would report the wrong version", got, want)
 	}
 	staging := strings.Replace(versions[kubernetes], "v1.", "v0.", 1)
 	minor := regexp.MustCompile(`^v0\.\d+\.\d+$`)
@@ -240,11 +240,11 @@ func TestAllOfKubernetesIsOfOneRelease(t *testing.T) {
 	}
 	for version, names := range other {
 		slices.Sort(names)
-		t.Errorf("go.mod requires %s of %s beside %s %s; the parts of one release are tested together and with nothing else, so require %s",
+		t.Errorf("go.mod requires %s of %s, but also %s %s; upstream tests only parts of the same release together, so require %s",
 			version, strings.Join(names, ", "), kubernetes, versions[kubernetes], staging)
 	}
 	if found < 20 {
-		t.Errorf("go.mod requires %d modules of Kubernetes' staging area; without a replace each that is needed must be listed", found)
+		t.Errorf("go.mod requires only %d modules of Kubernetes' staging area; without replace directives, it must list every module that is needed", found)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestNoPackageIsNamedAfterNothing(t *testing.T) {
 		for _, name := range []string{strings.TrimSuffix(f.pkg, "_test"), path.Base(f.dir())} {
 			if slices.Contains(empty, name) && !reported[f.dir()] {
 				reported[f.dir()] = true
-				t.Errorf("%s: %q says nothing about the domain; name the package after what it knows", f.dir(), name)
+				t.Errorf("%s: the name %q does not show the purpose of the package; choose a name that does", f.dir(), name)
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func TestNoFileIsTooLongToRead(t *testing.T) {
 	const limit = 800
 	for _, f := range goFiles(t) {
 		if f.lines > limit && !f.generated {
-			t.Errorf("%s has %d lines, more than %d; it holds more than one subject", f.path, f.lines, limit)
+			t.Errorf("%s has %d lines, more than %d; split it, because it probably has more than one subject", f.path, f.lines, limit)
 		}
 	}
 }
@@ -280,14 +280,14 @@ func TestNoFileNamesAMachine(t *testing.T) {
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
 		data, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.IndexByte(data, 0) >= 0 {
-			continue // deleted and not yet committed, or no text
+			continue // deleted but not yet committed, or not a text file
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		for number, line := range bytes.Split(data, []byte("\n")) {
 			if found := machine.Find(line); found != nil {
-				t.Errorf("%s:%d: %q is a folder of one machine", name, number+1, found)
+				t.Errorf("%s:%d: %q is a folder that exists on only one machine", name, number+1, found)
 			}
 		}
 	}

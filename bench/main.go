@@ -69,7 +69,7 @@ type options struct {
 	rounds              int
 	only                []string
 	koboshi, stock      string // folders of assets; if empty, the program finds or builds them
-	standby, verbose    bool
+	verbose             bool
 	binary, root        string
 	output, date, chart string
 }
@@ -81,7 +81,6 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&only, "only", "", "measures to take, separated by commas: start (and stop), roundtrip, memory,\ncreates, watch, ten, reset, up (default: all)")
 	f.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's etcd, kube-apiserver and kubectl\n(default: what koboshi envtest path prints)")
 	f.StringVar(&o.stock, "stock", "", "folder with stock etcd, kube-apiserver and kubectl\n(default: build them into bin/stock of the root module)")
-	f.BoolVar(&o.standby, "standby", false, "also measure Koboshi with a plane on standby")
 	f.StringVar(&o.binary, "binary", "", "the koboshi program (default: bin/koboshi of the root module)")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.output, "o", "", "file to write all samples to, as JSON")
@@ -130,8 +129,8 @@ func draw(path string) error {
 	return os.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".svg", svg, 0o644)
 }
 
-// missing returns an error if a run lacks a figure, so that scripts notice. It ignores
-// reset if this build of Koboshi does not support it.
+// missing returns an error if a run lacks a figure, so that scripts notice the failure. It
+// ignores the measure reset if this build of Koboshi does not support it.
 func missing(r result.Report) error {
 	var names []string
 	for _, f := range r.Figures {

@@ -58,7 +58,7 @@ func TestThePublishedChartIsThatOfThePublishedFigures(t *testing.T) {
 		}
 		got := strings.TrimSuffix(twin, ".json") + ".svg"
 		if diff := cmp.Diff(text(t, want), text(t, got)); diff != "" {
-			t.Errorf("%s is not the chart of %s; go run . -chart %s draws it:\n%s", want, figures, figures, diff)
+			t.Errorf("%s is not the chart of %s; to draw it, run go run . -chart %s:\n%s", want, figures, figures, diff)
 		}
 	}
 }

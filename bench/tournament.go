@@ -99,11 +99,6 @@ func line(ctx context.Context, o options) (contestants []contestant.Contestant, 
 		{Name: contestant.Stock, Assets: o.stock},
 		{Name: contestant.Koboshi, Assets: o.koboshi},
 	}
-	if o.standby {
-		contestants = append(contestants, contestant.Contestant{
-			Name: contestant.Standby, Assets: o.koboshi, Env: []string{"KOBOSHI_STANDBY=10m"}, Resident: true,
-		})
-	}
 	for _, c := range contestants {
 		if err := c.Check(); err != nil {
 			return nil, err
@@ -141,7 +136,8 @@ type outcome struct {
 }
 
 // once lets each contestant run the measure once. The order of the contestants alternates
-// between rounds, because caches and a machine that warms up favour one side.
+// between rounds, because caches and a machine that warms up would otherwise favour one
+// side.
 func once(ctx context.Context, round int, m measure.Measure, corners []*worker.Corner, b measure.Bout) (map[string]outcome, error) {
 	order := slices.Clone(corners)
 	if round%2 == 1 {
@@ -150,9 +146,6 @@ func once(ctx context.Context, round int, m measure.Measure, corners []*worker.C
 	outcomes := map[string]outcome{}
 	for _, corner := range order {
 		name := corner.Contestant.Name
-		if name == contestant.Standby && !m.Standby {
-			continue
-		}
 		values, err := corner.Run(ctx, m, b)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("interrupted in round %d; nothing was written", round)
@@ -228,7 +221,7 @@ func describe(ctx context.Context, o options, where result.Machine, contestants 
 	return r, nil
 }
 
-// version returns the first line of a program's version.
+// version returns the first line that a program prints when it is run with the argument.
 func version(ctx context.Context, program, argument string) string {
 	out, err := exec.CommandContext(ctx, program, argument).Output()
 	if err != nil {

@@ -41,12 +41,12 @@ type story struct {
 	} `json:"steps"`
 }
 
-// KOBOSHI names the program that runs the planes. BUGS names the program to test; if it
-// is not set, the program is built.
+// The environment variable KOBOSHI names the program that runs the planes. BUGS names the
+// program to test; if BUGS is not set, the program is built.
 func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	koboshi := os.Getenv("KOBOSHI")
 	if koboshi == "" {
-		t.Skip("KOBOSHI names no koboshi program")
+		t.Skip("KOBOSHI does not name the koboshi program")
 	}
 	program := os.Getenv("BUGS")
 	if program == "" {

@@ -95,8 +95,8 @@ func tryConfigMapBy(ctx context.Context, client kubernetes.Interface, namespace,
 	return client.CoreV1().ConfigMaps(namespace).Create(ctx, c, metav1.CreateOptions{DryRun: dryRun})
 }
 
-// refusedSoon waits until a ConfigMap of that name is refused with the message.
-// All kinds of admission get their configuration from informers, which lag.
+// refusedSoon waits until a ConfigMap of that name is refused with the message. All kinds
+// of admission get their configuration from informers, which may be late.
 func (p *plane) refusedSoon(t *testing.T, namespace, name, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is refused with %q", name, message), func(ctx context.Context) error {
@@ -108,10 +108,10 @@ func (p *plane) refusedSoon(t *testing.T, namespace, name, message string) {
 // isRefusal returns an error unless err is a refusal with that message.
 func isRefusal(err error, message string) error {
 	if err == nil {
-		return errors.New("it is not refused")
+		return errors.New("the request is not refused")
 	}
 	if !strings.Contains(err.Error(), message) {
-		return fmt.Errorf("it is refused otherwise: %w", err)
+		return fmt.Errorf("the request is refused for another reason: %w", err)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func TestLateWebhookLetsThroughByPolicyIgnore(t *testing.T) {
 		t.Error(err)
 	}
 	if calls.Load() == before {
-		t.Error("the webhook was not asked")
+		t.Error("the webhook was not called")
 	}
 }
 

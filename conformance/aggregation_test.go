@@ -30,9 +30,9 @@ var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", V
 
 const mirrorsGroup = "mirrors.example.com"
 
-// aggregate starts a plane and an extension API server that answers for one of
-// its groups. The test has its own plane, because a plane deletes no namespaces while one
-// group does not answer, and other tests would wait for that.
+// aggregate starts a plane and an extension API server that answers for one of its groups.
+// The test has its own plane, because a plane deletes no namespaces while one group does
+// not answer, and other tests on the same plane would have to wait.
 func aggregate(t *testing.T) (*plane, *endpoint) {
 	t.Helper()
 	p := startPlane(t, "--ephemeral", "--profile=api")
@@ -46,8 +46,8 @@ func aggregate(t *testing.T) (*plane, *endpoint) {
 	return p, server
 }
 
-// newExtension returns an extension that trusts the callers that the plane publishes as
-// trusted.
+// newExtension returns an extension that trusts the certificate authority and the names
+// that the plane publishes for its front proxy.
 func newExtension(t *testing.T, p *plane) *extension {
 	t.Helper()
 	x := &extension{group: mirrorsGroup, callers: x509.NewCertPool()}

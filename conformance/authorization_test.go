@@ -53,8 +53,8 @@ func TestReleasedLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	p := sharedPlane(t)
 	ns := p.namespace(t)
 	o := newOffice()
-	// The lease lasts longer than the test, so only a release can admit the other
-	// manager.
+	// The lease lasts longer than the test, so the other manager can become the leader only
+	// after a release.
 	resign := map[string]func(){
 		"one": p.runForOffice(t, ns, "one", o, time.Hour),
 		"two": p.runForOffice(t, ns, "two", o, time.Hour),
@@ -127,7 +127,7 @@ func TestTokenOfADeletedServiceAccountIsRefused(t *testing.T) {
 	if err := p.client.CoreV1().ServiceAccounts(ns).Delete(t.Context(), "robot", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The API server remembers a token for ten seconds.
+	// The API server caches the result of a token check for ten seconds.
 	eventually(t, "the token to be refused", func(context.Context) error {
 		if _, err := whoAmI(t, config); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the answer is %w; want 401 Unauthorized", err)
@@ -172,7 +172,7 @@ func TestNobodyGrantsMoreThanTheyHave(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "more"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
 	}
-	eventually(t, "the refusal to speak of escalation", func(ctx context.Context) error {
+	eventually(t, "a refusal that mentions the missing permissions", func(ctx context.Context) error {
 		_, err := robot.RbacV1().Roles(ns).Create(ctx, role, metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held") {
 			return fmt.Errorf("the answer is %w", err)
@@ -236,7 +236,7 @@ func (o *office) enter(term context.Context, who string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.term != nil && o.term.Err() == nil {
-		o.overlap = fmt.Errorf("%s leads while another one does", who)
+		o.overlap = fmt.Errorf("%s became the leader during the term of another manager", who)
 	}
 	o.term = term
 	o.elected <- who

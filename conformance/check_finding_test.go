@@ -143,7 +143,7 @@ func TestReplayOfARepairedControllerIsClean(t *testing.T) {
 	}
 	repaired := strings.Replace(string(data), "--env=BUG=first-exists", "--env=BUG=", 1)
 	if repaired == string(data) {
-		t.Fatalf("the finding does not say with which environment:\n%s", data)
+		t.Fatalf("the finding does not contain the environment:\n%s", data)
 	}
 	writeFile(t, filepath.Join(c.dir, "repaired.json"), repaired)
 	check(t, c.dir, 0, "replay", "repaired.json", "-o=json=repaired-report.json")
@@ -249,8 +249,8 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 	}
 }
 
-// noFaults leaves no fault to run, because there is no Lease to lose. It is for bugs that
-// show without a fault.
+// noFaults selects a kind of fault that cannot occur here, because there is no Lease to
+// lose. The flag is for bugs that show without a fault.
 const noFaults = "--faults=lose-lease"
 
 func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {
@@ -259,7 +259,7 @@ func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {
 		name, scenario, bug string
 		verdict, says       string
 	}{
-		{"loop", "create.yaml", "flip", "HOT LOOP", "it writes PUT configmaps default/demo-first"},
+		{"loop", "create.yaml", "flip", "HOT LOOP", "the controller sends PUT configmaps default/demo-first"},
 		{"leak", "life.yaml", "no-owner", "LEAK", "ConfigMap default/demo-first is left over"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -285,8 +285,9 @@ func TestCheckFindsPanicAtAnError(t *testing.T) {
 	}
 }
 
-// On a busy machine, Node or a Java virtual machine may take this long to load. 14 s is
-// longer than koboshi check waits for a controller that has already started.
+// The sleep of 14 s stands for Node or a Java virtual machine, which may take this long to
+// load on a busy machine. It is longer than koboshi check waits for a controller that has
+// already started.
 func TestControllerThatLoadsForLongAfterAKillIsNotBlamed(t *testing.T) {
 	t.Parallel()
 	const slow = `case "$KUBECONFIG" in
@@ -303,7 +304,7 @@ exec "$0"`
 	r := readJSON[checkReport](t, filepath.Join(dir, "report.json"))
 	for _, k := range r.Tried {
 		if k.Clean == 0 || k.Clean != k.Planned {
-			t.Errorf("of %d faults %d are clean", k.Planned, k.Clean)
+			t.Errorf("%d faults planned, but only %d are clean", k.Planned, k.Clean)
 		}
 	}
 }
@@ -335,15 +336,15 @@ func TestShardsOfACleanControllerAreTheWholePlan(t *testing.T) {
 		args = append(args, file)
 	}
 	if text := check(t, dir, 0, append(args, "-o=text")...).stdout.String(); !strings.HasPrefix(text, "clean: ") {
-		t.Errorf("merged, it says:\n%s", text)
+		t.Errorf("the merged report is not clean:\n%s", text)
 	}
 	merged := readJSON[checkReport](t, filepath.Join(dir, "whole.json"))
 	if n := merged.planned(t); n != len(plan) || len(plan) < 6 {
-		t.Errorf("the parts have %d faults together, and the whole plan %d", n, len(plan))
+		t.Errorf("the parts together have %d faults, and the whole plan has %d", n, len(plan))
 	}
 	for _, k := range merged.Tried {
 		if k.Clean != k.Planned {
-			t.Errorf("of %d faults %d are clean", k.Planned, k.Clean)
+			t.Errorf("%d faults planned, but only %d are clean", k.Planned, k.Clean)
 		}
 	}
 	if merged.Confirmations != 0 || merged.Runs != merged.References+len(plan) {

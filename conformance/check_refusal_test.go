@@ -92,7 +92,7 @@ func (c *checking) leavesNothing(t *testing.T, token string) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		t.Errorf("it leaves %s", file.Name())
+		t.Errorf("the check leaves the file %s", file.Name())
 	}
 }
 
@@ -166,6 +166,6 @@ func TestKilledCheckLeavesNoProcess(t *testing.T) {
 		return noProcessWith(t, token)(ctx)
 	})
 	if strings.Contains(c.stdout.String(), "clean") {
-		t.Error("it says clean")
+		t.Error("the killed check reported the controller as clean")
 	}
 }

@@ -93,7 +93,7 @@ func (c *checking) end(t *testing.T, code int) {
 	select {
 	case <-c.exited:
 	case <-time.After(checkWithin):
-		t.Fatalf("koboshi %s runs on for %v\n%s", strings.Join(c.cmd.Args[1:], " "), checkWithin, c.stderr)
+		t.Fatalf("koboshi %s is still running after %v\n%s", strings.Join(c.cmd.Args[1:], " "), checkWithin, c.stderr)
 	}
 	if got := c.cmd.ProcessState.ExitCode(); got != code {
 		t.Fatalf("koboshi %s: exit code %d, want %d\n%s%s", strings.Join(c.cmd.Args[1:], " "), got, code, c.stdout, c.stderr)
@@ -131,29 +131,29 @@ func (c *checking) saysNothing(t *testing.T, why string) {
 	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 	last := lines[len(lines)-1]
 	if !strings.HasPrefix(last, "koboshi: ") || !strings.Contains(last, why) {
-		t.Errorf("the last line is not koboshi: and %q:\n%s", why, stderr)
+		t.Errorf("the last line does not begin with koboshi: and contain %q:\n%s", why, stderr)
 	}
 	for _, line := range lines[:len(lines)-1] {
 		if !isProgress(line) {
-			t.Errorf("there is another line: %s", line)
+			t.Errorf("a line shows neither progress nor the reason: %s", line)
 		}
 	}
 	if out := c.stdout.String(); out != "" {
-		t.Errorf("it says on standard output: %s", out)
+		t.Errorf("there is output on standard output: %s", out)
 	}
 	for _, verdict := range verdicts {
 		if strings.Contains(stderr, verdict) {
-			t.Errorf("it says %s: %s", verdict, stderr)
+			t.Errorf("standard error contains the verdict %s: %s", verdict, stderr)
 		}
 	}
 	if files, _ := os.ReadDir(filepath.Join(c.dir, ".koboshi")); len(files) > 0 {
-		t.Errorf("it leaves %v", files)
+		t.Errorf("the check leaves the files %v", files)
 	}
 }
 
 // isProgress reports whether a line shows the progress of a check.
 func isProgress(line string) bool {
-	return slices.ContainsFunc([]string{"starting ", "learning ", "knocking "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+	return slices.ContainsFunc([]string{"starting ", "learning ", "injecting faults"}, func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
 // edited writes a copy of a file of testdata/check in which from is replaced with to.
@@ -176,7 +176,7 @@ func (c *checking) started(t *testing.T) {
 	eventually(t, "the controller to be started", func(context.Context) error {
 		select {
 		case <-c.exited:
-			t.Fatalf("it ended before: %s", c.stderr)
+			t.Fatalf("the check ended before it started the controller: %s", c.stderr)
 		default:
 		}
 		for _, pid := range descendants(t, c.cmd.Process.Pid) {

@@ -23,14 +23,14 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// No flag can remove the following behaviour, because it cannot be disabled. For these
-// claims the assertions of the tests must suffice:
+// No takeout covers the following behaviour, because no flag can remove it. Only the
+// assertions of the tests themselves show that these claims hold:
 //
 //   - kube-apiserver does not start with apiextensions.k8s.io/v1 disabled, and
 //     the features of CRDs are locked on (CustomResourceFieldSelectors,
 //     CRDValidationRatcheting) or have lost their gates long ago, such as
 //     conversion webhooks, CEL rules, server-side apply and strict validation;
-//   - every API server answers Tables, kubectl explain and kubectl scale;
+//   - every API server supports Tables, kubectl explain and kubectl scale;
 //   - a webhook's conditions, failure policy and request are
 //     rules within the plugin; without the plugin no webhook is called at all;
 //   - kube-apiserver does not start with apiregistration.k8s.io/v1 disabled;
@@ -59,8 +59,8 @@ type definition struct {
 	plural string
 }
 
-// define creates the CRD in a file of testdata and waits until clients
-// find it. The CRD stays unless a cleanup deletes it.
+// define creates the CRD in a file of testdata and waits until clients find it. The CRD
+// stays until a test or a cleanup deletes it.
 func (p *plane) define(t *testing.T, file string, v values) *definition {
 	t.Helper()
 	group := "g" + rand.String(8) + ".example.com"
@@ -192,8 +192,9 @@ func wantCause(t *testing.T, err error, field, message string) {
 	t.Errorf("no cause with field %q and message %q in: %v", field, message, err)
 }
 
-// The finalizer of CRDs races with the event of its own write. In upstream's servers it
-// usually wins (internal/controlplane/apiserver/ownwrites.go).
+// The controller that finalizes a CRD needs the event of its own last write before its next
+// write. With upstream's servers, the event usually arrives in time (see
+// internal/controlplane/apiserver/ownwrites.go).
 func TestDefinitionThatIsDeletedAsSoonAsItIsEstablishedIsGone(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, "--profile=api", "--ephemeral")

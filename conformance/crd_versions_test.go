@@ -170,7 +170,7 @@ func TestReadOfOtherVersionFailsWhileConversionWebhookIsDown(t *testing.T) {
 		t.Errorf("no error with %q: %v", want, err)
 	}
 	if _, err := d.in("v1", ns).Get(t.Context(), "s", metav1.GetOptions{}); err != nil {
-		t.Errorf("the version that is stored needs no webhook: %v", err)
+		t.Errorf("reading the stored version, which needs no webhook: %v", err)
 	}
 
 	webhook.comeBack()

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Owners and dependents are ConfigMaps, because no other controller touches those. One
-// kind also has only one informer, so the garbage collector sees the dependents
+// Owners and dependents are ConfigMaps, because no other controller touches ConfigMaps. The
+// garbage collector also has only one informer for each kind, so it sees the dependents
 // before the deletion of the owner.
 
 const (
@@ -280,8 +280,8 @@ func ownedBy(owner *corev1.ConfigMap, blocking bool) func(*corev1.ConfigMap) {
 
 func held(cm *corev1.ConfigMap) { cm.Finalizers = []string{holdFinalizer} }
 
-// changed returns a ConfigMap named kept after a change, and the same ConfigMap before
-// the change.
+// changed creates and changes a ConfigMap. It returns the ConfigMap after the change and
+// before the change.
 func (p *plane) changed(t *testing.T, ns string) (cm, old *corev1.ConfigMap) {
 	t.Helper()
 	old = p.create(t, ns, "kept")

@@ -34,7 +34,7 @@ const (
 	killWriters = 1000 // one write each, all at once
 )
 
-// The variable KOBOSHI_SEED repeats the kills of an earlier run.
+// The seed in the variable KOBOSHI_SEED repeats the kills of an earlier run.
 func TestEveryAcknowledgedWriteOutlivesKill(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("KOBOSHI_SEED"); s != "" {
@@ -104,7 +104,7 @@ func TestPlaneDiesWithItsParentWhenAsked(t *testing.T) {
 	select {
 	case <-gone:
 	case <-time.After(within):
-		t.Errorf("the plane outlives its parent by %v", within)
+		t.Errorf("the plane is still running %v after its parent ended", within)
 		if err := syscall.Kill(plane.PID, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
@@ -133,8 +133,9 @@ func TestRestartedPlaneKeepsItsPort(t *testing.T) {
 	}
 }
 
-// The characters of a path must not matter. Some of these have a special meaning in a
-// pattern, in a URL or for etcd, and the long path exceeds the limit for a socket.
+// The characters of a path must not matter. Some of the names in this test have a special
+// meaning in a pattern, in a URL or for etcd, and the long path exceeds the limit for a
+// socket.
 func TestDataDirectoryMayHaveAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "p[1]", "a,b", "100%", "q?#", strings.Repeat("long", 30)} {
@@ -190,7 +191,7 @@ func TestKubectlEndsAtTheFirstSignal(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err) // it prints a word when it serves
+		t.Fatal(err) // kubectl proxy prints a line when it is ready
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestKubectlEndsAtTheFirstSignal(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(within):
-		t.Error("it goes on")
+		t.Error("kubectl proxy is still running")
 	}
 }
 
@@ -356,7 +357,7 @@ func TestKubeconfigKeepsTheOtherClustersOfItsFile(t *testing.T) {
 		t.Errorf("the context is %s, the other cluster is at %s", merged.CurrentContext, merged.Clusters["other"].Server)
 	}
 	if _, err := p.client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-		t.Errorf("by its context the plane answers %v", err)
+		t.Errorf("with the context of the merged kubeconfig, the plane answers %v", err)
 	}
 }
 
@@ -397,7 +398,7 @@ type ledger struct {
 	mu           sync.Mutex
 	acknowledged map[string]string // content by name
 	attempted    map[string]string // the one write in flight, by name
-	highest      uint64            // resource version
+	highest      uint64            // the highest acknowledged resource version
 }
 
 func newLedger() *ledger {
@@ -506,7 +507,7 @@ func up(t *testing.T, dir string, args ...string) (code int, stderr string) {
 	cmd.Dir, cmd.Stderr = dir, &out
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		t.Fatalf("koboshi up %s runs on; standard error:\n%s", strings.Join(args, " "), &out)
+		t.Fatalf("koboshi up %s is still running; standard error:\n%s", strings.Join(args, " "), &out)
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -533,7 +534,7 @@ func (p *plane) mustExit(t *testing.T, code int) {
 	select {
 	case <-p.exited:
 	case <-time.After(within):
-		t.Fatalf("it runs on for %v", within)
+		t.Fatalf("koboshi up is still running after %v", within)
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("exit code %d; want %d\n%s", got, code, p.output)
@@ -649,7 +650,7 @@ func remove(t *testing.T, dir, path string) {
 	}
 }
 
-// only returns the single file that matches.
+// only finds the file that matches pattern. It fails the test if there is not exactly one.
 func only(t *testing.T, dir, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))

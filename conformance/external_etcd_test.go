@@ -47,7 +47,7 @@ func TestSecondPlaneOnTheSameEtcdIsRefused(t *testing.T) {
 	// may have been killed.
 	code, stderr := up(t, t.TempDir(), "--profile=api", "--etcd-servers="+endpoint)
 	if code != 2 || !strings.Contains(stderr, "another plane uses this etcd") {
-		t.Errorf("exit code %d and %q, want 2 and that another plane uses the etcd", code, stderr)
+		t.Errorf("exit code %d and %q, want 2 and the message that another plane uses this etcd", code, stderr)
 	}
 }
 
@@ -65,7 +65,7 @@ func startEtcd(t *testing.T) (endpoint string) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "etcd")
 	build := exec.Command("go", "build", "-o", binary, "go.etcd.io/etcd/server/v3")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the product is built, so most of it is already compiled
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the product, so most packages are already compiled
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building etcd: %v\n%s", err, out)
 	}

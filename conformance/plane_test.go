@@ -27,7 +27,7 @@ import (
 // The environment of a run:
 //
 //	KOBOSHI                  the binary (default: ../bin/koboshi, which make builds)
-//	KOBOSHI_UP_ARGS          flags added to every koboshi up, to remove a part
+//	KOBOSHI_UP_ARGS          flags added to every koboshi up, to remove a part of Kubernetes
 //	KOBOSHI_WITHIN           how long a condition may take (default 1m)
 const (
 	startWithin  = 2 * time.Minute

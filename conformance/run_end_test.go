@@ -89,7 +89,7 @@ func TestNoProgramOutlivesItsPlane(t *testing.T) {
 			p.waitForLogs(t, "up", "-n", ns, "stays")
 			family := descendants(t, p.cmd.Process.Pid)
 			if n := len(processesWith(t, token)); n < 2 || len(family) < 3 {
-				t.Fatalf("%d processes of the Pod, and of the plane %v", n, family)
+				t.Fatalf("%d processes of the Pod, and processes %v of the plane", n, family)
 			}
 			if err := p.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -102,7 +102,7 @@ func TestNoProgramOutlivesItsPlane(t *testing.T) {
 			}
 			<-p.exited
 			eventually(t, "the programs to end", noProcessWith(t, token))
-			eventually(t, "all that the plane started to end", func(context.Context) error {
+			eventually(t, "all processes that the plane started to end", func(context.Context) error {
 				left := slices.DeleteFunc(slices.Clone(family), func(pid int) bool {
 					return !alive(pid)
 				})

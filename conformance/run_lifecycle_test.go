@@ -64,7 +64,7 @@ func TestProgramIsReadyWhenItsProbeSaysSo(t *testing.T) {
 				return nil
 			}
 		}
-		return errors.New("not running without being Ready")
+		return errors.New("no container is running while the Pod is not Ready")
 	}
 	var http *corev1.Pod
 	for _, name := range []string{"tcp", "exec", "http"} {

@@ -58,7 +58,7 @@ func (p *plane) address(t *testing.T, ns, name string) (url string) {
 				return nil
 			}
 		}
-		return errors.New("no event tells it")
+		return errors.New("no event contains the address")
 	})
 	return url
 }

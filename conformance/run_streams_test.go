@@ -119,17 +119,17 @@ func TestExecRunsBesideTheProgram(t *testing.T) {
 	}
 	large := strings.Repeat("0123456789abcdef", 1<<16)
 	if out, err = p.tryKubectl(large, "exec", "-i", "-n", ns, "host", "--", "cat"); err != nil || out != large {
-		t.Errorf("of %d bytes %d came back: %v", len(large), len(out), err)
+		t.Errorf("sent %d bytes and received %d: %v", len(large), len(out), err)
 	}
 	if out, err = p.tryKubectl("", "exec", "-n", ns, "host", "--", "/no/such/program"); err == nil || !strings.Contains(out, "no such file") {
-		t.Errorf("of a program that is missing: %q, %v", out, err)
+		t.Errorf("exec of a missing program: %q, %v", out, err)
 	}
 }
 
 func TestExecGivesATerminal(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("script, which has a terminal to give, is not installed")
+		t.Skip("the program script, which provides a terminal, is not installed")
 	}
 	p := programPlane(t)
 	ns := p.namespace(t)

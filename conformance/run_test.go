@@ -90,7 +90,7 @@ func programsIn(t *testing.T, dir string) (config string) {
 	return config
 }
 
-// waitForPod calls is until it returns nil for a Pod, and returns that Pod.
+// waitForPod waits until is(pod) returns nil, and then returns the Pod.
 func (p *plane) waitForPod(t *testing.T, ns, name, what string, is func(*corev1.Pod) error) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
@@ -343,7 +343,7 @@ func TestProgramIsTheInvokingUserOutsideAndAnotherInside(t *testing.T) {
 	}
 	pids := processesWith(t, "echo $(id -u) "+ns)
 	if len(pids) == 0 {
-		t.Fatal("the program is no process of this machine")
+		t.Fatal("this machine has no process of the program")
 	}
 	for _, pid := range pids {
 		info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
@@ -450,7 +450,7 @@ spec:
 			t.Fatal(err)
 		}
 		if isReady(pod) {
-			t.Errorf("pod %s runs all the same", name)
+			t.Errorf("pod %s runs nevertheless", name)
 		}
 	}
 }

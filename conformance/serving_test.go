@@ -50,7 +50,7 @@ func serve(t *testing.T, handler http.Handler, dnsNames ...string) *endpoint {
 	e.Config.ErrorLog = log.New(io.Discard, "", 0) // broken connections are part of the tests
 	e.TLS = &tls.Config{
 		Certificates: []tls.Certificate{certificate},
-		ClientAuth:   tls.RequestClientCert, // verified by the handler, if at all
+		ClientAuth:   tls.RequestClientCert, // only some handlers verify the certificate
 		MinVersion:   tls.VersionTLS12,
 	}
 	e.StartTLS()
@@ -237,7 +237,7 @@ func manifest(t *testing.T, file string, v values) string {
 	return os.Expand(string(data), func(name string) string {
 		value, ok := v[name]
 		if !ok {
-			t.Fatalf("%s wants a value for %q", file, name)
+			t.Fatalf("%s needs a value for %q", file, name)
 		}
 		return value
 	})

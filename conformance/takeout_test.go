@@ -15,22 +15,22 @@ import (
 // remove the part of Kubernetes that the tests name.
 type takeout struct {
 	test string // regular expression that matches whole names
-	args string // arguments of koboshi up; they come last and win
+	args string // arguments of koboshi up; they come last and take precedence
 }
 
 var takeouts = slices.Concat(coreTakeouts, apiTakeouts, runTakeouts)
 
-// No flag can remove the following behaviour, because it cannot be disabled. For these
-// claims the assertions of the tests must suffice:
+// No takeout covers the following behaviour, because no flag can remove it. Only the
+// assertions of the tests themselves show that these claims hold:
 //
 //   - preconditions, finalizers, conflicts and the resumption of a watch are
 //     part of the API server's storage;
-//   - impersonation, TokenRequest, the life of its tokens and the
+//   - impersonation, TokenRequest, the lifetime of its tokens and the
 //     check of client certificates are in every API server, and without a client CA
 //     there is no administrator to test with;
 //   - the refusals, the kubeconfig and the exit code belong to koboshi up itself;
 //   - maxUnavailable and the order of a StatefulSet are rules within a
-//     controller; without the controller nothing rolls at all.
+//     controller; without the controller there is no rollout at all.
 var coreTakeouts = []takeout{
 	{"TestDeploymentMakesOneReplicaSetThatMakesThePods|TestDeploymentScalesUp|TestDeploymentScalesDown|TestRollingUpdate.*|TestRolloutUndo.*", "--controllers=-deployment-controller"},
 	{"TestDeploymentMakesOneReplicaSetThatMakesThePods|TestDeletedPodOfADeploymentIsReplaced", "--controllers=-replicaset-controller"},
@@ -74,7 +74,7 @@ func TestEachClaimFailsWhenItsPartIsTakenOut(t *testing.T) {
 			all = append(all, row.test)
 		}
 		if out, err := rerun(t, strings.Join(all, "|"), ""); err != nil {
-			t.Fatalf("with nothing taken out: %v\n%s", err, out)
+			t.Fatalf("with nothing removed: %v\n%s", err, out)
 		}
 	})
 	for _, row := range takeouts {
@@ -115,7 +115,7 @@ var testResult = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\w+)`)
 func allFailedByThemselves(output string) error {
 	for _, excuse := range []string{"koboshi up --die-with-parent", "the shared plane did not start", "the plane with programs did not start", "panic:"} {
 		if strings.Contains(output, excuse) {
-			return errors.New("it failed beside the claim: " + excuse)
+			return errors.New("a test failed for a reason other than its claim: " + excuse)
 		}
 	}
 	results := testResult.FindAllStringSubmatch(output, -1)

@@ -66,7 +66,7 @@ func TestBookmarkArrivesBeforeAWatchTimesOut(t *testing.T) {
 		latest := number(t, p.create(t, ns, "", other).ResourceVersion)
 		event, ok := <-w.ResultChan()
 		if !ok {
-			return errors.New("the watch ended without one")
+			return errors.New("the watch ended without a bookmark")
 		}
 		if event.Type != watch.Bookmark {
 			t.Fatalf("event %s of an object that is not selected", event.Type)
@@ -184,7 +184,7 @@ func (p *plane) waitForCompaction(t *testing.T, ns, rv string) {
 	t.Helper()
 	eventually(t, "the compaction of resource version "+rv, func(ctx context.Context) error {
 		if p.watchError(ctx, ns, rv) == nil {
-			return errors.New("it can still be watched from")
+			return errors.New("a watch from this version still succeeds")
 		}
 		return nil
 	})

@@ -289,7 +289,7 @@ func TestRollingUpdateReplacesAllPods(t *testing.T) {
 		replicas[set.Spec.Template.Spec.Containers[0].Image] = *set.Spec.Replicas
 	}
 	if len(sets) != 2 || replicas["nginx:1.28"] != 0 || replicas["nginx:1.29"] != 3 {
-		t.Errorf("replicas by image are %v in %d ReplicaSets; want all in the new one of two", replicas, len(sets))
+		t.Errorf("replicas by image are %v in %d ReplicaSets; want 2 ReplicaSets, with all replicas in the new one", replicas, len(sets))
 	}
 }
 

@@ -27,7 +27,7 @@ func (d *demo) installOperator(ctx context.Context) error {
 	if err := d.startStore(ctx, "127.0.0.1:0"); err != nil {
 		return err
 	}
-	say("The CRDs, and their operator as a separate process. Loopback must be allowed\nexplicitly: tenants choose the endpoints, and must not reach the operator's\nown network.")
+	say("The CRDs, and their operator as a separate process. Loopback must be allowed\nexplicitly, because tenants choose the endpoints, and must not reach the\noperator's own network.")
 	if err := d.kubectl(ctx, "apply", "--server-side", "-f", operatorDir+"/config/crd/bases"); err != nil {
 		return err
 	}

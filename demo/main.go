@@ -28,7 +28,7 @@ type chapter struct {
 }
 
 var story = []chapter{
-	{"A complete Kubernetes in one process", (*demo).startPlane},
+	{"A complete Kubernetes cluster in one process", (*demo).startPlane},
 	{"You declare a state, and Kubernetes makes it so", (*demo).declare},
 	{"Scaling up and down, and replacing a lost Pod", (*demo).scaleAndReplace},
 	{"A custom resource: StorageBucket", (*demo).installOperator},

@@ -27,11 +27,11 @@ const (
 type demo struct {
 	dir      string // absolute path of the state
 	binary   string // path of the koboshi program
-	rootKey  string // the store's only key
-	endpoint string // the store's URL
+	rootKey  string // the only key of the S3 server, which is the store
+	endpoint string // the URL of the S3 server
 	store    *process
 
-	// The address for notifications to the operator, and the token they need.
+	// The address for notifications to the operator, and the token that they must contain.
 	notifyURL, notifyToken string
 
 	siteURL string // where the handbook is served

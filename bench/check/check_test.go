@@ -26,7 +26,7 @@ func TestFaultsCountWithoutWhatIsNoRunOfOne(t *testing.T) {
 
 func TestCheckWithoutARunGivesNoFigure(t *testing.T) {
 	if _, err := read([]byte(`{"runs": 3, "references": 3}`), time.Second); err == nil {
-		t.Error("a rate was made of nothing")
+		t.Error("a rate was computed without any run")
 	}
 }
 

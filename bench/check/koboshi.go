@@ -26,8 +26,8 @@ type checked struct {
 	Scenarios     []struct{ Seconds float64 }
 }
 
-// knocking is the start of the line that koboshi check prints before the first fault.
-const knocking = "injecting faults"
+// firstFault is the start of the line that koboshi check prints before the first fault.
+const firstFault = "injecting faults"
 
 // check runs koboshi check with the budget, and measures the time from
 // the first fault to the end of the program.
@@ -58,7 +58,7 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 		return s, fmt.Errorf("running koboshi check: %w\n%s", err, said)
 	}
 	if began.IsZero() {
-		return s, fmt.Errorf("koboshi check did not print %q, so the time of its first fault is unknown:\n%s", knocking, said)
+		return s, fmt.Errorf("koboshi check did not print %q, so the time of its first fault is unknown:\n%s", firstFault, said)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 func began(stderr io.Reader) (at time.Time, said string) {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		if at.IsZero() && strings.HasPrefix(lines.Text(), knocking) {
+		if at.IsZero() && strings.HasPrefix(lines.Text(), firstFault) {
 			at = time.Now()
 		}
 		all.WriteString(lines.Text() + "\n")

@@ -1,6 +1,6 @@
-// Command check measures koboshi check: how many faults it runs per minute, compared with
-// the obvious way, and how much the recording slows the controller down. Each round
-// measures both sides.
+// Command check measures koboshi check: how many faults it injects per minute, compared
+// with the obvious way, and how much the recording of all requests slows the controller
+// down. Each round measures koboshi check and the obvious way.
 //
 //	cd bench && go run ./check -o ../docs/bench/check.json
 //
@@ -53,8 +53,8 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("check", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; each side runs once per round")
-	f.IntVar(&o.sample, "sample", 4, "number of runs per round of the obvious way, a fresh stock envtest and process")
+	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; in each round, koboshi check and the obvious way run once")
+	f.IntVar(&o.sample, "sample", 4, "number of runs per round of the obvious way, each with a fresh stock envtest and controller process")
 	f.DurationVar(&o.budget, "budget", time.Minute, "time limit, in each round, for the runs of koboshi check with faults")
 	f.IntVar(&o.reconciles, "reconciles", 4000, "number of reconciles with which the cost of recording is measured; 0 skips this measurement")
 	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of parallel runs of the obvious way; koboshi check chooses its own number")
@@ -151,8 +151,8 @@ func (o *options) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// speed runs faults on each side, round after round. Each round starts with a different
-// side.
+// speed injects faults in three ways, round after round: with koboshi check, and in the
+// obvious way one by one and in parallel. Each round starts with a different way.
 func (o *options) speed(ctx context.Context, work string, r *report) error {
 	// The first run fills the caches and is not counted.
 	converged, err := o.fresh(ctx, work, false)

@@ -10,7 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
-// These are the promised figures.
+// These are the figures that Koboshi promises.
 const (
 	leastRatio     = 8  // ratio to the runs of the obvious way
 	leastPerMinute = 60 // on two cores
@@ -44,10 +44,11 @@ type round struct {
 type series struct {
 	Runs    int     `json:"runs"`
 	Seconds float64 `json:"seconds"`
-	// ReferenceMS is the duration in milliseconds of the complete scenario without a
-	// fault, including the waits for idle.
+	// ReferenceMS is the duration in milliseconds of the complete scenario without a fault,
+	// including the waits until the cluster is idle.
 	ReferenceMS float64 `json:"referenceMs,omitempty"`
-	// AllSeconds also includes the start of the planes, the learning and the report.
+	// AllSeconds also includes the start of the planes, the runs without a fault and the
+	// report.
 	AllSeconds float64 `json:"allSeconds,omitempty"`
 	// Pruned counts additional runs that ended early. Findings counts false findings,
 	// because the controller is correct; it should be zero.
@@ -125,7 +126,7 @@ func (r *report) table(w io.Writer) error {
 	rate := r.of(func(s round) float64 { return s.Koboshi.perMinute() })
 	ratio := r.of(func(s round) float64 { return s.Koboshi.perMinute() / s.Stock.perMinute() })
 	p.spread("koboshi check", rate, met(rate.Median >= leastPerMinute, "at least %d on 2 cores", leastPerMinute))
-	p.spread("  start and learning included", r.of(func(s round) float64 { return s.Koboshi.allPerMinute() }), "")
+	p.spread("  including start and runs without a fault", r.of(func(s round) float64 { return s.Koboshi.allPerMinute() }), "")
 	p.spread("fresh stock envtest and process, one by one", r.of(func(s round) float64 { return s.Stock.perMinute() }), "")
 	p.spread(fmt.Sprintf("  %d in parallel", r.Workers), r.of(func(s round) float64 { return s.StockAtOnce.perMinute() }), "")
 	p.spread("ratio", ratio, met(ratio.Median >= leastRatio, "at least %d", leastRatio))

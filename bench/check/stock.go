@@ -38,9 +38,10 @@ var (
 	secrets   = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// obvious runs the sample with a few environments in parallel. Each run is as short as a
-// run with a fault can be: it has only the first step of the scenario, and the one fault
-// that a test without a proxy can inject, which is a kill when the first Secret appears.
+// obvious makes the number of runs in o.sample, with atOnce environments in parallel. Each
+// run is as short as a run with a fault can be: it has only the first step of the scenario,
+// and the one fault that a test without a proxy can inject, which is a kill when the first
+// Secret appears.
 func (o *options) obvious(ctx context.Context, work string, atOnce int) (s series, err error) {
 	var (
 		all  sync.WaitGroup

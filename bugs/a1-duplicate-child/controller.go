@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// again is the time after which a rollout without a run is reconciled again. It
-// stands for the events of all other parts of a real rollout.
+// again is the time after which a rollout without a run is reconciled again. It replaces
+// the events that the other parts of a real rollout would cause.
 const again = 50 * time.Millisecond
 
 // Spec is the desired state.
@@ -44,13 +44,13 @@ type RunStatus struct{}
 type (
 	// Rollout is the kind that is reconciled.
 	Rollout = object.Object[Spec, Status]
-	// Run is the kind of its children.
+	// Run is the kind of a rollout's children.
 	Run     = object.Object[RunSpec, RunStatus]
 	runList = object.List[RunSpec, RunStatus]
 )
 
-// reconciler holds everything that both twins share. The twins differ in how they create
-// the run.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in how they create the run.
 type reconciler struct {
 	child.Keeper
 	ensureRun func(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error)
@@ -76,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var rollout Rollout
 	// The rollout is read from the server. When the event of a child arrives, the cache
 	// may not have the last status update yet. A reconcile that reads an older status
-	// would replace the delayed one in the queue.
+	// would replace the delayed reconcile in the queue.
 	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

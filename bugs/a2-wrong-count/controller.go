@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// batch is the time for which events of workers are gathered. It is also the time after
-// which a group with the wrong number of workers is reconciled again.
+// batch is the time for which the events of workers are collected before a reconcile. It is
+// also the time after which a group with the wrong number of workers is reconciled again.
 const batch = 50 * time.Millisecond
 
 // Spec is the desired state.
@@ -36,8 +36,8 @@ type Status struct {
 	Phase    string `json:"phase,omitempty"`
 }
 
-// WorkerSpec describes a worker. A worker stands for a Pod, which can hardly be
-// changed or repaired once it exists.
+// WorkerSpec describes a worker. A worker stands for a Pod, most fields of which cannot be
+// changed once the Pod exists.
 type WorkerSpec struct {
 	Image string `json:"image"`
 }
@@ -48,13 +48,13 @@ type WorkerStatus struct{}
 type (
 	// Group is the kind that is reconciled.
 	Group = object.Object[Spec, Status]
-	// Worker is the kind of its children.
+	// Worker is the kind of a group's children.
 	Worker     = object.Object[WorkerSpec, WorkerStatus]
 	workerList = object.List[WorkerSpec, WorkerStatus]
 )
 
-// reconciler holds everything that both twins share. The twins differ in how they reach
-// the number.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in how they reach the desired number of workers.
 type reconciler struct {
 	child.Keeper
 	scale func(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error)

@@ -11,9 +11,10 @@ import (
 
 // byOrdinal gives each worker a number, from which its name is derived.
 //
-// RIGHT: it does not count. The names alone decide which workers are missing and which
-// are surplus, so a lagging cache does no harm. (kuberay waits until its own writes are
-// in the cache, but after a lost response it cannot know which write to wait for.)
+// RIGHT: the controller does not count workers. The names alone decide which workers are
+// missing and which are surplus, so a lagging cache does no harm. (kuberay waits until its
+// own writes are in the cache, but after a lost response it cannot know which write to wait
+// for.)
 func byOrdinal(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error) {
 	steady := true
 	for i := range group.Spec.Replicas {

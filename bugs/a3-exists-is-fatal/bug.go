@@ -13,9 +13,9 @@ import (
 // askCache creates the ReplicaSet if the cache has none. If the server answers that the
 // ReplicaSet already exists, askCache reads it from the cache.
 //
-// WRONG: the cache did not have the ReplicaSet a moment ago, so it probably still answers
-// "not found". The controller treats this answer as the reason why the ReplicaSet could
-// not be created, and the experiment stays in Error permanently. Taken from
+// WRONG: the cache did not have the ReplicaSet a moment ago, so the cache probably still
+// answers "not found". The controller treats this answer as the reason why the ReplicaSet
+// could not be created, and the experiment stays in Error permanently. Taken from
 // argoproj/argo-rollouts#4842.
 func askCache(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error) {
 	set := setOf(experiment)

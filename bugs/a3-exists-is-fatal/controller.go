@@ -44,7 +44,7 @@ type SetStatus struct{}
 type (
 	// Experiment is the kind that is reconciled.
 	Experiment = object.Object[Spec, Status]
-	// Set is the kind of its children.
+	// Set is the kind of an experiment's children.
 	Set     = object.Object[SetSpec, SetStatus]
 	setList = object.List[SetSpec, SetStatus]
 )
@@ -52,8 +52,8 @@ type (
 // errFatal makes an experiment fail permanently.
 var errFatal = errors.New("failed to create the replica set")
 
-// reconciler holds everything that both twins share. The twins differ in how they create
-// the ReplicaSet.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in how they create the ReplicaSet.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error)
@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var experiment Experiment
 	// The experiment is read from the server. When the event of a child arrives, the
 	// cache may not have the last status update yet. A reconcile that reads an older
-	// status would replace the delayed one in the queue.
+	// status would replace the delayed reconcile in the queue.
 	if err := r.Live.Get(ctx, req.NamespacedName, &experiment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -144,8 +144,8 @@ func describe(k child.Keeper, experiment *Experiment, set *Set) func() {
 	}
 }
 
-// setOf returns the name of the experiment's ReplicaSet, which is different for each
-// image.
+// setOf returns a ReplicaSet with nothing but the name and namespace of the experiment's
+// ReplicaSet. The name is different for each image.
 func setOf(experiment *Experiment) *Set {
 	set := &Set{}
 	set.Namespace = experiment.Namespace

@@ -10,10 +10,11 @@ import (
 
 // cachedImage returns the image of the application according to the cache.
 //
-// WRONG: if the application was changed together with the invocation, the cache may
-// still have the complete earlier application, with a status that matches its spec. The
-// task then runs the old image permanently. Taken from RedHatInsights/clowder#1760. The
-// commit that fixes it (5463d620) calls such an object stale but consistent.
+// WRONG: if the application was changed together with the invocation, the cache may still
+// have the application as it was before the change, with a status that matches its old
+// spec. The task then runs the old image permanently. Taken from
+// RedHatInsights/clowder#1760. The commit that fixes it (5463d620) calls such an object
+// stale but consistent.
 func cachedImage(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error) {
 	var app App
 	if err := k.Get(ctx, key, &app); err != nil {

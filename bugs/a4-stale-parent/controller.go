@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// settle is the time that an application gets to become ready if it was changed
+// settle is the time that an application is given to become ready, in case it was changed
 // together with an invocation.
 const settle = 50 * time.Millisecond
 
@@ -28,7 +28,7 @@ type AppSpec struct {
 	Tag string `json:"tag"`
 }
 
-// AppStatus names the image of that version.
+// AppStatus names the image of the desired version.
 type AppStatus struct {
 	Image      string `json:"image,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
@@ -39,7 +39,7 @@ type Spec struct {
 	App string `json:"app"`
 }
 
-// Status names the image, which is chosen only once.
+// Status names the image that an invocation runs. The image is chosen only once.
 type Status struct {
 	Image string `json:"image,omitempty"`
 }
@@ -53,9 +53,9 @@ type TaskSpec struct {
 type TaskStatus struct{}
 
 type (
-	// App is one of the kinds that are reconciled.
+	// App is the first of the two kinds that are reconciled.
 	App = object.Object[AppSpec, AppStatus]
-	// Invocation is the other kind that is reconciled.
+	// Invocation is the second kind that is reconciled.
 	Invocation = object.Object[Spec, Status]
 	// Task is the kind of an invocation's child.
 	Task = object.Object[TaskSpec, TaskStatus]
@@ -104,13 +104,14 @@ func (r *appReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &app))
 }
 
-// reconciler does everything that both twins do with an invocation. The twins differ in
-// how they determine the image, which is empty as long as it is unknown.
+// reconciler does everything that the controller and its repaired twin both do with an
+// invocation. They differ in how they determine the image, which is empty as long as it is
+// unknown.
 type reconciler struct {
 	child.Keeper
 	image func(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error)
-	// seen holds the time at which this process first saw each invocation. There is only
-	// one worker, so it needs no lock.
+	// seen holds the time at which this process first saw each invocation. The controller
+	// has only one worker, so the map needs no lock.
 	seen map[types.UID]time.Time
 }
 

@@ -1,4 +1,4 @@
-// Package b2 reconciles data grids. For each it creates a secret and then the set of
+// Package b2 reconciles data grids. For each grid it creates a secret and then the set of
 // servers. Class B2: a step that can be done only once is repeated after a failure, and
 // from then on fails every time.
 package b2
@@ -38,12 +38,12 @@ type SetStatus struct{}
 type (
 	// Grid is the kind that is reconciled.
 	Grid = object.Object[Spec, Status]
-	// Set is the kind of one of its children.
+	// Set is the kind of one of a grid's children.
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler holds everything that both twins share. The twins differ in how they create
-// the children.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in how they create the children.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, grid *Grid) (bool, error)
@@ -90,8 +90,8 @@ func setOf(grid *Grid) *Set {
 	return s
 }
 
-// describeSecret returns a function that fills in the secret as the grid requires. Here
-// its content is not confidential.
+// describeSecret returns a function that fills in the secret as the grid requires. In this
+// controller, the content of the secret is not confidential.
 func describeSecret(k child.Keeper, grid *Grid, s *corev1.Secret) func() {
 	return func() {
 		s.Data = map[string][]byte{"username": []byte(grid.Name)}

@@ -9,8 +9,8 @@ import (
 // byWhatIsThere removes the member of each surplus claim and, once the member is gone,
 // the claim.
 //
-// RIGHT: progress follows from the objects that exist. The claim is deleted last, so
-// it exists as long as there is work left.
+// RIGHT: the existing objects show the progress, so it need not be stored. The claim is
+// deleted last, so it exists as long as there is work left.
 func byWhatIsThere(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Live, ring)
 	if err != nil || last < 0 {

@@ -44,11 +44,12 @@ type SetStatus struct{}
 type (
 	// Broker is the kind that is reconciled.
 	Broker = object.Object[Spec, Status]
-	// Set is the kind of one of its children.
+	// Set is the kind of one of a broker's children.
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler holds everything that both twins share. The twins differ in how they resize.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in how they resize the storage.
 type reconciler struct {
 	child.Keeper
 	resize func(ctx context.Context, k child.Keeper, broker *Broker) (bool, error)

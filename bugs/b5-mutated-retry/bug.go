@@ -35,8 +35,8 @@ func sameObject(ctx context.Context, k child.Keeper, release *Release, change fu
 // waitUntilGone waits until the release is gone, assuming that no finalizer holds it any
 // more.
 //
-// WRONG, as in the real case: if the finalizer is still there, it waits forever, and
-// blocks the worker.
+// WRONG, as in the real case: if the finalizer is still there, the function waits forever,
+// and blocks the worker.
 func waitUntilGone(ctx context.Context, k child.Keeper, release *Release) error {
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var now Release

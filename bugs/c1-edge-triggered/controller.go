@@ -43,13 +43,13 @@ type RolloutStatus struct{}
 type (
 	// App is the kind that is reconciled.
 	App = object.Object[Spec, Status]
-	// Rollout is the kind of its child.
+	// Rollout is the kind of an application's child.
 	Rollout = object.Object[RolloutSpec, RolloutStatus]
 	appList = object.List[Spec, Status]
 )
 
-// reconciler holds everything that both twins share. The twins differ in when they update
-// the hash.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in when they update the hash.
 type reconciler struct {
 	child.Keeper
 	// seen is called for each event that shows a change of a ConfigMap.
@@ -78,7 +78,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile creates the rollout, and updates its hash if that is due.
+// Reconcile creates the rollout, and updates its hash if an update is due.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var app App
 	if err := r.Get(ctx, req.NamespacedName, &app); err != nil {

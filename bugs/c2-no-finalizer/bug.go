@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/child"
 )
 
-// justBegin makes no preparations.
+// justBegin does not prepare the cluster for its deletion.
 func justBegin(_ context.Context, _ child.Keeper, cluster *Cluster) (bool, error) {
 	return cluster.DeletionTimestamp.IsZero(), nil
 }

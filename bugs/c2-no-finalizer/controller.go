@@ -38,8 +38,8 @@ type Status struct {
 // Cluster is the kind that is reconciled.
 type Cluster = object.Object[Spec, Status]
 
-// reconciler holds everything that both twins share. The twins differ in what they do
-// when a cluster is deleted.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in what they do when a cluster is deleted.
 type reconciler struct {
 	child.Keeper
 	// begin is called before anything is created, and reports whether to continue.

@@ -33,8 +33,8 @@ type Status struct{}
 // Peer is the kind that is reconciled.
 type Peer = object.Object[Spec, Status]
 
-// controller holds everything that both twins share. The twins differ in how they handle
-// the event of a deletion.
+// controller holds everything that this controller and its repaired twin share. They differ
+// in how they handle the event of a deletion.
 type controller struct {
 	child.Keeper
 	queue workqueue.TypedRateLimitingInterface[client.ObjectKey]
@@ -67,8 +67,8 @@ func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	return nil
 }
 
-// newController returns a controller that reads only from the server. Events merely
-// determine when it does so.
+// newController returns a controller that reads only from the server. Events only determine
+// when it reads.
 func newController(cfg *rest.Config) (*controller, error) {
 	mapper, err := object.Mapper(nil, nil)
 	if err != nil {
@@ -85,8 +85,8 @@ func newController(cfg *rest.Config) (*controller, error) {
 	}, nil
 }
 
-// informers returns informers for peers and for ConfigMaps. An event of a ConfigMap leads
-// to its peer.
+// informers returns informers for peers and for ConfigMaps. An event of a ConfigMap
+// enqueues the peer that owns it.
 func (c *controller) informers(cfg *rest.Config, deleted func(any)) (dynamicinformer.DynamicSharedInformerFactory, error) {
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {

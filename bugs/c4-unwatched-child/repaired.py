@@ -1,5 +1,5 @@
-"""The Secrets are watched as well. A Secret leads to the VaultSecret of the same name,
-from which it was created."""
+"""The Secrets are watched as well. An event of a Secret enqueues the
+VaultSecret of the same name, from which the Secret was created."""
 
 from bug import itself
 

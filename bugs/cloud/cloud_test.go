@@ -19,13 +19,13 @@ func TestCreatingTwiceMakesTwoVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.ID == second.ID {
-		t.Errorf("both have the id %s", first.ID)
+		t.Errorf("both volumes have the ID %s", first.ID)
 	}
 	if all, err := c.List(t.Context(), "a"); err != nil || len(all) != 2 {
 		t.Errorf("the cloud lists %v, %v; want two volumes", all, err)
 	}
 	if all, err := c.List(t.Context(), "b"); err != nil || len(all) != 0 {
-		t.Errorf("the cloud lists %v, %v for another name", all, err)
+		t.Errorf("the cloud lists %v, %v for another name; want no volumes", all, err)
 	}
 }
 
@@ -43,6 +43,6 @@ func TestADeletedVolumeIsGoneAndCanBeDeletedAgain(t *testing.T) {
 		}
 	}
 	if _, err := c.Get(t.Context(), v.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("getting it gives %v, want ErrNotFound", err)
+		t.Errorf("getting the deleted volume returned %v, want ErrNotFound", err)
 	}
 }

@@ -8,11 +8,12 @@ import (
 
 // restless has the bug of konflux-ci/konflux-ci#5874 and posit-dev/team-operator#128.
 // Each reconcile reports at its start that the Site is progressing, and at its end that
-// the Site is not progressing. For is called without a predicate, so each of these two
+// the Site is not progressing. The watch on Sites has no predicate, so each of these two
 // reports starts another reconcile.
 type restless struct{ *reconciler }
 
-// Reconcile creates the page. It writes a report before that and another one after it.
+// Reconcile creates the page. It writes one report before it creates the page, and another
+// one afterwards.
 func (r *restless) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.get(ctx, req)
 	if err != nil || s == nil {

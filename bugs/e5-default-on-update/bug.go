@@ -4,7 +4,7 @@ import admissionv1 "k8s.io/api/admission/v1"
 
 // always has the bug of kubernetes-sigs/jobset#926. The webhook decodes and encodes the
 // object, which adds an empty creationTimestamp to the object's template. The CRD has no
-// such field. The API server writes the field to the store, but omits it whenever it
-// reads. So each apply is a change again, which leads to a new generation, an event, and
-// another apply.
+// such field. The API server writes the field to the store, but omits it whenever it reads
+// the object. So each apply is a change again, which leads to a new generation, an event,
+// and another apply.
 func always(admissionv1.Operation) bool { return true }

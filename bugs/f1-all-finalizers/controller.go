@@ -1,5 +1,5 @@
 // Package f1 has the bug of class F1: together with its own finalizer, the controller
-// removes the finalizers of others.
+// removes the finalizers of other controllers.
 package f1
 
 import (

@@ -8,8 +8,7 @@ import (
 
 // bestEffort has the bug of operator-framework/helm-operator-plugins#378 and
 // operator-framework/operator-sdk#3407. If uninstalling fails, it only logs the error,
-// and the finalizer is removed all the same. Nothing ever deletes the objects that are
-// left.
+// and the finalizer is removed anyway. Nothing ever deletes the objects that are left.
 func (r *reconciler) bestEffort(ctx context.Context, rel *Release) (bool, error) {
 	if err := r.Delete(ctx, installed(rel)); err != nil {
 		ctrl.LoggerFrom(ctx).Info("uninstalling did not succeed completely", "cause", err.Error())

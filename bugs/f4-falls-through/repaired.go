@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// stops only cleans up for an Ensemble that is being deleted.
+// stops creates nothing for an Ensemble that is being deleted. It only cleans up.
 type stops struct{ *reconciler }
 
 // Reconcile runs an Ensemble, or cleans up if the Ensemble is being deleted.

@@ -1,5 +1,5 @@
 // Package g1 has the bug of class G1: an owner reference points to an object in another
-// namespace, where the garbage collector does not find it.
+// namespace, where the garbage collector does not look for it.
 package g1
 
 import (

@@ -14,7 +14,7 @@ const twin = process.argv.includes('--repaired') ? repaired : bug;
 const config = new KubeConfig();
 config.loadFromDefault();
 for (const cluster of config.clusters) {
-  // The client refuses plain HTTP unless TLS verification is turned off.
+  // The client accepts plain HTTP only if TLS verification is turned off.
   if (cluster.server.startsWith('http:')) cluster.skipTLSVerify = true;
 }
 const core = config.makeApiClient(CoreV1Api);
@@ -60,7 +60,7 @@ async function events(path, query, changed) {
   request.abort();
 }
 
-// work reconciles one SecretSet after the other, and retries after failures at growing
+// work reconciles one SecretSet after another, and retries after failures at growing
 // intervals.
 async function work() {
   const pauses = new Map();
@@ -118,7 +118,8 @@ function owns(object, owners = []) {
   return uids(object.metadata.ownerReferences) === uids(owners);
 }
 
-// found returns the object that read yields, or undefined if the object does not exist.
+// found returns the object that the function read returns, or undefined if the object does
+// not exist.
 async function found(read) {
   try {
     return await read;

@@ -13,7 +13,7 @@ import (
 func (r *reconciler) reportIfPossible(ctx context.Context, s *Source) error {
 	err := r.Status().Update(ctx, s)
 	if apierrors.IsConflict(err) {
-		return nil // assumes that the other write wakes us again
+		return nil // assumes that the other client's write starts another reconcile
 	}
 	return err
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Class I1: a missing response is taken for the response "there is none".
+# Class I1: a missing response is mistaken for the response that the object does not exist.
 #
 # A Share copies a ConfigMap. When the ConfigMap is deleted, so is the copy. The script
 # needs bash, and kubectl or the program named by KUBECTL. It finds the cluster through
@@ -52,11 +52,11 @@ reconcile() {
 		case $phase in
 		"") ;;
 		/*) share "$namespace" "$name" "$uid" "$source" "${phase#/}" || return ;;
-		esac # the garbage collector handles those with a deletion timestamp
+		esac # the garbage collector handles Shares with a deletion timestamp
 	done <<<"$shares"
 }
 
 { follow shares & follow configmaps & wait; } | while read -r _; do
-	while read -r -t 0.01 _; do :; done # everything that has happened so far
+	while read -r -t 0.01 _; do :; done # skip the other lines; one reconcile covers all changes so far
 	until reconcile; do sleep 0.1; done
 done

@@ -23,7 +23,7 @@ func (r *aborts) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	there, err := r.ensureHosts(ctx, i)
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		return ctrl.Result{}, err // the cache lags
+		return ctrl.Result{}, err // the cache is out of date, so try again
 	}
 	if err != nil {
 		return ctrl.Result{}, r.report(ctx, i, "Aborted")

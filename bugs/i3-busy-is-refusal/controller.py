@@ -23,7 +23,7 @@ CONFIG_MAPS = "/api/v1/configmaps"
 
 
 class Controller:
-    """passes reports whether an error with this status is temporary."""
+    """Reconciles Tasks. The function passes reports whether an error status is temporary."""
 
     def __init__(self, client, passes):
         self.client = client
@@ -38,7 +38,7 @@ class Controller:
         self.report(task, "Running" if self.ensure_worker(task) else "Failed")
 
     def ensure_worker(self, task):
-        """Reports whether there is a worker; if not, the server has refused it."""
+        """Reports whether the Task has a worker. If not, the server has refused the worker."""
         namespace, name = key_of(task)
         workers = f"/api/v1/namespaces/{namespace}/configmaps"
         want = worker_for(task)
@@ -95,7 +95,7 @@ def worker_for(task):
 
 
 def the_task(obj):
-    """Returns the key of a Task, which is also that of its ConfigMap."""
+    """Returns the key of a Task, given the Task or its ConfigMap. Both have the same key."""
     return [key_of(obj)]
 
 

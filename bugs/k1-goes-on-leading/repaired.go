@@ -36,7 +36,7 @@ func lead(process context.Context, lock resourcelock.Interface, work func(contex
 	}
 	elector.Run(ctx)
 	if process.Err() != nil {
-		return nil // this instance may never have led
+		return nil // do not wait: this instance may never have led
 	}
 	return <-stopped
 }

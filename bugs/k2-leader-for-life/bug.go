@@ -14,10 +14,10 @@ import (
 
 // forLife has the bug of operator-framework/operator-sdk#2797 and #3462, and of
 // operators that use that code (pravega/pravega-operator#579). The process that created
-// the lock leads until the lock is deleted. In the real case the lock is deleted with the
-// leader's Pod, here when the process exits normally. A killed process leaves the lock
-// behind, as does a Pod on a node that is down, and nothing checks whether the leader is
-// still alive.
+// the lock leads until the lock is deleted. In the real case, the lock is deleted together
+// with the leader's Pod; here, it is deleted when the process exits normally. A killed
+// process leaves the lock behind, as does a Pod on a node that is down, and nothing checks
+// whether the leader is still alive.
 func (l *lock) forLife(ctx context.Context, work func(context.Context) error) error {
 	leases := l.leases.Leases(l.lease.Namespace)
 	err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {

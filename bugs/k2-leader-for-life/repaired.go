@@ -44,7 +44,7 @@ func (l *lock) whileItLives(process context.Context, work func(context.Context) 
 	}
 	elector.Run(ctx)
 	if process.Err() != nil {
-		return nil // this instance may never have led
+		return nil // do not wait: this instance may never have led
 	}
 	return errors.Join(<-stopped, errLost) // the process ends, and a new one tries to lead
 }

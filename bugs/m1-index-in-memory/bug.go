@@ -8,8 +8,9 @@ import (
 )
 
 // memory has the bug of zakkg3/ClusterSecret#48. It keeps the namespaces of the copies in
-// a variable, which is filled when copies are created. After a restart all copies already
-// exist, so none is created, and none will ever be deleted.
+// a variable, which is filled when copies are created. After a restart, all copies already
+// exist, so none is created, and the variable stays empty. The copies are then never
+// deleted.
 type memory struct {
 	mu     sync.Mutex
 	copies map[types.UID][]string

@@ -2,7 +2,8 @@
 // group example.com. For each host it creates one Node, which takes a while to boot.
 //
 // A checker ignores the heartbeats of Kubernetes' own Nodes. A checker that mistakes the
-// Nodes of example.com for those considers a cluster idle while a Node is still booting.
+// Nodes of example.com for Kubernetes' own considers a cluster idle while a Node is still
+// booting.
 package n1
 
 import (
@@ -17,9 +18,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// boot is the time that a Node takes to boot. A checker that has not learned the pauses
-// of a controller considers the cluster idle after a shorter time without writes. To
-// learn the pauses, it waits for a longer time.
+// boot is the time that a Node takes to boot. A checker that does not know yet how long a
+// controller pauses considers the cluster idle after less than this time without writes.
+// While the checker measures the pauses, it waits for longer than this time.
 const boot = 450 * time.Millisecond
 
 // Spec is the desired state.
@@ -46,15 +47,15 @@ type NodeStatus struct {
 type (
 	// Host is the kind that is reconciled.
 	Host = object.Object[Spec, Status]
-	// Node is the kind of its child.
+	// Node is the kind of a host's child.
 	Node = object.Object[NodeSpec, NodeStatus]
 )
 
 // reconciler reconciles hosts.
 type reconciler struct {
 	child.Keeper
-	// booting holds the time at which this process first saw each Node booting. There is
-	// only one worker, so it needs no lock.
+	// booting holds the time at which this process first saw each Node booting. The
+	// controller has only one worker, so the map needs no lock.
 	booting map[types.UID]time.Time
 }
 

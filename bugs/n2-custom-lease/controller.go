@@ -39,12 +39,12 @@ type LeaseStatus struct{}
 type (
 	// Tenancy is the kind that is reconciled.
 	Tenancy = object.Object[Spec, Status]
-	// Lease is the kind of its children.
+	// Lease is the kind of a tenancy's children.
 	Lease = object.Object[LeaseSpec, LeaseStatus]
 )
 
-// reconciler holds everything that both twins share. The twins differ in when they create
-// the leases.
+// reconciler holds everything that the controller and its repaired twin share. They differ
+// in when they create the leases.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, tenancy *Tenancy) error

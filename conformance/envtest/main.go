@@ -104,7 +104,7 @@ func run(ctx context.Context, o options, stdout, progress io.Writer) (err error)
 	return nil
 }
 
-// folders finds or builds the two contestants.
+// folders finds or builds the folders of programs for both sides.
 func folders(ctx context.Context, o options, work string, progress io.Writer) (pair [2]string, err error) {
 	if pair[verdict.Koboshi], err = assets.Koboshi(ctx, o.koboshi, filepath.Join(root, "bin", "koboshi")); err != nil {
 		return pair, err

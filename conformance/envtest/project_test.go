@@ -77,11 +77,16 @@ func newProject(t *testing.T, env ...string) project {
 		}
 	}
 	// The project is built without cgo, like everything else that does not use the race
-	// detector, so that nothing is compiled twice.
-	p.env = append(p.env, "GOWORK=off", "CGO_ENABLED=0")
+	// detector, so that nothing is compiled twice. Without -vet=off, go test would vet all
+	// dependencies.
+	p.env = append(p.env, "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS="+goflags())
 	p.env = append(p.env, env...)
 	return p
 }
+
+// goflags returns the build flags of this test, which are those of the whole suite, and
+// turns off vet.
+func goflags() string { return strings.TrimSpace(os.Getenv("GOFLAGS") + " -vet=off") }
 
 // run runs a command in the project, and fails the test if the command fails.
 func (p project) run(t *testing.T, name string, args ...string) string {
@@ -125,7 +130,7 @@ func TestAProjectPassesWithGoTestAndTheVariable(t *testing.T) {
 func TestAProjectPassesWithMakeTestAndTheVariable(t *testing.T) {
 	dir := folder(t)
 	p := newProject(t, "KUBEBUILDER_ASSETS="+dir, "ENVTEST_USE_ENV=true", "ENVTEST_VERSION="+toolsVersion)
-	output := p.run(t, "make", "test", "GOFLAGS=-count=1 "+os.Getenv("GOFLAGS"))
+	output := p.run(t, "make", "test", "GOFLAGS=-count=1 "+goflags())
 	wantBothSuites(t, output)
 	if !strings.Contains(output, fmt.Sprintf("KUBEBUILDER_ASSETS=%q", dir)) {
 		t.Errorf("setup-envtest led make to other programs than those in %s:\n%s", dir, output)
@@ -171,7 +176,7 @@ func TestAProjectPassesWithProgramsInItsBinFolder(t *testing.T) {
 func testMakeFindsTheProgramsInBin(t *testing.T, p project) {
 	p.run(t, "make", "controller-gen", "envtest", "ENVTEST_VERSION="+toolsVersion)
 	p.env = append(p.env, offline()...)
-	output := p.run(t, "make", "test", "GOFLAGS=-count=1 "+os.Getenv("GOFLAGS"))
+	output := p.run(t, "make", "test", "GOFLAGS=-count=1 "+goflags())
 	wantBothSuites(t, output)
 	if !strings.Contains(output, `KUBEBUILDER_ASSETS="`+filepath.Join(p.dir, "bin", "k8s")) {
 		t.Errorf("make used other programs than those in the project's bin folder:\n%s", output)

@@ -53,8 +53,8 @@ func run() error {
 	return errors.Join(server.Shutdown(ctx), context.Cause(ctx))
 }
 
-// handler answers with the given text and the Pod's name. A POST to /healthz
-// or /readyz toggles that state.
+// handler answers with the given text and the Pod's name. A POST to /healthz or /readyz
+// toggles the state that this path reports.
 func handler(says string, ready bool) http.Handler {
 	mux := http.NewServeMux()
 	hostname, err := os.Hostname()

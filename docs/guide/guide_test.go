@@ -70,7 +70,7 @@ func TestBookFitsIntoOneResource(t *testing.T) {
 		total += size
 	}
 	if total > most {
-		t.Errorf("the book has %d bytes; %d are the most", total, most)
+		t.Errorf("the book has %d bytes; the maximum is %d", total, most)
 	}
 }
 

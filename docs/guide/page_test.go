@@ -75,8 +75,8 @@ func (p *page) prose(number int, line string) {
 	}
 }
 
-// anchor returns the ID that GitHub gives a heading with this text. It could not
-// distinguish two headings with the same text, but no page of the book has them.
+// anchor returns the ID that GitHub gives a heading with this text. It gives two headings
+// with the same text the same ID, but no page of the book has two such headings.
 func (p *page) anchor(text string) string {
 	text = linkText.ReplaceAllString(text, "$1")
 	return strings.Map(func(r rune) rune {

@@ -98,7 +98,7 @@ func printedReport(t *testing.T, koboshi string) string {
 }
 
 // lastRow matches the last row of the table. Below the table, a report lists the faults
-// that could not be applied or judged. This report should have none.
+// that could not be applied or judged. The report of this test should list none.
 var lastRow = regexp.MustCompile(`(?m)^  all .*$`)
 
 // variable matches everything that differs between two checks: durations, keyed hashes, the IDs of

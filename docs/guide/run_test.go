@@ -18,7 +18,7 @@ import (
 
 const (
 	// onePage limits how long the scripts of a page may run, because a loop that
-	// waits in vain would hang.
+	// waits in vain would never end.
 	onePage = 2 * time.Minute
 	// ending limits how long the processes that a page started may take to end.
 	ending = 10 * time.Second
@@ -49,12 +49,12 @@ func TestEveryShellBlockOfAPageRuns(t *testing.T) {
 func TestAPIServerTakesEveryManifest(t *testing.T) {
 	t.Parallel()
 	koboshi := built(t)
-	// These are configuration files of programs, not objects of the API.
+	// Manifests with these versions are configuration files of programs, not API objects.
 	configuration := map[string]bool{"audit.k8s.io/v1": true, "check.koboshi.dev/v1": true}
 
 	definitions, err := filepath.Glob("../../operators/*/config/crd/bases/*.yaml")
 	if err != nil || len(definitions) == 0 {
-		t.Fatalf("no definitions of the operators: %v", err)
+		t.Fatalf("found no CRDs of the operators: %v", err)
 	}
 	var script strings.Builder
 	script.WriteString(`
@@ -138,7 +138,7 @@ func runScript(t *testing.T, koboshi, script string) (out string, err error) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// A file instead of a pipe, which planes in the background would hold open.
+	// The output goes to a file, because planes in the background would hold a pipe open.
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)

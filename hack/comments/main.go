@@ -8,8 +8,8 @@
 //
 //	comments [-limit PERCENT] [-v] [DIR]
 //
-// If it fails, it prints the position of each such comment. The rules are in
-// CONTRIBUTING.md.
+// If the command fails, it prints the position of each comment that opens with a noun
+// clause. The rules are in CONTRIBUTING.md.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 
 func main() {
 	limit := flag.Float64("limit", 2, "fail if at least this percentage of doc comments opens with a noun clause")
-	all := flag.Bool("v", false, "print these comments even if their percentage is below the limit")
+	all := flag.Bool("v", false, "print the comments that open with a noun clause even if their percentage is below the limit")
 	flag.Parse()
 	dir := "."
 	if flag.NArg() > 0 {
@@ -58,8 +58,8 @@ type counts struct {
 	clauses []string
 }
 
-// clause matches the opening of such a comment: the documented name, or a phrase for it,
-// followed by the clause.
+// clause matches a comment that opens with a noun clause: the documented name, or a phrase
+// for it, followed by the clause.
 var clause = regexp.MustCompile(`^(?:An? |The )?\S+ (?:(?:is|are) (?:what|who|whose|how|that|whatever|whoever)|says|tells)\b`)
 
 // count reads every Go file in dir and its subfolders, except generated ones.

@@ -3,8 +3,8 @@
 //
 //	bin/compile NAME DIR ARGS...
 //
-// builds in DIR with the arguments of go build. On a terminal it rewrites one line
-// of progress; in a pipe it prints a line from time to time.
+// This command runs go build with ARGS in DIR. On a terminal it rewrites one line of
+// progress; in a pipe it prints a line from time to time.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// The linters have their own module, so that neither they nor the product can raise the
-// other's dependencies. From the root, run:
+// The linters have their own module, so that their dependencies and the product's do not
+// affect each other's versions. From the root, run:
 //
 //	go tool -modfile=hack/tools/go.mod golangci-lint run ./...
 module github.com/koboshi-dev/koboshi/tools

@@ -16,9 +16,9 @@ type Decider interface {
 	Decide(*trace.Call) Action
 }
 
-// Action describes how one request is handled. The zero Action forwards it. Committed
-// and Answered are not called for watches, upgrades and other requests that do not end
-// on their own.
+// Action describes how one request is handled. The zero Action forwards the request.
+// Committed and Answered are not called for watches, upgrades and other requests that do
+// not end on their own.
 //
 //	arrives ─▶ Decide ─▶ Before ─┬▶ Answer ───────────────────────────▶ client
 //	                             ├▶ Swallow ──────────────────────────▶ broken
@@ -26,16 +26,16 @@ type Decider interface {
 //	                                                     └▶ client ─▶ Answered
 type Action struct {
 	// Before runs first. When it returns, the request continues, even after an error: a
-	// fault that could not be applied must change nothing. Before itself records the
-	// error.
+	// fault that could not be applied must not affect the request. Before records the
+	// error itself.
 	Before func(context.Context) error
 	// Answer is sent to the client, and nothing is forwarded. Its Code is the HTTP
 	// status.
 	Answer *metav1.Status
 	// RetryAfter is the Retry-After header of Answer, in seconds; 0 means no header.
 	RetryAfter int
-	// Drop breaks the connection once the server's answer is complete. Over HTTP/2 it
-	// resets only this stream.
+	// Drop breaks the connection once the server's answer is complete. Over HTTP/2, only
+	// the stream of this request is reset.
 	Drop bool
 	// Swallow breaks the connection immediately; the server never gets the request.
 	Swallow bool

@@ -39,7 +39,7 @@ func http1(c *rest.Config) *rest.Config {
 	return c
 }
 
-// bothProtocols runs a test as a client of HTTP/2 and of HTTP/1.1.
+// bothProtocols runs a test once over HTTP/2 and once over HTTP/1.1.
 func bothProtocols(t *testing.T, f func(t *testing.T, wrap func(*rest.Config) *rest.Config)) {
 	t.Run("HTTP2", func(t *testing.T) { f(t, func(c *rest.Config) *rest.Config { return c }) })
 	t.Run("HTTP1", func(t *testing.T) { f(t, http1) })
@@ -54,7 +54,7 @@ func TestDroppedAnswerSurfacesThoughTheWriteTookPlace(t *testing.T) {
 
 		_, err := maps.Create(t.Context(), configMap("one", "1"), metav1.CreateOptions{})
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-			t.Fatalf("Create = %v, want an error of the connection", err)
+			t.Fatalf("Create = %v, want a connection error", err)
 		}
 		if got, err := maps.Get(t.Context(), "one", metav1.GetOptions{}); err != nil || got.Data["v"] != "1" {
 			t.Errorf("the write did not take place: %v, %v", got, err)
@@ -64,7 +64,7 @@ func TestDroppedAnswerSurfacesThoughTheWriteTookPlace(t *testing.T) {
 		}
 		call := log.Entries()[0].Call
 		if !call.Lost || call.Code != 201 || call.Target.Name != "one" || call.ResourceVersion != "101" {
-			t.Errorf("recorded %+v, want a lost 201 of one at 101", call)
+			t.Errorf("recorded %+v, want a lost 201 for object one at version 101", call)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestSwallowedRequestNeverGetsToTheServer(t *testing.T) {
 		})
 		_, err := clientset(t, wrap(c), false).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("one", "1"), metav1.CreateOptions{})
 		if err == nil || count(a.requests(), "POST") != 0 {
-			t.Errorf("Create = %v with %v at the server, want an error and nothing", err, a.requests())
+			t.Errorf("Create = %v, and the server got %v; want an error and no request", err, a.requests())
 		}
 		if !before.Load() {
 			t.Error("Before was not called")
@@ -126,7 +126,7 @@ func TestRetryAfterMakesClientGoTryAgain(t *testing.T) {
 		c.Decider = onWrite("create", Action{Answer: status(429, metav1.StatusReasonTooManyRequests, "slow down"), RetryAfter: 1})
 	})
 	if _, err := clientset(t, c, false).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("one", "1"), metav1.CreateOptions{}); err != nil {
-		t.Errorf("Create = %v, want success at the second try", err)
+		t.Errorf("Create = %v, want success on the second try", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestClientHasNothingUntilCommittedReturns(t *testing.T) {
 	}()
 	call := <-committed
 	if call.Code != 201 || call.ResourceVersion != "101" {
-		t.Errorf("Committed got %d at %q, want the server's answer", call.Code, call.ResourceVersion)
+		t.Errorf("Committed got status %d and version %q, want the server's answer", call.Code, call.ResourceVersion)
 	}
 	select {
 	case err := <-answered:
@@ -219,7 +219,7 @@ func TestNobodyIsLetInWithoutTheToken(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusUnauthorized {
-			t.Errorf("with %q the answer is %d, want 401", given, resp.StatusCode)
+			t.Errorf("with the Authorization header %q, the answer is %d, want 401", given, resp.StatusCode)
 		}
 	}
 	if got := a.requests(); len(got) != 0 {
@@ -233,7 +233,7 @@ func TestBorrowedIdentityCannotImpersonateOthers(t *testing.T) {
 	c.Impersonate.UserName = "system:admin"
 	_, err := clientset(t, c, false).CoreV1().ConfigMaps("default").Get(t.Context(), "one", metav1.GetOptions{})
 	if !apierrors.IsForbidden(err) || len(a.requests()) != 0 {
-		t.Errorf("Get = %v with %v at the server, want a refusal by the proxy", err, a.requests())
+		t.Errorf("Get = %v, and the server got %v; want a refusal by the proxy", err, a.requests())
 	}
 }
 
@@ -246,7 +246,7 @@ func TestOwnIdentityMayImpersonate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := a.headers.Get("Impersonate-User"); got != "jane" {
-		t.Errorf("the server was asked to impersonate %q, want jane: it decides whether she may be", got)
+		t.Errorf("the server was asked to impersonate %q, want jane: the server decides whether the identity may impersonate her", got)
 	}
 }
 
@@ -271,7 +271,7 @@ func until(t *testing.T, p *Proxy, want func(Activity) bool) {
 		select {
 		case <-changed:
 		case <-time.After(20 * time.Second):
-			t.Fatalf("the proxy never came to be as wanted; it is %+v", p.Activity())
+			t.Fatalf("the proxy never reached the expected activity; it is %+v", p.Activity())
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (a *api) requests() []string {
 	return slices.Clone(a.seen)
 }
 
-// put creates or changes an object without the proxy.
+// put creates or changes an object directly, not through the proxy.
 func (a *api) put(name, value string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -263,7 +263,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) 
 	_, _ = w.Write(raw)
 }
 
-// echo answers with the request's body and trailers.
+// echo answers with the request's body, and adds trailers.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Trailer", "X-Sum")
 	w.Header().Set("X-Path", r.RequestURI)
@@ -283,8 +283,8 @@ func upgraded(w http.ResponseWriter) {
 	_, _ = io.Copy(conn, buffered)
 }
 
-// through starts a proxy in front of a. It returns the proxy and a client configuration
-// for the proxy.
+// through starts a proxy in front of the server a. It returns the proxy and a client
+// configuration for the proxy.
 func through(t testing.TB, a *api, change func(*Config)) (*Proxy, *rest.Config) {
 	t.Helper()
 	c := Config{Upstream: a.config(), Instance: "controller-1"}

@@ -18,8 +18,8 @@ import (
 )
 
 // BenchmarkGetAndUpdate sends the same gets and updates directly to a server and through
-// a recording proxy, in turns, and reports the results of both. One operation consists of
-// a get and an update on each of the two paths. The server is about as fast as an API
+// a recording proxy, alternately, and reports both results. One operation consists of a
+// get and an update on each of the two paths. The server is about as fast as an API
 // server with its store in memory.
 func BenchmarkGetAndUpdate(b *testing.B) {
 	for _, clients := range []int{1, 8} {
@@ -36,8 +36,8 @@ func benchmark(b *testing.B, clients int) {
 	compare(b, a.config(), clients)
 }
 
-// BenchmarkPlane does the same with a real API server, run by the program that KOBOSHI
-// names.
+// BenchmarkPlane makes the same comparison with a real API server, run by the program
+// that the environment variable KOBOSHI names.
 func BenchmarkPlane(b *testing.B) {
 	server := plane(b)
 	for _, clients := range []int{1, 8} {
@@ -77,7 +77,7 @@ func compare(b *testing.B, server *rest.Config, clients int) {
 	const turn = 50
 	for done := 0; done < b.N; done += turn {
 		for i := range ways {
-			w := ways[(i+done/turn)%2] // the first way has the warmer caches
+			w := ways[(i+done/turn)%2] // alternating, because the order of the two affects the caches
 			w.drive(b, clients, min(turn, b.N-done))
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Hold queues all further events and bookmarks of matching watches in order, including
-// those of watches opened later. Once it returns, no further event is on its way to the
-// client. A second Hold adds to the first.
+// Hold queues all further events and bookmarks of matching watches, in order. This
+// includes matching watches that are opened later. Once Hold returns, no further event is
+// on its way to the client. A second Hold applies in addition to the first.
 func (p *Proxy) Hold(match func(trace.Target) bool) {
 	var held []*stream
 	p.mu.Lock()
@@ -54,14 +54,15 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.changed.Fire()
 }
 
-// Past answers lists of the matching resources from an older state if the request has
-// resourceVersion=0, which accepts any state. The function list returns the objects of
-// the type in all namespaces, and the resource version of the list. A watch that starts
-// at that version gets the server's events since then; Hold delays them. A nil resource
-// turns this off.
+// Past makes the proxy answer list requests for the matching resources from an older
+// state. It does so only if the request has resourceVersion=0, which accepts any state.
+// The function list returns the objects of the type in all namespaces, and the resource
+// version of the list. A watch that starts at that version gets the server's events since
+// then; Hold can delay these events. If resource is nil, all answers come from the server
+// again.
 //
-// The server still answers a list if the client requests a table, accepts only protobuf,
-// or selects by fields other than name and namespace.
+// The server still answers a list request if the client requests a table, accepts only
+// protobuf, or selects by fields other than name and namespace.
 func (p *Proxy) Past(resource func(trace.Target) bool, list func(trace.Target) (items []json.RawMessage, resourceVersion string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +114,8 @@ func (p *Proxy) unmark(x *exchange) {
 	}
 }
 
-// resumesExpired reports whether the client resumes a watch where Expire ended it,
-// without a list in between.
+// resumesExpired reports whether the client resumes a watch at the point where Expire
+// ended it, without listing again first.
 func (p *Proxy) resumesExpired(x *exchange) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,12 +26,12 @@ type EndpointConfig struct {
 	Log      *trace.Log
 	Decider  Decider
 	// With is the same controller's proxy to the API server, or nil. The endpoint and
-	// that proxy share a gate, so a delay applies to the requests at both.
+	// that proxy share a gate, so a delay applies to the requests through either of them.
 	With *Proxy
 }
 
 // Endpoint is a running proxy in front of a server outside the cluster. It serves plain
-// HTTP on 127.0.0.1 and requires no credentials. The server outside checks them; it
+// HTTP on 127.0.0.1 and requires no credentials. The target server checks them; it
 // receives signed requests exactly as they were signed.
 type Endpoint struct {
 	*front
@@ -96,8 +96,9 @@ func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
 	x.relay(resp)
 }
 
-// location returns the URL at the target. It keeps path and query byte for byte,
-// because they may be signed: Opaque is sent unchanged.
+// location returns the request's URL at the target. It keeps the path and the query byte
+// for byte, because they may be signed. It therefore sets Opaque, which net/http sends
+// unchanged.
 func (e *Endpoint) location(r *http.Request) *url.URL {
 	path := r.RequestURI
 	if !strings.HasPrefix(path, "/") {
@@ -106,14 +107,14 @@ func (e *Endpoint) location(r *http.Request) *url.URL {
 	path, query, has := strings.Cut(path, "?")
 	to := &url.URL{Scheme: e.target.Scheme, Host: e.target.Host, Opaque: path, RawQuery: query, ForceQuery: has && query == ""}
 	if strings.HasPrefix(path, "//") {
-		// Opaque would treat this as a host.
+		// In Opaque, the text after // would be treated as a host.
 		to.Opaque = ""
 		to.Path, to.RawPath = r.URL.Path, r.URL.RawPath
 	}
 	return to
 }
 
-// s3Codes maps the status codes of faults to S3's error codes.
+// s3Codes maps the HTTP status codes of injected errors to S3's error codes.
 var s3Codes = map[int32]string{409: "OperationAborted", 429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
 
 // endpointError encodes an error for the client: as XML if the client signs requests as

@@ -13,12 +13,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// maxRequestBody limits the size of a request body. An API server refuses bodies of
-// more than 3 MiB, so a body longer than this is not meant for one.
+// maxRequestBody limits the size of a request body. An API server refuses bodies of more
+// than 3 MiB, so a longer body cannot be meant for an API server.
 const maxRequestBody = 32 << 20
 
-// These limit how much of an answer is kept for the trace: enough for every answer to a
-// write, but not for a list that would fill the memory.
+// These limit how many bytes of an answer are kept for the trace. They are large enough
+// for the answer to any write, but exclude lists that would fill the memory.
 const (
 	keptOfWrite = 4 << 20
 	keptOfRead  = 512 << 10
@@ -34,7 +34,7 @@ type exchange struct {
 	action  Action
 	body    []byte
 	began   time.Time
-	written bool // to the trace
+	written bool // whether the call is in the trace
 }
 
 // enter reads the body of a write, waits at the gate, calls the Decider and begins its
@@ -118,8 +118,8 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 }
 
 // forwardContext returns a context that ends when the client disconnects. Some faults
-// need the write to complete even if the client dies before it gets the answer. For
-// these, the context outlives the client.
+// need the write to complete even if the client dies before it gets the answer. For these
+// faults, the context does not end with the client.
 func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	if x.action.special() && !x.asked.stream && !x.asked.watch {
 		return context.WithCancel(x.ctx)
@@ -162,7 +162,7 @@ func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
 		c.Target.Name = meta.Name // the server made it from generateName
 	}
 	if c.Code >= 400 {
-		// Refusals are rare, and people read their messages, so these are kept.
+		// Refusals are rare, and people read their messages, so the messages are kept.
 		if obj, err := c.ResponseObject(); err == nil {
 			c.Reason, _ = obj["reason"].(string)
 			c.Message, _ = obj["message"].(string)
@@ -181,8 +181,8 @@ func peek(body trace.Body, kept []byte, encoding string) wire.Meta {
 	return wire.Peek(kept)
 }
 
-// hopByHop lists the headers that concern one connection. Neither these headers nor
-// those named in Connection are forwarded (RFC 9110, section 7.6.1).
+// hopByHop lists the headers that apply to a single connection. The proxy drops these
+// headers and the headers that Connection names (RFC 9110, section 7.6.1).
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func dropHopByHop(h http.Header) {

@@ -172,7 +172,7 @@ func TestEndpointKeepsWhatIsSigned(t *testing.T) {
 		t.Fatalf("the answer is %q", line)
 	}
 	if seen.RequestURI != path || seen.Host != "bucket.s3.example" || string(body) != "body" || seen.ContentLength != 4 {
-		t.Errorf("the server saw %s of %s with %q, want it as the client wrote it", seen.RequestURI, seen.Host, body)
+		t.Errorf("the server saw %s of %s with %q, want the request as the client wrote it", seen.RequestURI, seen.Host, body)
 	}
 	want := http.Header{"Authorization": {"AWS4-HMAC-SHA256 x"}, "X-Amz-Date": {"now"}, "Content-Length": {"4"}}
 	if diff := cmp.Diff(want, seen.Header); diff != "" {
@@ -247,7 +247,7 @@ func TestEndpointSpeaksS3ToWhoSignsForS3(t *testing.T) {
 func TestFirstRequestIsWhenTheFirstOneCame(t *testing.T) {
 	p, c := through(t, newAPI(t), nil)
 	if at := p.Activity().FirstRequest; !at.IsZero() {
-		t.Errorf("nobody asked, and it says %v", at)
+		t.Errorf("before the first request, FirstRequest is %v", at)
 	}
 	maps := clientset(t, c, true).CoreV1().ConfigMaps("default")
 	before := time.Now()
@@ -255,7 +255,7 @@ func TestFirstRequestIsWhenTheFirstOneCame(t *testing.T) {
 	between := time.Now()
 	_, _ = maps.List(t.Context(), metav1.ListOptions{})
 	if a := p.Activity(); a.FirstRequest.Before(before) || a.FirstRequest.After(between) || !a.LastRequest.After(between) {
-		t.Errorf("it is %+v after requests at %v and %v", a, before, between)
+		t.Errorf("the activity is %+v after requests at %v and %v", a, before, between)
 	}
 }
 
@@ -264,11 +264,11 @@ func TestWhoAsksForALeaseIsElectingAndDoesNotWriteByThat(t *testing.T) {
 	clients := clientset(t, c, true)
 	_ = clients.CoreV1().ConfigMaps("default").Delete(t.Context(), "one", metav1.DeleteOptions{})
 	if a := p.Activity(); a.Electing || a.Writes != 1 {
-		t.Errorf("after the write of a ConfigMap it is %+v", a)
+		t.Errorf("after the write of a ConfigMap, the activity is %+v", a)
 	}
 	_ = clients.CoordinationV1().Leases("default").Delete(t.Context(), "leader", metav1.DeleteOptions{})
 	if a := p.Activity(); !a.Electing || a.Writes != 1 || a.Requests != 2 {
-		t.Errorf("after the write of a Lease it is %+v", a)
+		t.Errorf("after the write of a Lease, the activity is %+v", a)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestACustomResourceCalledLeasesIsNoElection(t *testing.T) {
 		}
 	}
 	if a := p.Activity(); a.Electing || a.Writes != 2 || a.AskedAgain.IsZero() {
-		t.Errorf("after two reads and two writes it is %+v", a)
+		t.Errorf("after two reads and two writes, the activity is %+v", a)
 	}
 }
 
@@ -355,15 +355,15 @@ func TestAskedAgainIsSinceWhenSomethingWasReadTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if at := p.Activity().AskedAgain; !at.IsZero() {
-		t.Errorf("nothing was read twice, and it says %v", at)
+		t.Errorf("nothing was read twice, but AskedAgain is %v", at)
 	}
 	changed := time.Now()
 	list(metav1.ListOptions{})
 	if at := p.Activity().AskedAgain; at.IsZero() || at.After(changed) {
-		t.Errorf("the first list was before the change, and it says %v after it", at.Sub(changed))
+		t.Errorf("the first list was before the change, but AskedAgain is %v after the change", at.Sub(changed))
 	}
 	list(metav1.ListOptions{})
 	if at := p.Activity().AskedAgain; !at.After(changed) {
-		t.Errorf("both lists were after the change, and it says %v before it", changed.Sub(at))
+		t.Errorf("both lists were after the change, but AskedAgain is %v before the change", changed.Sub(at))
 	}
 }

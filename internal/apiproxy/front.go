@@ -55,8 +55,8 @@ func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *fr
 	return f
 }
 
-// Changed returns a channel that is closed at the next change of Activity. Call it
-// before Activity, so that no change is missed.
+// Changed returns a channel that is closed at the next change of Activity. To miss no
+// change, call Changed before Activity.
 func (f *front) Changed() <-chan struct{} { return f.changed.Next() }
 
 // serve starts serving on l, and stops when the context ends.
@@ -74,7 +74,7 @@ func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
 	go func() {
 		defer f.handlers.Done()
 		if s.TLSConfig != nil {
-			_ = s.ServeTLS(l, "", "") // ends with the listener
+			_ = s.ServeTLS(l, "", "") // returns when the listener is closed
 			return
 		}
 		_ = s.Serve(l)
@@ -200,15 +200,15 @@ type Activity struct {
 	// there were no requests.
 	FirstRequest, LastRequest time.Time
 	// AskedAgain is zero until a read is repeated. After that, it is the arrival time of
-	// the latest read that has since been repeated. A polling client has completed a
-	// round since then.
+	// the latest read that has since been repeated. Since that time, a polling client has
+	// completed a full round of its reads.
 	AskedAgain time.Time
 	// Streams are the open watches.
 	Streams []Stream
-	// Requests and Writes count all requests so far, and all writes except those of
-	// Leases.
+	// Requests counts all requests so far. Writes counts all writes so far, except writes
+	// of Leases.
 	Requests, Writes int64
-	// Electing reports whether the client has ever asked for a Lease.
+	// Electing reports whether the client has ever sent a request for a Lease.
 	Electing bool
 }
 
@@ -217,7 +217,7 @@ type Stream struct {
 	// Call is the ID of the watch's trace.Call.
 	Call   int64
 	Target trace.Target
-	// ResourceVersion is the highest one sent to the client, including in bookmarks.
+	// ResourceVersion is the highest version sent to the client, including in bookmarks.
 	// Before anything is sent, it is the version in the client's request.
 	ResourceVersion string
 	// Initial reports whether some of the initial events that the client asked for have

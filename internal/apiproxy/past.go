@@ -25,8 +25,8 @@ type snapshot struct {
 	metadataOnly    bool
 }
 
-// pastOf returns the state from which to answer a list, or nil if the server should
-// answer it.
+// pastOf returns the older state from which to answer a list request, or nil if the
+// server should answer the request.
 func (p *Proxy) pastOf(x *exchange) *snapshot {
 	p.mu.Lock()
 	match, list := p.past, p.list
@@ -35,7 +35,7 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	if match == nil || list == nil || t.Subresource != "" || q.Get("continue") != "" || !match(t) {
 		return nil
 	}
-	// Only with this parameter does a client accept any state.
+	// A client accepts any state only if it sends resourceVersion=0.
 	if q.Get("resourceVersion") != "0" || q.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
 		return nil
 	}
@@ -63,9 +63,9 @@ func (p *Proxy) pastOf(x *exchange) *snapshot {
 	return s
 }
 
-// answerPast answers a list from the older state. It still sends the request to
-// the server, which checks whether the client may list. The kind of the list
-// comes from the server's answer.
+// answerPast answers a list request from the older state. It still sends the request to
+// the server, which checks whether the client may list. The kind of the list comes from
+// the server's answer.
 func (p *Proxy) answerPast(x *exchange, s *snapshot) {
 	to := p.location(x.r.URL)
 	q := url.Values{}

@@ -17,7 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// plane runs a real API server with the program that KOBOSHI names.
+// plane runs a real API server with the program that the environment variable
+// KOBOSHI names.
 func plane(t testing.TB) *rest.Config {
 	t.Helper()
 	program := os.Getenv("KOBOSHI")
@@ -114,10 +115,10 @@ func waitFor(t *testing.T, told chan string, want string) {
 			case got == want:
 				return
 			case strings.Contains(got, "one=lost"):
-				t.Fatalf("the informer was told %q, which it must have lost", got)
+				t.Fatalf("the informer reported %q, a state that it must have missed", got)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatalf("the informer never told %q", want)
+			t.Fatalf("the informer never reported %q", want)
 		}
 	}
 }
@@ -135,6 +136,6 @@ func kubectl(t *testing.T, p *Proxy) {
 	}
 	out, err := exec.CommandContext(t.Context(), os.Getenv("KOBOSHI"), "kubectl", "--kubeconfig", file, "get", "namespaces").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "kube-system") {
-		t.Errorf("kubectl says %s, %v", out, err)
+		t.Errorf("kubectl printed %s, %v", out, err)
 	}
 }

@@ -6,9 +6,9 @@
 //	     ▲                                                    │
 //	     └─── events: straight on, or held in order ◀── watch ┘
 //
-// Everything that the proxy does to the controller could also happen in a real
-// cluster. It holds all watches of a type in order, never drops an event from a stream
-// that continues, and serves an older state only to clients that asked for any state.
+// Everything that the proxy does to the controller could also happen in a real cluster.
+// It holds all watches of a type in order, never drops an event from a stream that
+// continues, and serves an older state only to clients that accept any state.
 package apiproxy
 
 import (
@@ -133,8 +133,8 @@ func (p *Proxy) Kubeconfig() ([]byte, error) {
 // browsers, which cannot set headers.
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
-// admit reports whether the request carries the proxy's token, and removes it. The
-// transport adds the credentials of the controller's identity.
+// admit reports whether the request carries the proxy's token, and removes that token.
+// Later, the transport adds the credentials of the controller's identity.
 func (p *Proxy) admit(r *http.Request) bool {
 	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	r.Header.Del("Authorization")
@@ -221,8 +221,8 @@ func (p *Proxy) location(u *url.URL) *url.URL {
 	return &to
 }
 
-// unreachable breaks the connection as the server did. It sends no error response,
-// because a real API server would not send one.
+// unreachable breaks the client's connection when the server gave no answer. It sends no
+// error response, because a client of a real API server would get none either.
 func (x *exchange) unreachable(err error) {
 	if x.r.Context().Err() != nil {
 		x.call.Lost = true

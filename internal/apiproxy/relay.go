@@ -16,15 +16,15 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }
 // relay forwards an answer as it arrives.
 func (x *exchange) relay(resp *http.Response) {
 	if x.r.ProtoMajor < 2 && x.body == nil && x.r.ContentLength != 0 {
-		// The answer may begin before the request has ended. Without this, net/http
-		// would discard the rest of the request.
+		// The answer may begin before the request has ended. Without full duplex,
+		// net/http would discard the rest of the request.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
 	copyHeader(x.w, resp)
 	x.w.WriteHeader(resp.StatusCode)
 	flush := x.asked.stream
 	if flush {
-		x.flush() // even if the log is empty, the client must learn that it exists
+		x.flush() // even if a followed log is empty, the client must learn that the log exists
 	}
 	kept, size, err := x.copyBody(resp, flush)
 	if err != nil {
@@ -35,8 +35,8 @@ func (x *exchange) relay(resp *http.Response) {
 		x.recordCall()
 		abort()
 	}
-	// This is recorded before the end is sent, so that the client's next requests are
-	// recorded after it.
+	// The answer is recorded before its end is sent, so that the client's next requests
+	// are recorded after it.
 	x.complete(resp, kept, size)
 	x.recordCall()
 	copyTrailer(x.w, resp)
@@ -85,8 +85,8 @@ func (x *exchange) keep() int {
 	return keptOfRead
 }
 
-// finish does the same as relay for actions that need the complete answer: it reads
-// all of it before the client gets any.
+// finish does the same as relay for actions that need the complete answer: it reads the
+// whole answer before the client gets any part of it.
 func (x *exchange) finish(resp *http.Response) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -117,10 +117,11 @@ func (x *exchange) finish(resp *http.Response) {
 	x.flush()
 }
 
-// answered calls Answered once the complete answer is sent. Over HTTP/1.1 that is now,
-// since all of Content-Length was flushed. Over HTTP/2 the end of the stream is sent
-// after the handler has returned, and then the request's context ends. The handler
-// returns in either case, so that the client's next request reaches the gate.
+// answered calls Answered once the complete answer is sent. Over HTTP/1.1, it has already
+// been sent, since the whole body was flushed. Over HTTP/2, the end of the stream is sent
+// after the handler has returned, and then the request's context ends. In both cases the
+// handler returns without waiting for Answered, so that the client's next request reaches
+// the gate.
 func (x *exchange) answered(call *trace.Call) {
 	x.handlers.Add(1)
 	go func() {
@@ -150,7 +151,7 @@ func copyHeader(w http.ResponseWriter, resp *http.Response) {
 	}
 }
 
-// copyTrailer sends all trailers, announced or not.
+// copyTrailer sends all trailers, whether or not the response announced them.
 func copyTrailer(w http.ResponseWriter, resp *http.Response) {
 	announced := w.Header()["Trailer"]
 	for k, v := range resp.Trailer {

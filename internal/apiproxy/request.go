@@ -27,8 +27,8 @@ type asked struct {
 	upgrade bool
 }
 
-// requests has the same configuration as the API server's factory
-// (DefaultLegacyAPIPrefix).
+// requests is configured like the RequestInfo factory of the API server (see
+// DefaultLegacyAPIPrefix).
 var requests = request.RequestInfoFactory{
 	APIPrefixes:          sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api"),

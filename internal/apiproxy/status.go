@@ -39,8 +39,8 @@ func (x *exchange) answer() {
 	x.sendStatus(x.action.Answer, x.action.RetryAfter)
 }
 
-// sendStatus answers with s, encoded as an API server would for this client, and
-// records it.
+// sendStatus answers with s in the encoding that an API server would use for
+// this client, and records the answer.
 func (x *exchange) sendStatus(s *metav1.Status, retryAfter int) {
 	code := int(s.Code)
 	if code < 100 {

@@ -179,8 +179,8 @@ func (s *stream) close() {
 	s.moved.Broadcast()
 }
 
-// setHeld starts or stops holding. Once holding has started and settle has returned,
-// nothing more is sent.
+// setHeld starts or stops holding the stream's events. Once holding has started and
+// settle has returned, nothing more is sent.
 func (s *stream) setHeld(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

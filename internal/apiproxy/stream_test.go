@@ -56,10 +56,10 @@ func hear(t *testing.T, told chan string, want ...string) {
 		select {
 		case got := <-told:
 			if got != w {
-				t.Fatalf("the informer told %q, want %q", got, w)
+				t.Fatalf("the informer reported %q, want %q", got, w)
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatalf("the informer never told %q", w)
+			t.Fatalf("the informer never reported %q", w)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestHeldEventsComeInOrderAndNoneIsLost(t *testing.T) {
 		want = append(want, "update one=2")
 		until(t, p, func(a Activity) bool { return a.Streams[0].Held == 201 })
 		if s := p.Activity().Streams[0]; s.ResourceVersion != "101" || len(told) != 0 {
-			t.Fatalf("while held %d events came through; the stream is %+v", len(told), s)
+			t.Fatalf("while the watch was held, %d events came through; the stream is %+v", len(told), s)
 		}
 		p.Release()
 		hear(t, told, want...)
@@ -100,7 +100,7 @@ func TestHeldEventsComeInOrderAndNoneIsLost(t *testing.T) {
 		})
 		for _, e := range log.Entries() {
 			if e.Watch != nil && e.Watch.ResourceVersion == fmt.Sprint(last) && e.Watch.Held == 0 {
-				t.Error("the trace does not say that the event was held")
+				t.Error("the trace does not show that the event was held")
 			}
 		}
 	})
@@ -150,7 +150,7 @@ func TestExpiredWatchLosesStatesAndListsAgain(t *testing.T) {
 		news := []string{<-told, <-told}
 		slices.Sort(news)
 		if diff := cmp.Diff([]string{"add two=2", "update one=2"}, news); diff != "" {
-			t.Fatalf("after the list the informer told (-want +got):\n%s", diff)
+			t.Fatalf("after the list, the informer reported (-want +got):\n%s", diff)
 		}
 		a.put("two", "3")
 		hear(t, told, "update two=3")
@@ -196,7 +196,7 @@ func wantGone(t *testing.T, w watch.Interface) {
 		t.Fatalf("the watch got %v, want 410 Expired", e)
 	}
 	if _, ok := <-w.ResultChan(); ok {
-		t.Fatal("the watch goes on after 410")
+		t.Fatal("the watch continues after 410")
 	}
 }
 

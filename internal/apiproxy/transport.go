@@ -20,7 +20,7 @@ type upstream struct {
 }
 
 // connect creates separate transports: client-go shares its transports between all
-// clients with the same configuration, so they could not be closed.
+// clients with the same configuration, so a shared transport could not be closed.
 func connect(c *rest.Config) (*upstream, error) {
 	base, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {

@@ -30,9 +30,9 @@ func (p *Proxy) watch(x *exchange) {
 		x.endAtOnce()
 		return
 	}
-	// Frames cannot be found in a compressed stream, and API servers do not compress
-	// watches anyway. CBOR is removed because package wire cannot read it; a server
-	// without CBOR would refuse it, too.
+	// Accept-Encoding is removed because frames cannot be found in a compressed stream;
+	// API servers do not compress watches anyway. CBOR is removed because package wire
+	// cannot read it; to the client, the server then seems not to support CBOR.
 	x.r.Header.Del("Accept-Encoding")
 	x.r.Header["Accept"] = withoutCBOR(x.r.Header["Accept"])
 	ctx, cancel := context.WithCancel(x.r.Context())
@@ -163,7 +163,8 @@ func (x *exchange) expire(s *stream) {
 	x.recordEnd(s, true)
 }
 
-// endAtOnce answers a watch that resumes an expired one, and ends it immediately.
+// endAtOnce answers a watch that resumes an expired watch, and ends the new watch
+// immediately.
 func (x *exchange) endAtOnce() {
 	asProtobuf := strings.HasPrefix(x.r.Header.Get("Accept"), typeProtobuf)
 	contentType := typeJSON

@@ -1,12 +1,12 @@
-// Package check injects a fault at every write of a controller and reports whether
-// it recovers.
+// Package check injects a fault at every write of a controller and reports whether the
+// controller recovers.
 //
 //	scenarios ─learn─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
 //	             │                        │                     │
 //	             └────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
-// A lab is a separate process that runs a complete Kubernetes. This package decides what
-// the labs run, and in which order.
+// A lab is a separate process that runs a complete Kubernetes cluster. This package
+// decides what the labs run, and in which order.
 package check
 
 import (
@@ -110,7 +110,7 @@ func (c *check) start(ctx context.Context) error {
 }
 
 // enlarge starts as many more labs as the machine has room for, given the learnt cost of a
-// lab. It lets the fleet grow to at most work labs.
+// lab. The fleet never grows beyond work, the number of labs that have enough to do.
 func (c *check) enlarge(ctx context.Context, work int) error {
 	if c.Workers > 0 {
 		return nil
@@ -119,7 +119,7 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 	if n <= c.fleet.Len() {
 		return nil
 	}
-	c.Observer.Phase(fmt.Sprintf("starting %s more", count(n-c.fleet.Len(), "plane")))
+	c.Observer.Phase(fmt.Sprintf("starting %s", count(n-c.fleet.Len(), "more plane")))
 	return c.fleet.Grow(ctx, n)
 }
 
@@ -148,7 +148,8 @@ func (c *check) learn(ctx context.Context) error {
 	return c.learnAll(ctx, rest)
 }
 
-// learnAll learns the first scenario in any case, and the others within the budget.
+// learnAll runs the given scenarios without faults. Once the budget is used up, it skips
+// all scenarios except the first one of the check.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
 	c.Observer.Phase(fmt.Sprintf("learning %s without faults", count(len(scenarios), "scenario")))
 	c.Observer.Total(len(scenarios))
@@ -180,8 +181,9 @@ func (e *IdleError) Error() string {
 	return "the controller wrote nothing in any scenario: check whether it reconciles the objects that the scenarios apply, and in which namespace" + said
 }
 
-// idle returns an IdleError if no scenario made the controller write. In a scenario with
-// external endpoints, it may have written to those.
+// idle returns an IdleError if the controller wrote nothing in any scenario. If a scenario
+// has external endpoints, idle returns nil, because the controller may have written to
+// them.
 func (c *check) idle() error {
 	said := ""
 	for _, sc := range c.Scenarios {
@@ -235,7 +237,7 @@ func (c *check) run(ctx context.Context, queue []plan.Planned) ([]judge.Finding,
 		return s.try(ctx, w, p)
 	})
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = nil // one finding was enough
+		err = nil // not an error: StopAtFirst ended the check
 	}
 	return s.found, err
 }

@@ -30,7 +30,8 @@ func shellLab(t *testing.T, cases string) []string {
 	return []string{"/bin/sh", path}
 }
 
-// learns returns a case that answers with a lesson whose plan contains the given faults.
+// learns returns a shell case that answers with a lesson whose plan contains the given
+// faults.
 func learns(t *testing.T, faults ...plan.Planned) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"lesson": &lab.Lesson{
@@ -83,7 +84,7 @@ func TestFindingIsConfirmedByTwoMoreRunsAndTwoWithoutTheFault(t *testing.T) {
 
 func TestFindingThatMissesOneRunIsTriedAgain(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "missed")
-	shown := filepath.Join(t.TempDir(), "shown") // in all but the second run
+	shown := filepath.Join(t.TempDir(), "shown") // the finding shows in every run except the second
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+
 		"\n*'\"knock\"'*) if [ -e "+shown+" ] && [ ! -e "+flag+" ]; then : > "+flag+"; echo '{\"knocked\":{}}'; else : > "+shown+"; "+shows+"; fi ;;")
 	result, err := runIn(t.Context(), t, program, Options{})
@@ -115,7 +116,7 @@ func TestSymptomThatAlsoShowsWithoutTheFaultIsNoFinding(t *testing.T) {
 func TestRareSymptomOfOneFaultIsConfirmedByAnother(t *testing.T) {
 	first := at(fault.KillLost, "a")
 	seldom := at(fault.Conflict, "b")
-	seldom.Rank = -1 // is run first
+	seldom.Rank = -1 // so it runs first
 	flag := filepath.Join(t.TempDir(), "shown")
 	program := shellLab(t, learns(t, first, seldom)+
 		"\n*'\"conflict\"'*) if [ -e "+flag+" ]; then echo '{\"knocked\":{}}'; else : > "+flag+"; "+shows+"; fi ;;"+

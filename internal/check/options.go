@@ -39,20 +39,20 @@ type Options struct {
 	StopAtFirst bool
 	// Faults are the kinds of fault to run; empty means all kinds.
 	Faults []fault.Kind
-	// First maps a scenario to the faults that run before the others. These faults had a
-	// finding in the previous check.
+	// First maps a scenario to the faults that run before all others, because they led to
+	// a finding in the previous check.
 	First map[string][]fault.Fault
 	// Only restricts the check to the faults in First.
 	Only bool
 	// PlanOnly makes the plan but runs no fault.
 	PlanOnly bool
-	// Sources are files of the project that findings can refer to. Files names the file of
-	// each scenario.
+	// Sources are files of the project that findings can refer to. Files maps the name of
+	// a scenario to its file.
 	Sources report.Sources
 	Files   map[string]string
 	// Command is the command line of the check, for the report.
 	Command string
-	// Observer is notified of progress; nil disables it.
+	// Observer is notified of progress; nil means no notifications.
 	Observer Observer
 	// Program is the command line that starts a lab.
 	Program []string
@@ -76,7 +76,7 @@ type Result struct {
 	// as they were run, keyed by name.
 	Traces    map[string][]trace.Entry
 	Scenarios map[string]*scenario.Scenario
-	// Plan lists the faults to run. Skipped lists those that were not worth a run.
+	// Plan lists the faults to run. Skipped lists the faults that are not worth a run.
 	Plan    []plan.Planned
 	Skipped []plan.Skipped
 }

@@ -41,7 +41,7 @@ func newOutcome(o Options) *outcome {
 	}
 }
 
-// learnt adds a lesson and its findings, which occurred without a fault.
+// learnt adds the lesson of a scenario, and the findings that occurred without a fault.
 func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
 	o.tally.learnt(l.Runs)
@@ -81,7 +81,7 @@ func electing(lease time.Duration) string {
 		"runs are shorter if the controller elects a leader only when it gets the arguments in --election", lease)
 }
 
-// notLearnt notes a scenario for which the budget did not suffice.
+// notLearnt adds a note about a scenario that was not run, because the budget was used up.
 func (o *outcome) notLearnt(sc *scenario.Scenario) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +113,7 @@ func (o *outcome) kept(f judge.Finding, entries []trace.Entry) {
 	o.Observer.Found(f)
 }
 
-// doubtful stores a finding that was not confirmed, with its trace. It may be caused by a
+// doubtful stores a finding that was not confirmed, with its trace. The cause may be a
 // rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {
 	o.tally.doubtful(p, f, why)

@@ -22,7 +22,7 @@ func at(kind fault.Kind, object string) plan.Planned {
 	return plan.Planned{ID: string(kind) + object, Scenario: "life", Fault: f, Phase: 1}
 }
 
-// diverged returns a finding about an object that differs.
+// diverged returns a finding that the object differs from the reference.
 func diverged(object string) judge.Finding {
 	return judge.Finding{ID: object, Verdict: judge.Diverged, Scenario: "life", Step: "create", Differences: []state.Difference{{Object: object}}}
 }
@@ -59,11 +59,11 @@ func TestRunWithoutConfirmedFindingsIsInconclusive(t *testing.T) {
 	c.ran(p, &fleet.Outcome{Findings: []judge.Finding{diverged("a"), diverged("b")}})
 	c.doubtful(p, judge.Finding{}, "a did not show again")
 	if k := c.all()[0]; k.Found != 1 || k.Inconclusive != 0 {
-		t.Errorf("with one of two findings left it is %+v", k)
+		t.Errorf("with one of two findings left, the count is %+v", k)
 	}
 	c.doubtful(p, judge.Finding{}, "nor did b")
 	if k := c.all()[0]; k.Found != 0 || k.Inconclusive != 1 {
-		t.Errorf("with no finding left it is %+v", k)
+		t.Errorf("with no finding left, the count is %+v", k)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestKindsAreCountedInTheirOrderAndByScenario(t *testing.T) {
 	}
 }
 
-// checkOf returns a check that has learnt a plan.
+// checkOf returns a check that has learnt the scenario life, and a plan with the faults.
 func checkOf(o Options, faults ...plan.Planned) (*check, []plan.Plan) {
 	c := newCheck(o)
 	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Reference: &judge.Reference{}}}

@@ -9,7 +9,8 @@ import (
 
 // queueOf merges the plans of all scenarios into one queue. Faults with a finding in the
 // previous check come first, provided that their scenario has a reference. learnt reports
-// whether it has one. others is the number of faults that other shards run.
+// whether a scenario has a reference. others is the number of faults that other shards
+// run.
 func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, others int) {
 	all := plan.Order(plans, o.Seed)
 	if len(o.Faults) > 0 {
@@ -32,8 +33,8 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 	return queue, others
 }
 
-// first returns the faults to run before all others. If a fault is still planned, first
-// takes it from the plan.
+// first returns the faults to run before all others. If the plan still contains one of
+// these faults, first returns the planned fault.
 func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scenario string) bool) (queue []plan.Planned) {
 	for name, faults := range faults {
 		if !learnt(name) {

@@ -15,7 +15,7 @@ import (
 
 const (
 	// wanted is the number of runs of the same fault that must show a finding, out of at
-	// most maxAttempts. Both include the first run. Not every run has to show it,
+	// most maxAttempts. Both include the first run. Not every run has to show the finding,
 	// because a race does not occur every time, especially on a busy machine.
 	wanted, maxAttempts = 3, 5
 	// controls is the number of runs without the fault. None of them may show the finding.
@@ -41,8 +41,8 @@ type suspicion struct {
 	entries []trace.Entry
 }
 
-// alike groups faults with the same symptom. One of them is being or has been confirmed,
-// and the others wait for its result.
+// alike is a group of suspicions with the same symptom. One suspicion is being confirmed
+// or has been confirmed. The others wait for the result.
 type alike struct {
 	confirmed bool
 	others    []suspicion
@@ -66,8 +66,8 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) e
 }
 
 // pursue tries to confirm a suspicion, unless a similar one has been or is being
-// confirmed. If the attempt fails, pursue tries the next similar suspicion. One fault may
-// cause a symptom only now and then, while another fault causes it every time.
+// confirmed. If the attempt fails, pursue tries the next similar suspicion, because one
+// fault may cause a symptom only now and then, while another fault causes it every time.
 func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) error {
 	key := likeness(next.finding)
 	for mine := s.first(key, next); mine; next, mine = s.next(key) {
@@ -79,7 +79,8 @@ func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion
 	return nil
 }
 
-// confirm runs the fault again and reports whether it confirmed the finding.
+// confirm runs the fault of a suspicion again and reports whether the finding is
+// confirmed.
 func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicion) (bool, error) {
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
@@ -115,7 +116,8 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 }
 
 // alone runs the scenario without the fault. It returns a reason to doubt the finding, or
-// "". The three reference runs may have been equal by chance, and the next run may differ.
+// "". These control runs are necessary, because the three reference runs may have been
+// equal by chance.
 func (s *suspicions) alone(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (string, error) {
 	for n := range controls {
 		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
@@ -149,8 +151,9 @@ func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	}
 }
 
-// first reports whether this is the first suspicion of its kind. It counts a later
-// suspicion, or queues it behind the first one.
+// first reports whether a suspicion is the first one with the key. If the first one is
+// confirmed, a later suspicion is only counted. Otherwise, it is queued behind the first
+// one.
 func (s *suspicions) first(key string, like suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +177,8 @@ func (s *suspicions) first(key string, like suspicion) bool {
 	return false
 }
 
-// next returns a suspicion similar to one that was not confirmed. If there is none, the
-// group is deleted.
+// next returns the next suspicion with the key, after the previous one was not confirmed.
+// If there is none, next deletes the group.
 func (s *suspicions) next(key string) (suspicion, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +192,7 @@ func (s *suspicions) next(key string) (suspicion, bool) {
 	return like, true
 }
 
-// likeness returns the same key for findings that a user would consider the same. It
+// likeness returns the same key for findings that a user would consider the same. The key
 // depends on the verdict and the differences, but not on the fault.
 func likeness(f judge.Finding) string {
 	parts := []string{string(f.Verdict)}

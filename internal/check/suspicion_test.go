@@ -16,7 +16,7 @@ func TestFindingsWithTheSameSymptomAreAlike(t *testing.T) {
 	otherValue.Differences = []state.Difference{{Object: "ConfigMap default/a", Got: "3"}}
 	for name, f := range map[string]judge.Finding{"by another fault": byAnother, "with another value": otherValue} {
 		if likeness(f) != likeness(base) {
-			t.Errorf("a finding %s is another", name)
+			t.Errorf("a finding %s does not count as the same", name)
 		}
 	}
 	otherVerdict := base
@@ -27,7 +27,7 @@ func TestFindingsWithTheSameSymptomAreAlike(t *testing.T) {
 		"with another verdict": otherVerdict, "of another object": diverged("ConfigMap default/b"), "of another field": otherField,
 	} {
 		if likeness(f) == likeness(base) {
-			t.Errorf("a finding %s is the same", name)
+			t.Errorf("a finding %s counts as the same", name)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestWithoutDifferencesFindingsAreAlikeInOneStepOnly(t *testing.T) {
 	b := a
 	b.Step = "grow"
 	if likeness(a) == likeness(b) {
-		t.Error("crashes of two steps are one")
+		t.Error("crashes in two steps count as the same")
 	}
 }
 
@@ -50,12 +50,12 @@ func TestSuspicionWaitsForASimilarOne(t *testing.T) {
 	}
 	for _, object := range []string{"one", "two"} {
 		if s.first(key, suspicion{planned: at(fault.KillLost, object), finding: f}) {
-			t.Fatalf("%s is pursued beside the first", object)
+			t.Fatalf("%s is pursued at the same time as the first", object)
 		}
 	}
 	next, mine := s.next(key) // the first was not confirmed
 	if !mine || next.planned.Fault.Point.Object != "one" {
-		t.Fatalf("it is the turn of %v, %t", next.planned, mine)
+		t.Fatalf("the next suspicion is %v, %t", next.planned, mine)
 	}
 	s.keep(next.finding, nil)
 	if s.first(key, suspicion{finding: f}) {
@@ -71,7 +71,7 @@ func TestUnconfirmedSuspicionIsForgotten(t *testing.T) {
 	f := diverged("a")
 	s.first(likeness(f), suspicion{finding: f})
 	if _, mine := s.next(likeness(f)); mine {
-		t.Fatal("there is another")
+		t.Fatal("there is another suspicion")
 	}
 	if !s.first(likeness(f), suspicion{finding: f}) {
 		t.Error("a later suspicion is not pursued")

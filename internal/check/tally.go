@@ -93,8 +93,8 @@ func (t *tally) confirmed() {
 	t.report.Confirmations++
 }
 
-// doubtful withdraws a finding that was not confirmed. A run without other findings
-// becomes inconclusive.
+// doubtful withdraws a finding that was not confirmed. If the run has no other findings,
+// it becomes inconclusive.
 func (t *tally) doubtful(p plan.Planned, f judge.Finding, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

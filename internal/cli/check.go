@@ -23,16 +23,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// defaultFindings is the folder for findings. The next check runs their faults first.
+// defaultFindings is the folder for findings. The next check injects the faults of these
+// findings first.
 const defaultFindings = ".koboshi/findings"
 
 // checkFlags holds the flags of koboshi check as given.
 type checkFlags struct {
 	// what is checked
-	project   project.Options // with the command after --
+	project   project.Options // includes the command after --
 	scenarios []string
 	values    map[string][]string // the values of subjectFlags that were given
-	// how
+	// how it is checked
 	profile     string
 	oldServer   bool
 	seed        uint64
@@ -52,24 +53,25 @@ func newCheck(stdio Stdio) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check [flags] [-- controller args...]",
-		Short: "Knock a controller over at every write, and check that it recovers",
-		Long: `Knock a controller over at every write, and check that it recovers.
+		Short: "Inject faults at every write of a controller, and check that it recovers",
+		Long: `Inject faults at every write of a controller, and check that it recovers.
 
 A kubebuilder-layout project needs no preparation: koboshi builds the manager,
 starts control planes, installs CRDs, RBAC and webhooks from config/, and
-generates scenarios from config/samples and the schemas. It first learns how the
-controller behaves when no faults are injected. Then it runs the controller
-again and again, with one fault in each run: a kill before or after a write, a
-lost response, a conflict, an error, a lagging watch, a change while the
-controller is down, or an object that another client deletes.
+generates scenarios from config/samples and the schemas of the CRDs. It first
+learns how the controller behaves when no faults are injected. Then it runs the
+controller again and again, with one fault in each run: a kill before or after a
+write, a lost response, a conflict, an error, a lagging watch, a change while
+the controller is down, or an object that another client deletes.
 
 For any other controller, in any language, give its command after --, and name
 its CRDs and scenarios with flags. The controller must read KUBECONFIG to find
 the cluster.
 
-Koboshi injects the fault of each finding a second time before it reports the
-finding. It saves the finding to a file that "koboshi check replay" can read,
-and the next check injects that finding's fault first.
+A fault from which the controller does not recover is a finding. Before Koboshi
+reports a finding, it repeats the run several times, with and without the fault.
+It saves the finding to a file that "koboshi check replay" can read, and the
+next check injects the same fault first.
 
 Exit code: 0 if there are no findings, 1 if there are findings, 2 if the check
 could not be done.`,
@@ -99,7 +101,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
-	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization that installs everything (default: config/default)")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization of the complete installation (default: config/default)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
 	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations")
@@ -109,18 +111,18 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that enables leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
-	fs.StringVar(&f.profile, "profile", "", "controllers to run in the plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
+	fs.StringVar(&f.profile, "profile", "", "profile of controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "run the API server without streaming lists, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the runs with faults, such as 2m (default: none)")
-	fs.StringVar(&f.shard, "shard", "", "run only one part of the plan, such as 1/4")
-	fs.IntVar(&f.workers, "workers", 0, "number of planes that run in parallel (default: as many as the machine has room for)")
+	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
+	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
 	fs.StringSliceVar(&f.kinds, "faults", nil, "inject only these kinds of faults, such as kill-lost,conflict")
 	fs.StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	fs.StringVar(&f.findings, "findings", defaultFindings, "folder where findings are saved")
-	fs.BoolVar(&f.planOnly, "plan", false, "run the controller without faults, print the plan of faults, and stop")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print masked fields and faults that were not applied")
+	fs.BoolVar(&f.planOnly, "plan", false, "run the controller without faults, list the faults to inject, and stop")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 }
 
 func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) error {
@@ -162,7 +164,7 @@ func exitOf(r *report.Report) error {
 	return nil
 }
 
-// couldNot wraps the error of a check that has no result, for exit code 2.
+// couldNot wraps the error of a check that has no result, so that the exit code is 2.
 func couldNot(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = errors.New("interrupted before there was a result; run the command again")

@@ -44,14 +44,14 @@ func parseOutputs(given []string) (outputs, error) {
 			}
 			file = path
 		case form == "html":
-			return nil, errors.New("-o html: a page cannot be shown in a terminal; name a file, such as -o html=report.html")
+			return nil, errors.New("-o html: an HTML page cannot be shown in a terminal; name a file, such as -o html=report.html")
 		default:
 			onStdout++
 		}
 		all = append(all, output{form, file})
 	}
 	if onStdout > 1 {
-		return nil, errors.New("-o: only one format can go to standard output; give the others a file, such as -o junit=report.xml")
+		return nil, errors.New("-o: only one format can go to standard output; write the others to files, such as -o junit=report.xml")
 	}
 	if onStdout == 0 {
 		all = append(all, output{form: "text"})
@@ -110,13 +110,13 @@ func widthOf(file *os.File) int {
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
-// writePlan prints the faults that would be run.
+// writePlan prints the faults that the check would inject.
 func writePlan(stdio Stdio, result *check.Result) error {
 	for _, p := range result.Plan {
 		if _, err := fmt.Fprintln(stdio.Out, p); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(stdio.Out, "%d faults to run; %d not worth running\n", len(result.Plan), len(result.Skipped))
+	_, err := fmt.Fprintf(stdio.Out, "%d faults to inject; %d others are not worth a run\n", len(result.Plan), len(result.Skipped))
 	return err
 }

@@ -18,9 +18,9 @@ func newCheckReplay(stdio Stdio) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Inject the fault of a finding again",
-		Long: `Inject the fault of a finding again, with the original scenario and flags, and
-report whether the controller now recovers.
+		Short: "Inject the fault of a saved finding again",
+		Long: `Inject the fault of a saved finding again, with the original scenario and flags,
+and report whether the controller now recovers.
 
 Exit code: 0 if the controller recovers, 1 if it does not, 2 if the check could
 not be done.`,
@@ -31,7 +31,7 @@ not be done.`,
 		},
 	}
 	cmd.Flags().StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also print masked fields and faults that were not applied")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 	return cmd
 }
 
@@ -129,7 +129,7 @@ func newCheckReport(stdio Stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&output, "output", "o", nil, outputUsage)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print masked fields and faults that were not applied")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 	return cmd
 }
 

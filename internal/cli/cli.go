@@ -1,5 +1,5 @@
-// Package cli implements the command line. It has one file per verb; each turns the
-// flags into one options struct and makes one library call.
+// Package cli implements the command line. It has one file per verb; each file turns the
+// verb's flags into one options struct and makes one library call.
 package cli
 
 import (
@@ -24,11 +24,10 @@ const (
 type Stdio struct {
 	In  io.Reader
 	Out io.Writer
-	Err *os.File // separate from os.Stderr, where libraries write text that is not meant for the user
+	Err *os.File // not os.Stderr, because libraries write text there that is not meant for the user
 }
 
-// A usageError reports a mistake by the caller in one line, which ends with what to do
-// instead.
+// A usageError reports a mistake by the user in one line that ends with what to do instead.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

@@ -176,7 +176,7 @@ func installAssets(dir string, f installFlags, out, notes io.Writer) error {
 		return fmt.Errorf("%w; choose another folder with --bin-dir", err)
 	}
 	if first := firstInstalled(filepath.Dir(dir)); first != filepath.Base(dir) {
-		_, _ = fmt.Fprintf(notes, "koboshi: suites run without make use %s, because that folder sorts first; remove the folder to use koboshi\n",
+		_, _ = fmt.Fprintf(notes, "koboshi: a suite that is not started by make uses %s, the first folder in alphabetical order; remove that folder to use koboshi\n",
 			filepath.Join(filepath.Dir(dir), first))
 	}
 	if f.output == "json" {

@@ -42,12 +42,12 @@ func TestInstallGoesToWhereItIsLookedFor(t *testing.T) {
 		args  []string
 		want  string // where k8s/ is
 	}{
-		"a kubebuilder project":        {"PROJECT", nil, "bin"},
-		"a Go module":                  {"go.mod", nil, "bin"},
-		"the nearest of both":          {"PROJECT inner/go.mod", nil, "inner/bin"},
-		"a folder of that name is not": {"PROJECT inner/go.mod/file", nil, "bin"},
-		"a folder":                     {"PROJECT", []string{"--bin-dir", "elsewhere"}, "inner/elsewhere"},
-		"the store":                    {"PROJECT", []string{"--store"}, "data/kubebuilder-envtest"},
+		"a kubebuilder project":            {"PROJECT", nil, "bin"},
+		"a Go module":                      {"go.mod", nil, "bin"},
+		"the nearest of both":              {"PROJECT inner/go.mod", nil, "inner/bin"},
+		"a folder named go.mod is ignored": {"PROJECT inner/go.mod/file", nil, "bin"},
+		"a folder":                         {"PROJECT", []string{"--bin-dir", "elsewhere"}, "inner/elsewhere"},
+		"the store":                        {"PROJECT", []string{"--store"}, "data/kubebuilder-envtest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if runtime.GOOS == "darwin" && name == "the store" {
@@ -95,7 +95,7 @@ func TestInstallSaysWhatToDoNext(t *testing.T) {
 	t.Chdir(suiteProject(t, "PROJECT"))
 	code, out, stderr := run(t, "envtest", "install")
 	if want := "to use them, run make test ENVTEST_K8S_VERSION=" + kubeversion.Version; code != exitOK || stderr != "" || !strings.Contains(out, want) {
-		t.Errorf("exit code %d, %q does not say %q\n%s", code, out, want, stderr)
+		t.Errorf("exit code %d, %q does not contain %q\n%s", code, out, want, stderr)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestInstallWarnsOfAnotherVersionThatComesFirst(t *testing.T) {
 	project := suiteProject(t, "PROJECT", "bin/k8s/1.10.0-linux-amd64/etcd", "bin/k8s/9.0.0-linux-amd64/etcd", "bin/k8s/0-file")
 	t.Chdir(project)
 	code, _, stderr := run(t, "envtest", "install")
-	want := "koboshi: suites run without make use " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
+	want := "koboshi: a suite that is not started by make uses " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
 	if code != exitOK || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, %q, want one line that begins %q", code, stderr, want)
 	}
@@ -149,7 +149,7 @@ func TestInstallReplacesOtherProgramsWhenForced(t *testing.T) {
 	}
 }
 
-// project makes a folder that holds these files and a folder named inner.
+// suiteProject makes a folder that holds these files and a folder named inner.
 func suiteProject(t *testing.T, files ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -22,7 +22,7 @@ import (
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",
-		Short:              "Run upstream kubectl, against the current folder's plane if there is one",
+		Short:              "Run upstream kubectl, against the current folder's cluster if there is one",
 		DisableFlagParsing: true,
 		// Without Run, cobra treats the verb as a help topic and does not list it.
 		Run: func(_ *cobra.Command, args []string) { os.Exit(Kubectl(args)) },

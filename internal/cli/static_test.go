@@ -40,7 +40,7 @@ func TestStaticTextsAreWhatTheCommandsPrint(t *testing.T) {
 		_, printed, _ := run(t, args...)
 		text, ok := static.Text(args)
 		if diff := cmp.Diff(printed, text); !ok || diff != "" {
-			t.Errorf("%s is not what koboshi %q prints; go test ./internal/cli -run TestStaticTexts -update writes it\n%s", file, args, diff)
+			t.Errorf("%s differs from the output of koboshi %q; to update the file, run go test ./internal/cli -run TestStaticTexts -update\n%s", file, args, diff)
 		}
 	}
 	entries, err := os.ReadDir(texts)
@@ -81,7 +81,7 @@ func TestStaticVersionIsThatOfTheCommand(t *testing.T) {
 	_, printed, _ := run(t, "version")
 	text, _ := static.Text([]string{"version"})
 	if printed != text || static.Kubernetes != "v"+kubeversion.Version {
-		t.Errorf("package static prints %q, and the command %q", text, printed)
+		t.Errorf("package static prints %q, and the command prints %q", text, printed)
 	}
 	// runtime/debug reads the same build information, but later.
 	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" && static.Koboshi() != build.Main.Version {

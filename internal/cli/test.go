@@ -30,10 +30,10 @@ func newTest(stdio Stdio) *cobra.Command {
 		Long: `Run go test with Koboshi in place of the etcd and kube-apiserver that envtest
 starts. Your suite needs no changes, and nothing is downloaded.
 
-All other flags and packages are passed to go test unchanged. If no package is
-named, ./... is tested instead of the current folder. The exit code is that of
-go test. Put flags for the test binary, such as -ginkgo.focus, after the
-packages.
+All flags except --controllers, and all packages, are passed to go test
+unchanged. If no package is named, ./... is tested instead of the current
+folder. The exit code of go test is passed on. Put flags for the test binary,
+such as -ginkgo.focus, after the packages.
 
 As with plain envtest, no controllers run by default. --controllers runs the
 controllers that you name and those that they depend on. Use the names that
@@ -117,9 +117,8 @@ func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 	return notes, nil
 }
 
-// withAssets makes envtest find the executables in folder. A variable that
-// names a single executable takes precedence over the folder, so it is
-// redirected as well.
+// withAssets makes envtest find the executables in folder. A variable that names a single
+// executable takes precedence over the folder, so withAssets changes it as well.
 func withAssets(environ []string, folder string) []string {
 	for _, name := range assets.Names() {
 		variable := "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -149,8 +148,8 @@ func with(environ []string, name, value string) []string {
 	return append(others, name+"="+value)
 }
 
-// An exitStatus is the exit code of another program, which becomes ours. It is not
-// printed, because that program has already printed what went wrong.
+// An exitStatus is an error that only sets Koboshi's exit code. It is not printed, because
+// go test or a report has already printed what went wrong.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }

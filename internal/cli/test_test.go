@@ -20,8 +20,8 @@ import (
 // These variables would affect the suite or this test.
 var suiteVariables = []string{"KUBEBUILDER_ASSETS", "TEST_ASSET_ETCD", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_KUBECTL", "USE_EXISTING_CLUSTER", controllersVar}
 
-// The module's test prints its environment as JSON, to show the effect of koboshi
-// test from the inside.
+// speakingTest is the test file of a module that runs under koboshi test. Its test prints
+// its environment as JSON, which shows the effect of koboshi test.
 const speakingTest = `package m
 
 import (
@@ -82,11 +82,11 @@ func TestSuitesFindThisProgram(t *testing.T) {
 			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: "cronjob"},
 			"koboshi: cronjob also starts job, kube-scheduler, node-lifecycle, a simulated node\n",
 		},
-		"controllers taken back": {
+		"controllers unset by an empty flag": {
 			map[string]string{controllersVar: "cronjob"}, []string{"--controllers="},
 			map[string]string{"KUBEBUILDER_ASSETS": folder, controllersVar: ""}, "",
 		},
-		"a cluster of one's own": {
+		"an existing cluster": {
 			map[string]string{"USE_EXISTING_CLUSTER": "True"}, nil, map[string]string{"KUBEBUILDER_ASSETS": folder},
 			"koboshi: USE_EXISTING_CLUSTER is true, so the suite uses the cluster in your kubeconfig; unset the variable to use koboshi\n",
 		},
@@ -146,11 +146,11 @@ func TestTheExitCodeIsGoTests(t *testing.T) {
 	} {
 		speakingModule(t, source)
 		if code, out, stderr := run(t, "test"); code != want || strings.Contains(stderr, "koboshi:") {
-			t.Errorf("exit code %d, want %d, and nothing of ours to say\n%s%s", code, want, out, stderr)
+			t.Errorf("exit code %d, want %d, and no message from koboshi\n%s%s", code, want, out, stderr)
 		}
 	}
 	if code, _, stderr := run(t, "test", "-timeout", "soon"); code != 2 || strings.Contains(stderr, "koboshi:") {
-		t.Errorf("go test refuses -timeout soon with 2; here it is %d\n%s", code, stderr)
+		t.Errorf("go test rejects -timeout soon with exit code 2, and koboshi test ended with %d\n%s", code, stderr)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(filepath.Join(cache, "koboshi")); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("test %s: the folder was made (%v), so go test was about to run", test.args, err)
+			t.Errorf("test %s: the folder exists (%v), so go test was about to run", test.args, err)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestSignalsAreForGoTestToObey(t *testing.T) {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	for _, s := range signals {
-		// It handles each signal itself, as go test handles Ctrl-C.
+		// The shell handles each signal itself, as go test handles Ctrl-C.
 		shell := exec.CommandContext(t.Context(), "sh", "-c", `trap 'echo obeyed; exit 7' INT TERM HUP QUIT; echo ready; for i in $(seq 6000); do sleep 0.01; done`)
 		heard := &whenReady{tell: func() {
 			if err := syscall.Kill(os.Getpid(), s); err != nil {
@@ -224,7 +224,7 @@ func TestSignalsAreForGoTestToObey(t *testing.T) {
 		err := follow(shell)
 		var got exitStatus
 		if !errors.As(err, &got) || got != 7 || !strings.HasSuffix(heard.written.String(), "obeyed\n") {
-			t.Errorf("%v: %v and %q, want exit status 7 and that it obeyed", s, err, heard.written.String())
+			t.Errorf("%v: %v and %q, want exit status 7 and the output obeyed", s, err, heard.written.String())
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestAProgramKilledBySignalHasTheStatusThatShellsGiveIt(t *testing.T) {
 		t.Error(err)
 	}
 	if err := follow(exec.Command(filepath.Join(t.TempDir(), "missing"))); err == nil || errors.As(err, &got) {
-		t.Errorf("%v, want that it could not be started", err)
+		t.Errorf("%v, want an error because the program cannot be started", err)
 	}
 }
 
@@ -284,7 +284,7 @@ func speakingModule(t *testing.T, source string) {
 		}
 	}
 	for _, name := range suiteVariables {
-		t.Setenv(name, "") // so that it is restored
+		t.Setenv(name, "") // so that t restores the variable at the end
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func said(t *testing.T, out string) map[string]string {
 	line, _, _ := strings.Cut(after, "\n")
 	var got map[string]string
 	if err := json.Unmarshal([]byte(line), &got); !found || err != nil {
-		t.Fatalf("the suite said nothing (%v):\n%s", err, out)
+		t.Fatalf("the suite printed no line with said: (%v):\n%s", err, out)
 	}
 	return got
 }

@@ -56,11 +56,11 @@ kube-apiserver, the controllers, the scheduler and simulated nodes.
 Pods are simulated unless --run or --config maps their image to a program on
 this machine. Pods with such an image run as processes under your user ID, on a
 node named local, with the volumes, probes, logs and restarts of a real kubelet.
-The address of each of their Services is printed when the Service becomes reachable.
+When one of their Services becomes reachable, its address is printed.
 A --config file lists programs with more options than --run has:
 
   run:
-  - image: web            # any tag; web:1.2 would match only that tag
+  - image: web            # matches every tag; web:1.2 matches only tag 1.2
     path: bin/web         # relative to the file
     args: [--port, "80"]  # used if the Pod has neither args nor a command
     workingDir: site      # default: where koboshi up was started
@@ -108,8 +108,8 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
 	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
-	fs.IntVar(&f.plane.Port, "port", 0, "port on 127.0.0.1 (default: the last port used, otherwise a free one)")
-	fs.StringVar(&f.readyFile, "ready-file", "", "JSON file to write when the plane is ready")
+	fs.IntVar(&f.plane.Port, "port", 0, "port of the API server on 127.0.0.1 (default: the last port used, otherwise a free one)")
+	fs.StringVar(&f.readyFile, "ready-file", "", "JSON file to write when the cluster is ready")
 	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the process that started this one ends")
 	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, to be used instead of the built-in etcd")
 	fs.StringVar(&f.plane.Etcd.CAFile, "etcd-cafile", "", "certificate authority of your etcd cluster")
@@ -117,7 +117,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "client key for your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
 	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
-	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "verbosity of the component logs, like -v upstream")
+	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "log verbosity of the Kubernetes components, as with their own -v flag")
 }
 
 func profileTable() string {
@@ -204,8 +204,8 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	return append(set, more...), nil
 }
 
-// ours maps each flag of kube-apiserver that the user cannot set to the flag or value
-// that Koboshi uses instead.
+// ours lists the flags of kube-apiserver that the user cannot set, each with the flag or
+// value that Koboshi uses instead.
 var ours = map[string]string{"secure-port": "--port", "bind-address": "127.0.0.1", "etcd-servers": "--etcd-servers"}
 
 // apiserverFlag adds the leading dashes to a flag of kube-apiserver.
@@ -220,7 +220,7 @@ func apiserverFlag(arg string) (string, error) {
 
 func checkEtcd(e controlplane.ExternalEtcd) error {
 	if len(e.Servers) == 0 && e.CAFile+e.CertFile+e.KeyFile+e.Prefix != "" {
-		return usageError{errors.New("the other --etcd-* flags need --etcd-servers; set it to the URLs of your etcd cluster, or omit the others")}
+		return usageError{errors.New("--etcd-cafile, --etcd-certfile, --etcd-keyfile and --etcd-prefix need --etcd-servers; set it to the URLs of your etcd cluster, or omit these flags")}
 	}
 	for _, server := range e.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix", "unixs"}, u.Scheme) {
@@ -289,7 +289,7 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 // writeToNobody keeps the process alive when the reader of standard output is gone; head,
 // for example, ends after the first lines. Writes then merely fail. A plane must not end
 // because a later address cannot be printed. SIGPIPE is caught and not ignored, because
-// child processes would inherit the setting.
+// child processes would inherit the ignored signal.
 func writeToNobody() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
@@ -342,7 +342,7 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	case noPrograms != nil:
 		_, _ = fmt.Fprintf(stdio.Err, "koboshi: programs cannot run, so their Pods stay pending: %v\n", noPrograms)
 	case len(o.Programs) > 0:
-		nodes += " and local"
+		nodes += ", plus node local"
 	}
 	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
 		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, shellescape.Quote(r.Kubeconfig))
@@ -356,8 +356,8 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	return datadir.WriteFile(readyFile, append(data, '\n'), 0o600)
 }
 
-// classify marks the errors that the user can fix on the command line. Such an error is
-// stripped of the texts that wrap it.
+// classify marks the errors that the user can fix on the command line. It removes the text
+// that wraps such an error.
 func classify(err error) error {
 	var (
 		problem *datadir.Problem

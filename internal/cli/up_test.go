@@ -54,7 +54,7 @@ func TestProgramsComeFromFlagsAndThenFromTheFile(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if web, _ := o.Programs.Lookup("web"); web.Path != "/bin/sh" {
-		t.Errorf("image web is %s; --run does not go before the file", web.Path)
+		t.Errorf("image web is %s; --run does not take precedence over the file", web.Path)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestAddressesArePrintedOnceThePlaneIsReady(t *testing.T) {
 
 func TestThePlaneSaysWhenProgramsCannotRun(t *testing.T) {
 	o := controlplane.Options{Nodes: 1, Programs: programs.Set{{Image: "web", Path: "/bin/sh"}}}
-	for name, missing := range map[string]error{"and local": nil, "forbidden": errors.New("namespaces are forbidden; allow them")} {
+	for name, missing := range map[string]error{"plus node local": nil, "forbidden": errors.New("namespaces are forbidden; allow them")} {
 		dir := t.TempDir()
 		file := func(name string) *os.File {
 			f, err := os.Create(filepath.Join(dir, name))
@@ -121,11 +121,11 @@ func TestThePlaneSaysWhenProgramsCannotRun(t *testing.T) {
 		}
 		out, _ := os.ReadFile(filepath.Join(dir, "out"))
 		errs, _ := os.ReadFile(filepath.Join(dir, "err"))
-		if strings.Contains(string(out), "and local") != (missing == nil) {
+		if strings.Contains(string(out), "plus node local") != (missing == nil) {
 			t.Errorf("%s: %s", name, out)
 		}
 		if missing == nil && len(errs) > 0 || missing != nil && (!strings.Contains(string(errs), missing.Error()) || strings.Count(string(errs), "\n") != 1) {
-			t.Errorf("%s: said %q", name, errs)
+			t.Errorf("%s: printed %q", name, errs)
 		}
 	}
 }

@@ -12,8 +12,9 @@ const serviceCIDR = "10.0.0.0/24" // the same as in envtest
 // Service "kubernetes".
 var serviceIP = net.IPv4(10, 0, 0, 1)
 
-// apiserverFlags returns the flags of kube-apiserver. They are like envtest's
-// for a plane without service accounts, and like kubeadm's otherwise.
+// apiserverFlags returns the flags of kube-apiserver. For a plane without
+// service accounts, they are like envtest's flags; otherwise, they are like
+// kubeadm's flags.
 func (p *Plane) apiserverFlags() []string {
 	flags := []string{
 		"--etcd-servers=" + strings.Join(p.etcdServers, ","),
@@ -54,8 +55,9 @@ func (p *Plane) apiserverFlags() []string {
 	return override(flags, p.opts.APIServerFlags)
 }
 
-// override appends given to flags, and drops the flags that given also sets:
-// if a list flag occurs twice, upstream combines the values.
+// override returns flags, followed by given. It drops from flags everything
+// that given also sets, because upstream combines the values if a flag with a
+// list value occurs twice.
 func override(flags, given []string) []string {
 	name := func(flag string) string {
 		name, _, _ := strings.Cut(flag, "=")

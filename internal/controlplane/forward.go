@@ -15,7 +15,8 @@ import (
 // Services, and of its log file.
 const forwardingName = "forwarding"
 
-// startForwarding makes the Services of programs reachable from this machine.
+// startForwarding makes Services whose Pods run as programs reachable from this
+// machine.
 func (p *Plane) startForwarding(context.Context) error {
 	if len(p.opts.Programs) == 0 {
 		return nil

@@ -46,8 +46,8 @@ func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) err
 func (p *Plane) localRoot() string { return p.dir.Path("kubelet") }
 
 // withoutLocal calls start. If there are no programs, it also removes the
-// objects that an earlier start with programs left: the node before start, and
-// its Pods after start.
+// objects that an earlier start with programs left: it removes the node before
+// it calls start, and the node's Pods afterwards.
 func (p *Plane) withoutLocal(ctx context.Context, client kubernetes.Interface, start func() error) error {
 	if _, err := os.Stat(p.localRoot()); err != nil || len(p.opts.Programs) > 0 {
 		return start()

@@ -49,7 +49,7 @@ func (p *Plane) Revision(ctx context.Context) (int64, error) {
 	return p.etcd.Revision(ctx)
 }
 
-// withStore calls use with a context that also ends when the plane ends.
+// withStore calls the function use with a context that also ends when the plane ends.
 func (p *Plane) withStore(ctx context.Context, use func(context.Context) error) error {
 	if p.etcd == nil {
 		return ErrForeignStore

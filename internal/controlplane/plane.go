@@ -82,9 +82,9 @@ type Options struct {
 	// block. It may be nil.
 	Reachable func(forwarding.Address)
 	// Furnish is called when kube-apiserver answers and before any controller
-	// runs. The controllers thus find the objects that Furnish creates when
-	// they start. This matters because the garbage collector checks for new
-	// kinds only every 30 s. It may be nil.
+	// runs. So the controllers find the objects that Furnish has created as
+	// soon as they start. This matters because the garbage collector checks for
+	// new kinds only every 30 s. It may be nil.
 	Furnish func(ctx context.Context, admin *rest.Config) error
 	// LastWords receives one line when a component ends the process. If it is
 	// set, standard error is redirected to a log file, because libraries write
@@ -142,7 +142,8 @@ var steps = []step{
 // plane, even if that plane has stopped.
 var ErrSecondPlane = errors.New("this process has already run a plane, and upstream's global state allows only one per process; start the next plane in a separate process")
 
-// spent is set when upstream's global state has been used. It cannot be reset.
+// spent is set when upstream's global state has been used. That state cannot be
+// reset.
 var spent atomic.Bool
 
 // Start runs a plane and returns when it is ready: /readyz answers ok, the
@@ -176,8 +177,8 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 	return p, nil
 }
 
-// toldInFull reports whether err is misuse. Such an error is complete: no log
-// explains it further.
+// toldInFull reports whether err reports misuse. Such an error is complete: no
+// log explains it further.
 func toldInFull(err error) bool {
 	var (
 		port  *PortError
@@ -187,8 +188,8 @@ func toldInFull(err error) bool {
 	return errors.As(err, &port) || errors.As(err, &store) || errors.As(err, &flags)
 }
 
-// whileHealthy runs a step. If a component fails in the meantime, it cancels
-// the step and returns that failure.
+// whileHealthy runs a step. If a component fails in the meantime, whileHealthy
+// cancels the step and returns the component's error.
 func (p *Plane) whileHealthy(ctx context.Context, run func(*Plane, context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

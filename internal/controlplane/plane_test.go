@@ -77,7 +77,7 @@ func TestPlaneRunsUntilItIsStopped(t *testing.T) {
 	}
 	select {
 	case <-plane.Failed():
-		t.Error("Failed is closed, and nothing has")
+		t.Error("Failed is closed, but no component has failed")
 	default:
 	}
 	if got := getRaw(t, client, "/readyz"); got != "ok" {
@@ -147,10 +147,10 @@ func TestStartThatIsInterruptedLeavesNothingBehind(t *testing.T) {
 	time.AfterFunc(200*time.Millisecond, cancel)
 	plane, err := Start(ctx, Options{})
 	if err == nil {
-		t.Skip("the plane was faster")
+		t.Skip("the plane started before it could be interrupted")
 	}
 	if plane != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("Start: %v, %v, want that it was cancelled", plane, err)
+		t.Errorf("Start: %v, %v, want the error that it was cancelled", plane, err)
 	}
 	if left := ephemeralFolders(t); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
@@ -188,10 +188,10 @@ func TestWrongUseIsToldAndLeavesNothingBehind(t *testing.T) {
 			}
 			d, err := datadir.Open(dataDir, kubeversion.Version)
 			if err != nil {
-				t.Fatalf("the data directory cannot be had: %v", err)
+				t.Fatalf("the data directory cannot be opened: %v", err)
 			}
 			if d.Marker().Initialized {
-				t.Error("the data directory says that it holds a store")
+				t.Error("the marker of the data directory claims that there is a store")
 			}
 			if err := d.Close(); err != nil {
 				t.Error(err)
@@ -310,7 +310,7 @@ func TestClientInTheProcessIsWhoItsCertificateOrTokenSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got != want {
-			t.Errorf("the server takes a client for %q, want %q", got, want)
+			t.Errorf("the server identified a client as %q, want %q", got, want)
 		}
 	}
 }

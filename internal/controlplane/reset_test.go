@@ -133,8 +133,8 @@ func widget(name string, final bool) *unstructured.Unstructured {
 	return o
 }
 
-// widgetDefinition returns the CRD of widgets. The map fields contains the type
-// of each field in their spec, by the name of the field.
+// widgetDefinition returns the CRD of widgets. The map fields contains the type of each
+// field in the spec of a widget, by the name of the field.
 func widgetDefinition(fields map[string]string) *unstructured.Unstructured {
 	properties := map[string]any{}
 	for name, kind := range fields {
@@ -235,7 +235,7 @@ func (l lab) requireEqual(want map[string]map[string]any) {
 	l.Helper()
 	for _, options := range []metav1.ListOptions{{ResourceVersion: "0"}, {}} {
 		if diff := cmp.Diff(want, l.everything(options)); diff != "" {
-			l.Errorf("read with resourceVersion %q the plane differs from the baseline (-want +got):\n%s", options.ResourceVersion, diff)
+			l.Errorf("if read with resourceVersion %q, the plane differs from the baseline (-want +got):\n%s", options.ResourceVersion, diff)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	l.patch(widgets, "base", "plain", `{"spec":{"size":2}}`)
 	if nodes > 0 {
 		l.deploy("extra")
-		l.delete(deployments, "base", "web") // ReplicaSet and Pods follow
+		l.delete(deployments, "base", "web") // the ReplicaSet and the Pods are then deleted, too
 		l.delete(allNodes, "", "node-1")
 	}
 	// Some objects are deleted, deleted and created again, or stuck in deletion.
@@ -380,7 +380,7 @@ func TestDefinitionThatResetRemovedCanBeCreatedAnewWithAnotherSchema(t *testing.
 		w.Object["spec"] = map[string]any{"colour": "a", "weight": "b", "height": "c"}
 		created := l.create(widgets, "base", w)
 		if diff := cmp.Diff(map[string]any{field: map[string]any{"colour": "a", "weight": "b", "height": "c"}[field]}, created.Object["spec"]); diff != "" {
-			t.Errorf("round %d: the schema in force is another (-want +got):\n%s", round, diff)
+			t.Errorf("round %d: the schema in force is not the new one (-want +got):\n%s", round, diff)
 		}
 		l.delete(definitions, "", "widgets.example.com") // is blocked by the finalizer
 		watched, err := l.dynamic.Resource(widgets).Watch(t.Context(), metav1.ListOptions{ResourceVersion: created.GetResourceVersion()})
@@ -493,8 +493,8 @@ func TestAddressesAndPortsAreFreeAfterAResetAndGivenOnce(t *testing.T) {
 	kept, err := l.service("kept", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort })
 	l.ok(err)
 	l.checkpoint()
-	// The range has 254 addresses, two of which are used by "kubernetes" and
-	// kept.
+	// The range has 254 addresses, two of which belong to the Services "kubernetes" and
+	// "kept".
 	const free = 252
 	for round := range 2 {
 		l.delete(services, "base", "kept")
@@ -506,7 +506,7 @@ func TestAddressesAndPortsAreFreeAfterAResetAndGivenOnce(t *testing.T) {
 				t.Fatalf("round %d, service %d: %v", round, i, err)
 			}
 			if given[s.Spec.ClusterIP] {
-				t.Errorf("round %d: %s is given twice", round, s.Spec.ClusterIP)
+				t.Errorf("round %d: the address %s was given to two Services", round, s.Spec.ClusterIP)
 			}
 			given[s.Spec.ClusterIP], last = true, s
 		}
@@ -530,7 +530,7 @@ func TestRandomChangesAreUndoneInProfileAPI(t *testing.T) { testRandomChanges(t,
 
 func TestRandomChangesAreUndoneInProfileGC(t *testing.T) { testRandomChanges(t, "gc") }
 
-// randomRounds is a compromise: each run of the suite tries other changes, so rounds add up.
+// randomRounds can be small, since each run of the suite tries different changes.
 const randomRounds = 40
 
 func testRandomChanges(t *testing.T, profile string) {
@@ -572,8 +572,8 @@ func (l lab) mutate(random *rand.Rand) string {
 	extra := "extra-" + strconv.FormatUint(random.Uint64(), 36)
 	try := func(resource schema.GroupVersionResource, namespace string, o *unstructured.Unstructured) {
 		_, err := l.dynamic.Resource(resource).Namespace(namespace).Create(l.Context(), o, metav1.CreateOptions{})
-		// Nothing can be created in a namespace, or of a kind, that is being
-		// deleted.
+		// No object can be created in a namespace that is being deleted, or of a kind
+		// whose CRD is being deleted.
 		if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsMethodNotSupported(err) {
 			l.ok(err)
 		}
@@ -608,7 +608,7 @@ func (l lab) mutate(random *rand.Rand) string {
 			l.patch(definitions, "", "widgets.example.com", `{"metadata":{"labels":{"changed":"`+extra+`"}},"spec":{"names":{"shortNames":["wi"]}}}`)
 		}},
 		{"delete CRD", func() {
-			if random.IntN(10) == 0 { // since a reset may then take 5 s
+			if random.IntN(10) == 0 { // rarely, since a reset may then take 5 s
 				l.delete(definitions, "", "widgets.example.com")
 			}
 		}},

@@ -34,10 +34,10 @@ func TestReadsAndDiscoveryShowTheBaselineTheMomentResetReturns(t *testing.T) {
 		list, err := l.dynamic.Resource(configMaps).Namespace("base").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		l.ok(err)
 		if len(list.Items) > 0 {
-			t.Errorf("round %d: %d config maps are read that are gone", round, len(list.Items))
+			t.Errorf("round %d: %d deleted config maps can still be read", round, len(list.Items))
 		}
 		if _, err := l.typed.Discovery().ServerResourcesForGroupVersion("example.com/v1"); !apierrors.IsNotFound(err) {
-			t.Errorf("round %d: discovery tells of widgets: %v", round, err)
+			t.Errorf("round %d: discovery still lists widgets: %v", round, err)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	wanted.Then = value
 	l.until("a plane that serves what it should", func(ctx context.Context) (bool, error) { return true, l.keeper.Settled(ctx, wanted) })
 	if err := l.keeper.Settled(t.Context(), undone); err == nil || !strings.Contains(err.Error(), "widgets") {
-		t.Errorf("a CRD that is not in the baseline is served: %v, want that it is named", err)
+		t.Errorf("a CRD that is not in the baseline is served: %v, want an error that names it", err)
 	}
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "reset-busy"})
 	t.Cleanup(queue.ShutDown)
@@ -67,7 +67,7 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := l.Reset(soon); err == nil || !strings.Contains(err.Error(), "reset-busy") {
-		t.Errorf("Reset while a controller has work to do: %v, want that its queue is named", err)
+		t.Errorf("Reset while a controller has work to do: %v, want an error that names its queue", err)
 	}
 	queue.Get()
 	queue.Done("a")
@@ -77,6 +77,6 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	late := baseline.Undone{Revision: version(t, stored) + 1_000_000}
 	late.Key, late.Now = "configmaps/base/late", value
 	if err := l.keeper.Settled(t.Context(), late); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
-		t.Errorf("a watch cache that is behind: %v, want that its kind is named", err)
+		t.Errorf("a watch cache that is behind: %v, want an error that names its kind", err)
 	}
 }

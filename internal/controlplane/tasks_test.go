@@ -14,7 +14,7 @@ func TestTheFirstFailureIsTheCause(t *testing.T) {
 		first, second := errors.New("first"), errors.New("second")
 		ts := newTasks(t.Context())
 		ts.run(func(ctx context.Context) error {
-			<-ctx.Done() // fails because the other did
+			<-ctx.Done() // fails because the other task failed
 			return second
 		})
 		ts.run(func(context.Context) error {
@@ -70,7 +70,7 @@ func TestStopWaitsForTasksButNotForEver(t *testing.T) {
 				if took := time.Since(begun); took != test.want {
 					t.Errorf("stop took %v, want %v", took, test.want)
 				}
-				<-time.After(test.needs) // all goroutines must leave the bubble
+				<-time.After(test.needs) // all goroutines must end before the synctest bubble ends
 				synctest.Wait()
 			})
 		})

@@ -20,8 +20,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
 
-// ControllersVariable lists the controllers to run with the API server, separated by
-// commas. By default there are none, as in stock envtest.
+// ControllersVariable names the environment variable that lists the controllers to run with
+// the API server, separated by commas. By default no controllers run, as in stock envtest.
 const ControllersVariable = "KOBOSHI_CONTROLLERS"
 
 const (
@@ -54,8 +54,8 @@ func newTokens() map[string]string {
 	return tokens
 }
 
-// users returns the users that the server should accept, keyed by token. Without
-// controllers there are none.
+// users returns the users that the server should accept, keyed by token. If no controllers
+// run, it returns no users.
 func (b beside) users() map[string]*user.DefaultInfo {
 	users := map[string]*user.DefaultInfo{}
 	if len(b.profile.Controllers) == 0 {

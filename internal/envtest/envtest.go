@@ -24,7 +24,7 @@ const (
 	exitError = 1
 )
 
-// endTimeout limits the wait for the end of a server whose suite has gone.
+// endTimeout limits the wait for the end of a server whose test suite has ended.
 const endTimeout = 2 * time.Second
 
 // Run runs the named program in this process.

@@ -70,7 +70,7 @@ func failed(err error) int {
 	return exitError
 }
 
-// serveEtcd runs etcd until its shim stops or ends.
+// serveEtcd runs etcd until its shim requests a stop or ends.
 func (h *host) serveEtcd(c *client) {
 	c.say(shim.Accepted)
 	etcd, code := command.Parse(c.request.Args, c.stderr)
@@ -147,8 +147,8 @@ func (h *host) fits(r shim.Request, etcd []string) bool {
 	return true
 }
 
-// relevant returns an environment without the variable that a shell sets for each
-// command.
+// relevant returns a sorted environment without the variable _, to which a shell assigns a
+// new value for each command.
 func relevant(env []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		return strings.HasPrefix(v, "_=")
@@ -160,8 +160,8 @@ func relevant(env []string) []string {
 func (h *host) serveAPIServer(c *client, etcd *command.Command, fresh bool) {
 	ctx, cancel := c.untilStopped()
 	defer cancel()
-	// The log of etcd has its own copies of both files. From now on os.Stdout and
-	// os.Stderr belong to the API server.
+	// etcd's log has its own copies of os.Stdout and os.Stderr. From now on these two
+	// variables belong to the API server.
 	os.Stdout, os.Stderr = c.stdout, c.stderr
 	c.exit(runAPIServer(ctx, c.request.Args, fresh, &apiserver.Shortcut{
 		Endpoint: shim.Flag(c.request.Args, "etcd-servers"),
@@ -188,8 +188,8 @@ func (h *host) alone() bool {
 	return true
 }
 
-// end notes that a server has ended, and ends the process if it was the last. Otherwise
-// it never returns.
+// end records that a server has ended. It ends the process if this was the last server, and
+// otherwise blocks forever.
 func (h *host) end() {
 	h.mu.Lock()
 	h.running--
@@ -247,8 +247,8 @@ func openFiles(rights []byte) ([]*os.File, error) {
 
 func (c *client) say(line string) { _, _ = c.Write([]byte(line + "\n")) }
 
-// refuse makes the shim become the server itself, and closes the files of the shim
-// here.
+// refuse makes the shim become the server itself, and closes the host's copies of the
+// shim's files.
 func (c *client) refuse() {
 	_, _ = c.stdout.Close(), c.stderr.Close()
 	c.say(shim.Refused)

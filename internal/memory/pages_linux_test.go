@@ -64,6 +64,6 @@ func fileBacked(t *testing.T) int {
 			return kb
 		}
 	}
-	t.Skip("this kernel does not tell RssFile")
+	t.Skip("this kernel does not report RssFile")
 	return 0
 }

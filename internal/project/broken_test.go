@@ -41,7 +41,7 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 		{"definition is no YAML", map[string]string{crd: "apiVersion: v1\n---\na: [\n"}, project.Options{}, []string{crd, "document 1"}},
 		{"definition with a mistyped field", map[string]string{crd: strings.Replace(otherCRD, "[{name: v1, served: true, storage: true}]", "{}", 1)},
 			project.Options{}, []string{crd, "CustomResourceDefinition ships.sea.example.com", "versions"}},
-		{"definition of long ago", map[string]string{crd: strings.Replace(otherCRD, "k8s.io/v1", "k8s.io/v1beta1", 1)},
+		{"definition of an old version", map[string]string{crd: strings.Replace(otherCRD, "k8s.io/v1", "k8s.io/v1beta1", 1)},
 			project.Options{}, []string{crd, "v1beta1"}},
 		{"a field twice", map[string]string{role: "apiVersion: v1\nkind: Service\nkind: Service\nmetadata: {name: x}\n"},
 			project.Options{}, []string{role, "document 1", "kind"}},
@@ -60,7 +60,7 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 		{"definitions without any", nil, project.Options{CRDs: "config/rbac"}, []string{"--crds config/rbac"}},
 		{"RBAC without any", nil, project.Options{RBAC: "config/samples"}, []string{"--rbac config/samples"}},
 		{"webhooks without any", nil, project.Options{Webhooks: "config/samples"}, []string{"--webhooks config/samples"}},
-		{"kustomization that is none", nil, project.Options{Kustomization: "cmd"}, []string{"--kustomization cmd"}},
+		{"folder without kustomization", nil, project.Options{Kustomization: "cmd"}, []string{"--kustomization cmd"}},
 		{"kustomization that is broken", map[string]string{"config/default/monitor.yaml": ""}, project.Options{Kustomization: "config/default"},
 			[]string{"config/default", "monitor.yaml"}},
 	} {

@@ -20,8 +20,8 @@ import (
 const (
 	// progressEvery is the interval of progress lines during a build.
 	progressEvery = 5 * time.Second
-	// errorTail is the number of bytes at the end of the compiler's output that an error
-	// includes.
+	// errorTail is the number of bytes that an error includes from the end of the
+	// compiler's output.
 	errorTail = 4 << 10
 	// helpWithin is the time limit for printing the help. A program without --help may
 	// run forever; a program with it may be slow on a busy machine.
@@ -37,7 +37,7 @@ func (p *Project) Build(ctx context.Context, out string, progress io.Writer) err
 		return nil
 	}
 	if p.Main == "" {
-		return errors.New("building the manager: there is no main package; give a command after --")
+		return errors.New("building the manager: there is no main package; give the controller's command after --")
 	}
 	out, err := filepath.Abs(out)
 	if err != nil {
@@ -94,7 +94,7 @@ func tick(stop <-chan struct{}, said *compilerOutput, main string) {
 		case <-stop:
 			return
 		case <-ticker.C:
-			said.report(fmt.Sprintf("building %s for %s", main, time.Since(began).Round(time.Second)))
+			said.report(fmt.Sprintf("still building %s after %s", main, time.Since(began).Round(time.Second)))
 		}
 	}
 }

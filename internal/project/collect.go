@@ -34,7 +34,7 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 			return nil, fmt.Errorf("%s %s: %w", override.flag, override.path, err)
 		}
 		if !slices.ContainsFunc(named, override.kinds) {
-			return nil, fmt.Errorf("%s %s: contains no such object", override.flag, override.path)
+			return nil, fmt.Errorf("%s %s: contains no object of a kind that this flag accepts", override.flag, override.path)
 		}
 		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
 	}
@@ -110,7 +110,8 @@ func (p *Project) part(dir, bases string) ([]document, error) {
 	if err == nil {
 		return docs, nil
 	}
-	// The other files are patches and settings for kustomize, not objects.
+	// Files that the kustomization does not list are patches and settings for kustomize,
+	// not objects.
 	files, listErr := p.listed(dir)
 	if listErr != nil || len(files) == 0 {
 		return nil, err

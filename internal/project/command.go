@@ -59,8 +59,9 @@ func (p *Project) compose(program string, flags map[string]flagInfo) {
 	s.Env = slices.Concat(c.env, p.options.Env)
 }
 
-// useCommand gives the subject the command that the user named, unchanged. The webhook
-// port comes from the command's flags, --webhook-port or conventions.
+// useCommand gives the subject the command that the user named, unchanged. The webhook port
+// is the first known one of --webhook-port, the command's flags, the Deployment's port and
+// controller-runtime's default.
 func (p *Project) useCommand() error {
 	program := p.options.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
@@ -177,7 +178,7 @@ func (c *composer) election() []string {
 	if c.p.mentions("LeaderElectionNamespace") {
 		return args
 	}
-	c.p.note("faults with two competing instances are not tried, because outside a Pod the manager does not know the namespace of its lease (a flag --%s that sets LeaderElectionNamespace would help)", electionNamespace)
+	c.p.note("faults with two competing instances are not tried, because outside a Pod the manager does not know the namespace of its lease (to try them, give the manager a flag --%s that sets LeaderElectionNamespace)", electionNamespace)
 	return nil
 }
 

@@ -144,8 +144,8 @@ const (
 	electionOff = "a leader is elected only when two instances run"
 )
 
-// idle returns the resources of a role that only features turned off by a check need. It
-// maps each resource to the reason.
+// idle returns the resources of a role that are needed only by features that a check turns
+// off. It maps each resource to the reason.
 func idle(role unstructured.Unstructured) map[string]string {
 	reasons := map[string]string{
 		"tokenreviews.authentication.k8s.io":        metricsOff,
@@ -153,7 +153,8 @@ func idle(role unstructured.Unstructured) map[string]string {
 		"leases.coordination.k8s.io":                electionOff,
 	}
 	if strings.Contains(role.GetName(), "leader-election") {
-		// The new leader writes an event; older releases used a ConfigMap as the lock.
+		// The new leader writes an event; older releases of controller-runtime used a
+		// ConfigMap as the lock.
 		for _, resource := range []string{"events", "events.events.k8s.io", "configmaps", "configmaps/status"} {
 			reasons[resource] = electionOff
 		}

@@ -47,7 +47,7 @@ Flags:
 		}
 	}
 	if got := parseHelp("panic: no cluster\n\ngoroutine 1 [running]:\n\tmain.main()\n\t\t/x/main.go:7 +0x1d\nexit status 2\n"); len(got) > 0 {
-		t.Errorf("flags of what is no help: %v", got)
+		t.Errorf("flags in text that is not help: %v", got)
 	}
 }
 

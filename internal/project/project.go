@@ -55,7 +55,7 @@ type Options struct {
 	AllNotes bool
 }
 
-// These flags supply what was not found.
+// With these flags, the user names what Load does not find.
 const (
 	flagMain          = "--main"
 	flagCRDs          = "--crds"
@@ -75,7 +75,7 @@ type Project struct {
 	Main   string // the folder of the main package, relative to Dir
 	// CRDs lists the files with CustomResourceDefinitions, relative to Dir.
 	CRDs []string
-	// Samples have files relative to Dir.
+	// Samples lists the samples, whose files are relative to Dir.
 	Samples []scenario.Sample
 	// Subject is complete except for its command and the fields that depend on the
 	// manager's flags: Webhook, Election and parts of Env. Build adds them.

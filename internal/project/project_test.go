@@ -134,7 +134,7 @@ func TestAKubebuilderProjectIsRead(t *testing.T) {
 		"config/samples/unlisted.yaml", "PASSWORD")
 	for _, note := range p.Notes {
 		if strings.Contains(note, "MAYBE") {
-			t.Errorf("what may be absent is missed: %s", note)
+			t.Errorf("a note mentions an optional variable: %s", note)
 		}
 	}
 	if len(p.Samples) != 1 || p.Samples[0].File != "config/samples/sea_v1_captain.yaml" || len(p.Samples[0].Objects) != 1 {
@@ -191,7 +191,7 @@ func TestTheManagerIsBuiltAndStartedAsItsDeploymentSays(t *testing.T) {
 		t.Errorf("webhook, -want +got:\n%s", diff)
 	}
 	if s.Election != nil {
-		t.Errorf("it cannot elect a leader outside a Pod, but: %q", s.Election)
+		t.Errorf("the manager cannot elect a leader outside a Pod, but has the arguments %q", s.Election)
 	}
 	wantNotes(t, p, "its lease", "--config=etc/boats/config.yaml")
 }
@@ -220,7 +220,7 @@ func TestAManagerThatKnowsItsNamespaceElectsALeader(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if !slices.Contains(p.Subject.Command, "--leader-elect=false") {
-				t.Errorf("it elects one by default, which is left so: %q", p.Subject.Command)
+				t.Errorf("the manager elects a leader by default, and the command does not turn this off: %q", p.Subject.Command)
 			}
 			if p.Subject.Webhook.CertDir != "$(CERTS)" { // the Deployment has the flag
 				t.Errorf("certificates in %q", p.Subject.Webhook.CertDir)

@@ -39,7 +39,7 @@ func TestTheOperatorsOfThisRepositoryAreRead(t *testing.T) {
 			}
 			for _, note := range p.Notes {
 				if !strings.HasPrefix(note, "left out") {
-					t.Errorf("something is missed: %s", note)
+					t.Errorf("unexpected note: %s", note)
 				}
 			}
 		})

@@ -31,7 +31,7 @@ type Entry struct {
 	At time.Duration `json:"at"`
 	// Instance is the process that acted: "controller-1" is the first instance,
 	// "controller-2" is the instance after its first restart, or one that runs next to
-	// it. It is empty for the test itself.
+	// it. It is empty for the checker itself.
 	Instance string `json:"instance,omitempty"`
 
 	Call    *Call    `json:"call,omitempty"`

@@ -47,7 +47,7 @@ func TestTheSameReportGivesTheSameBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s\nUPDATE=1 go test accepts it", diff)
+		t.Errorf("%s\nto accept it, run UPDATE=1 go test", diff)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 const (
 	Stock   = "stock"
 	Koboshi = "koboshi"
-	Standby = "standby"
 )
 
 // A Contestant is one way to run a control plane that fulfils envtest's contract.
@@ -25,12 +24,6 @@ type Contestant struct {
 	Name string
 	// Assets is the folder with the three programs.
 	Assets string
-	// Env is added to the environment of the test process, as NAME=value. The
-	// programs that envtest starts inherit it.
-	Env []string
-	// Resident reports whether processes of the contestant may deliberately outlive an
-	// environment.
-	Resident bool
 }
 
 // programs lists the programs that envtest expects in a folder of assets.

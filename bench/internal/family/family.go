@@ -7,7 +7,6 @@ package family
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,9 +20,6 @@ import (
 type Process struct {
 	PID, Parent, Group, Session int
 	State                       byte
-	// Ticks is the CPU time that the process has used, in hundredths of a second on
-	// Linux.
-	Ticks int64
 	// Marked reports whether the environment of the process has the mark of the run.
 	Marked bool
 }
@@ -107,36 +103,6 @@ func (f Family) signal(s syscall.Signal) (int, error) {
 	return len(members), err
 }
 
-// Quiet waits until the family uses less than a twentieth of one core, so that
-// its background work does not distort the next measurement.
-// It gives up silently after the limit, because some families are never idle.
-func (f Family) Quiet(ctx context.Context, limit time.Duration) error {
-	const window, most = 400 * time.Millisecond, 2 // ticks of 10 ms
-	before := map[int]int64{}
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		members, err := f.Members()
-		if err != nil || len(members) == 0 {
-			return err
-		}
-		var used int64
-		now := map[int]int64{}
-		for _, p := range members {
-			now[p.PID] = p.Ticks
-			used += p.Ticks - before[p.PID]
-		}
-		if len(before) > 0 && used <= most {
-			return nil
-		}
-		before = now
-		select {
-		case <-time.After(window):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // list reads all processes. It omits processes that end in the meantime.
 func list(mark string) ([]Process, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -182,7 +148,7 @@ func parseStat(line string) (p Process, err error) {
 		return p, fmt.Errorf("no name in %q", line)
 	}
 	fields := strings.Fields(line[end+1:])
-	if len(fields) < 13 || len(fields[0]) != 1 {
+	if len(fields) < 4 || len(fields[0]) != 1 {
 		return p, fmt.Errorf("too short: %q", line)
 	}
 	p.State = fields[0][0]
@@ -193,13 +159,6 @@ func parseStat(line string) (p Process, err error) {
 		if *to, err = strconv.Atoi(fields[1+i]); err != nil {
 			return p, err
 		}
-	}
-	for _, spent := range fields[11:13] { // user and system time
-		ticks, err := strconv.ParseInt(spent, 10, 64)
-		if err != nil {
-			return p, err
-		}
-		p.Ticks += ticks
 	}
 	return p, nil
 }

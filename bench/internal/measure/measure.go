@@ -36,8 +36,6 @@ type Figure struct {
 type Measure struct {
 	Name    string // for -only
 	Figures []Figure
-	// Standby reports whether a plane on standby makes a difference to the measure.
-	Standby bool
 	// Timeout limits one run.
 	Timeout time.Duration
 
@@ -125,7 +123,8 @@ func unlimited(config *rest.Config) *rest.Config {
 	return free
 }
 
-// stop ends the environment and adds its error to first.
+// stop ends the environment. If that fails and first holds no error yet, stop stores its
+// error there.
 func (e environment) stop(first *error) {
 	if err := e.Stop(); err != nil && *first == nil {
 		*first = fmt.Errorf("stopping the environment: %w", err)

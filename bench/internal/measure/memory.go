@@ -14,7 +14,6 @@ import (
 // are created.
 var memory = Measure{
 	Name:    "memory",
-	Standby: true,
 	Timeout: 5 * time.Minute,
 	Figures: []Figure{
 		{Name: "rss", Label: "memory, RSS", Unit: "MB", Note: "Memory: used by all processes of the environment, and by the files that they keep in" +

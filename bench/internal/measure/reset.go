@@ -88,7 +88,8 @@ func resetTimes(output io.Reader) (Values, error) {
 		case *benchfmt.SyntaxError:
 			return nil, r
 		case *benchfmt.Result:
-			// The name without "Benchmark": Reset, /objects=10, and -2 on two cores.
+			// The name Reset/objects=10-2 has the base Reset and the parts /objects=10 and
+			// -2, the number of cores.
 			_, parts := r.Name.Parts()
 			seconds, timed := r.Value("sec/op")
 			if len(parts) == 0 || !timed {

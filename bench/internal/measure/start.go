@@ -11,7 +11,6 @@ import (
 // start measures the time that the tests of each package spend on starting and stopping.
 var start = Measure{
 	Name:    "start",
-	Standby: true,
 	Timeout: 4 * time.Minute,
 	Figures: []Figure{
 		{Name: "start", Label: "start", Unit: "s"},
@@ -34,7 +33,6 @@ var start = Measure{
 // roundtrip measures the smallest test suite of a controller.
 var roundtrip = Measure{
 	Name:    "roundtrip",
-	Standby: true,
 	Timeout: 4 * time.Minute,
 	Figures: []Figure{{
 		Name: "roundtrip", Label: "round trip", Unit: "s",

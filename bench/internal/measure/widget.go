@@ -62,7 +62,7 @@ func installWidgets(config *rest.Config) error {
 	return nil
 }
 
-// A shelf is one client's place for widgets.
+// A shelf is a client for the widgets in the default namespace.
 type shelf struct{ dynamic.ResourceInterface }
 
 func openShelf(config *rest.Config) (shelf, error) {

@@ -105,7 +105,7 @@ func TestTheTableIsAsAgreedAndFitsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("%s\nUPDATE=1 go test accepts it", diff)
+		t.Errorf("%s\nto accept it, run UPDATE=1 go test", diff)
 	}
 }
 

@@ -55,6 +55,6 @@ func TestAPercentileIsAValueThatWasMeasured(t *testing.T) {
 		}
 	}
 	if got := Percentile(nil, 50); !math.IsNaN(got) {
-		t.Errorf("of nothing p50 is %v; it has none", got)
+		t.Errorf("p50 of no values is %v, want NaN", got)
 	}
 }

@@ -21,14 +21,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/measure"
 )
 
-const (
-	// grace has two uses. After an environment has stopped, its processes have this time
-	// to end by themselves. After SIGTERM, processes have this time before they are
-	// killed.
-	grace = 5 * time.Second
-	// rest limits the wait for a plane on standby to become ready.
-	rest = time.Minute
-)
+// grace has two uses. After an environment has stopped, its processes have this time to end
+// by themselves. After SIGTERM, processes have this time before they are killed.
+const grace = 5 * time.Second
 
 // A Corner starts the bouts of one contestant, one after the other.
 type Corner struct {
@@ -42,7 +37,6 @@ type Corner struct {
 // NewCorner prepares a contestant. The caller removes the folder work
 // after Close; if the caller is killed, a bout removes it.
 func NewCorner(c contestant.Contestant, work string) (*Corner, error) {
-	// All rounds use the same folder, because a plane on standby outlives a round.
 	tmp, err := os.MkdirTemp(work, c.Name+"-")
 	if err != nil {
 		return nil, err
@@ -59,9 +53,6 @@ func (c *Corner) Run(ctx context.Context, m measure.Measure, b measure.Bout) (me
 	b.Contestant, b.Assets = c.Contestant.Name, c.Contestant.Assets
 	values, root, err := c.process(ctx, b)
 	relatives := family.Family{Root: root, Mark: c.mark}
-	if err == nil && c.Contestant.Resident {
-		return values, relatives.Quiet(ctx, rest)
-	}
 	if err == nil {
 		err = gone(ctx, relatives)
 	}
@@ -81,7 +72,7 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, Argument, string(told))
-	cmd.Env = append(clean(os.Environ()), append(c.Contestant.Env, c.mark, "TMPDIR="+c.tmp)...)
+	cmd.Env = append(clean(os.Environ()), c.mark, "TMPDIR="+c.tmp)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if b.Verbose {
 		cmd.Stderr = io.MultiWriter(&stderr, os.Stderr)
@@ -116,7 +107,7 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	return values, root, nil
 }
 
-// Close ends resident processes.
+// Close ends the processes of the corner that are still running.
 func (c *Corner) Close() error {
 	_, err := family.Family{Mark: c.mark}.End(grace)
 	return err

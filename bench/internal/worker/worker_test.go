@@ -71,7 +71,7 @@ func hanging(t *testing.T) string {
 	return dir
 }
 
-// eventually calls is with the number of living processes until it returns true.
+// eventually waits until is(n) returns true, where n is the number of living processes.
 func eventually(t *testing.T, f family.Family, what string, is func(n int) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -89,7 +89,8 @@ func eventually(t *testing.T, f family.Family, what string, is func(n int) bool)
 	}
 }
 
-// These are the bout itself, its etcd, and the two processes that the script starts.
+// allRun expects at least four processes: the bout, its etcd, and the two processes that
+// the script starts.
 func allRun(n int) bool  { return n >= 4 }
 func noneRun(n int) bool { return n == 0 }
 
@@ -109,7 +110,7 @@ func TestAnInterruptLeavesNoProcess(t *testing.T) {
 	eventually(t, relatives, "while it starts", allRun)
 	interrupt()
 	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Errorf("the interrupted bout says %v", err)
+		t.Errorf("the interrupted bout returned %v", err)
 	}
 	eventually(t, relatives, "after Run has returned", noneRun)
 }
@@ -123,7 +124,7 @@ func TestAStartThatHangsIsBounded(t *testing.T) {
 	hurried := begin()
 	hurried.Timeout = 300 * time.Millisecond
 	if _, err = corner.Run(t.Context(), hurried, measure.Bout{}); err == nil || !strings.Contains(err.Error(), "not done within 300ms") {
-		t.Errorf("the bout says %v", err)
+		t.Errorf("the bout returned %v", err)
 	}
 	eventually(t, family.Family{Mark: corner.mark}, "after Run has returned", noneRun)
 }
@@ -166,7 +167,7 @@ func TestAFailedBoutTellsItsReason(t *testing.T) {
 	}
 	_, err = corner.Run(t.Context(), begin(), measure.Bout{})
 	if err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("without programs to start, the bout says %v", err)
+		t.Errorf("without programs to start, the bout returned %v", err)
 	}
 }
 

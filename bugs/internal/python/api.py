@@ -87,7 +87,7 @@ class Client:
             conn.close()
 
     def get(self, path):
-        """Reads an object, and returns None if there is none."""
+        """Reads an object, and returns None if it does not exist."""
         try:
             return self.call("GET", path)
         except ApiError as err:
@@ -96,7 +96,9 @@ class Client:
             raise
 
     def events(self, path, version):
-        """Yields the type and object of each event after a version until the watch ends."""
+        """Yields the type and object of each event after a resource version.
+
+        It ends when the watch ends."""
         conn, resp = self._send("GET", f"{path}?watch=1&resourceVersion={version}", None, timeout=None)
         try:
             if resp.status >= 300:

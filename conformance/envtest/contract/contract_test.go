@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 func play(role string) error {
 	act, ok := roles[role]
 	if !ok {
-		return fmt.Errorf("no such role; %s is not for use by hand", roleVariable)
+		return fmt.Errorf("no such role; only the tests may set %s", roleVariable)
 	}
 	return act()
 }
@@ -85,7 +85,7 @@ func setup() (err error) {
 func oursOnly(t *testing.T) {
 	t.Helper()
 	if os.Getenv(assetsVariable) != "" {
-		t.Skipf("this is a promise of Koboshi's; %s says to test something else", assetsVariable)
+		t.Skipf("only Koboshi makes this promise, but %s selects other programs", assetsVariable)
 	}
 }
 
@@ -95,7 +95,8 @@ func newEnvironment() *envtest.Environment {
 	return &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute}
 }
 
-// start starts an environment, and stops it when the test ends. Both must succeed.
+// start starts an environment, and stops it when the test ends. The test fails if the start
+// or the stop fails.
 func start(t *testing.T, changes ...func(*envtest.Environment)) *envtest.Environment {
 	t.Helper()
 	env := newEnvironment()

@@ -29,7 +29,7 @@ func TestNamedControllersRun(t *testing.T) {
 	eventually(t, "a Deployment's Pods are Ready", func(ctx context.Context) error {
 		d, err := c.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
 		if err == nil && d.Status.ReadyReplicas != 2 {
-			err = fmt.Errorf("%d are", d.Status.ReadyReplicas)
+			err = fmt.Errorf("%d replicas are Ready", d.Status.ReadyReplicas)
 		}
 		return err
 	})
@@ -87,7 +87,7 @@ func TestAWrongControllerIsRefusedWithTheNearestRightOne(t *testing.T) {
 	}
 	_ = env.Stop()
 	if !strings.Contains(told.String(), `did you mean "namespace-controller"?`) {
-		t.Errorf("the API server told %q", &told)
+		t.Errorf("the API server printed %q", &told)
 	}
 }
 

@@ -56,10 +56,10 @@ func TestAnEtcdClientSeesAndChangesWhatTheAPIServes(t *testing.T) {
 	select {
 	case e := <-events:
 		if len(e.Events) == 0 || string(e.Events[0].Kv.Key) != stored+"seen" || !e.Events[0].IsCreate() {
-			t.Errorf("the watch tells %v: %v, want that %s was created", e.Events, e.Err(), stored+"seen")
+			t.Errorf("the watch delivered %v: %v, want the creation of %s", e.Events, e.Err(), stored+"seen")
 		}
 	case <-time.After(within):
-		t.Error("the watch tells nothing")
+		t.Error("the watch delivered nothing")
 	}
 	if _, err := etcd.Delete(t.Context(), stored+"seen"); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func wantNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return fmt.Errorf("%v, want it not to be found", err)
+	return fmt.Errorf("%v, want that the object is not found", err)
 }
 
 func TestASecondAPIServerSharesTheStore(t *testing.T) {
@@ -128,7 +128,7 @@ func TestARestartedAPIServerServesWhatItsEtcdHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.UID != made.UID || got.ResourceVersion != made.ResourceVersion {
-		t.Errorf("it came back as %s at %s and was %s at %s", got.UID, got.ResourceVersion, made.UID, made.ResourceVersion)
+		t.Errorf("the object is now %s at %s and was %s at %s", got.UID, got.ResourceVersion, made.UID, made.ResourceVersion)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestAnEtcdThatReturnsServesTheLivingAPIServer(t *testing.T) {
 	eventually(t, "the object, after etcd was away", func(ctx context.Context) error {
 		got, err := c.CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
 		if err == nil && got.UID != made.UID {
-			return fmt.Errorf("it is another: %s, want %s", got.UID, made.UID)
+			return fmt.Errorf("the object has the UID %s, want %s", got.UID, made.UID)
 		}
 		return err
 	})

@@ -88,7 +88,8 @@ func TestAnInstalledCRDServesAtOnce(t *testing.T) {
 }
 
 // Upstream sleeps for two seconds in the first create after a CRD is installed, because
-// of other servers in the same cluster. Here there are none.
+// other API servers of the cluster may not know the CRD yet. Here there are no other API
+// servers.
 func TestTheFirstCreateAfterACRDDoesNotWait(t *testing.T) {
 	oursOnly(t)
 	env := start(t)

@@ -117,7 +117,7 @@ func wantMetric(t *testing.T, c kubernetes.Interface, prefix, suffix string) {
 				err = fmt.Errorf("%s, want it to end%s", line, suffix)
 			}
 		}
-		return cmp.Or(err, errors.New("there is none"))
+		return cmp.Or(err, errors.New("the metric does not exist"))
 	})
 }
 

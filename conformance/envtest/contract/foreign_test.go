@@ -77,7 +77,7 @@ func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 		"--service-account-issuer=https://localhost", "--service-account-signing-key-file="+key, "--service-account-key-file="+key,
 	)
 	url := fmt.Sprint("https://127.0.0.1:", port)
-	eventually(t, "a secret that nobody has a role for, missing", func(ctx context.Context) error {
+	eventually(t, "the status 404 for a secret that no role covers", func(ctx context.Context) error {
 		return answers(ctx, url+"/api/v1/namespaces/default/secrets/unheard-of", "secret-token", http.StatusNotFound)
 	})
 	if err := answers(t.Context(), url+"/healthz", "", http.StatusUnauthorized); err != nil {
@@ -85,7 +85,7 @@ func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// run starts a program that is killed when the test ends, as kube-api-test does.
+// run starts a program, and kills it when the test ends, as kube-api-test does.
 func run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	var out output

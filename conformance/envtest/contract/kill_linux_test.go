@@ -221,7 +221,7 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 				<-time.After(after)
 			}
 			if owned := s.footprint(); ready && (len(owned.sockets) < 2 || len(owned.folders) == 0) {
-				t.Errorf("a running suite owns %+v; two servers own more, so this would show nothing", owned)
+				t.Errorf("a running suite owns %+v; two servers own more, so the test would prove nothing", owned)
 			}
 			s.mustDieWithoutTrace(t)
 		})
@@ -244,7 +244,7 @@ func TestNothingIsLeftOfASuiteThatWasKilledInStop(t *testing.T) {
 			s.says(t, "started")
 			owned := s.footprint()
 			if len(owned.folders) < 2 {
-				t.Errorf("the servers own %v; each has a folder, so this would show nothing", owned.folders)
+				t.Errorf("the servers own %v; each server has a folder, so the test would prove nothing", owned.folders)
 			}
 			if err := s.input.Close(); err != nil {
 				t.Fatal(err)
@@ -255,8 +255,8 @@ func TestNothingIsLeftOfASuiteThatWasKilledInStop(t *testing.T) {
 	}
 }
 
-// mustDieWithoutTrace kills the suite and waits until all resources are gone that it owns
-// now or owned before.
+// mustDieWithoutTrace kills the suite, and waits until all resources that it owns or has
+// owned are gone.
 func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 	t.Helper()
 	owned = append(owned, s.footprint())
@@ -287,7 +287,7 @@ func seed(t *testing.T) uint64 {
 			t.Fatalf("CONTRACT_SEED: %v", err)
 		}
 	}
-	t.Logf("CONTRACT_SEED=%d repeats these moments", s)
+	t.Logf("CONTRACT_SEED=%d repeats the kills at the same times", s)
 	return s
 }
 

@@ -42,7 +42,7 @@ func useWithoutNetwork() error {
 		return fmt.Errorf("bringing up the loopback interface: %w", err)
 	}
 	if conn, err := net.Dial("udp", "192.0.2.1:9"); err == nil { // sends nothing, and needs a route
-		return errors.Join(errors.New("there is a route, so this shows nothing"), conn.Close())
+		return errors.Join(errors.New("there is a route, so the test proves nothing"), conn.Close())
 	}
 	return useOnce(context.Background(), nil)
 }

@@ -84,6 +84,6 @@ func TestAuditEventsThatWereKeptBackAreThereAfterStop(t *testing.T) {
 	}
 	written, err := os.ReadFile(log)
 	if err != nil || !bytes.Contains(written, []byte("asked-for-last")) {
-		t.Errorf("the audit log has %d bytes (%v), and not the last request", len(written), err)
+		t.Errorf("the audit log has %d bytes (%v), and does not contain the last request", len(written), err)
 	}
 }

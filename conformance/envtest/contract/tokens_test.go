@@ -29,11 +29,11 @@ func testTokens(t *testing.T, env *envtest.Environment) {
 	config := rest.AnonymousClientConfig(env.Config)
 	config.BearerToken = request.Status.Token
 	if self, want := whoami(t, clientset(t, config)), "system:serviceaccount:default:robot"; self.Username != want {
-		t.Errorf("the token's bearer is taken for %s, want %s", self.Username, want)
+		t.Errorf("the server sees the token's bearer as %s, want %s", self.Username, want)
 	}
 	// envtest sets the server's own address as the issuer.
 	if got, want := issuer(t, request.Status.Token), env.ControlPlane.APIServer.SecureServing.URL("https", "/").String(); got != want {
-		t.Errorf("the token's issuer is %s, want %s as flagged", got, want)
+		t.Errorf("the token's issuer is %s, want %s, as set by the flag", got, want)
 	}
 }
 
@@ -41,7 +41,7 @@ func issuer(t *testing.T, token string) string {
 	t.Helper()
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		t.Fatalf("a token of %d parts", len(parts))
+		t.Fatalf("the token has %d parts", len(parts))
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {

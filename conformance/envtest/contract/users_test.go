@@ -34,7 +34,7 @@ func testUsers(t *testing.T, env *envtest.Environment) {
 	}
 	self := whoami(t, clientset(t, user.Config()))
 	if self.Username != "reader" || !slices.Contains(self.Groups, "library") || !slices.Contains(self.Groups, "visitors") {
-		t.Errorf("the server takes reader of library and visitors for %s of %v", self.Username, self.Groups)
+		t.Errorf("the server sees %s of %v, want reader of library and visitors", self.Username, self.Groups)
 	}
 	_, err = clientset(t, user.Config()).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
@@ -96,6 +96,6 @@ func testServed(t *testing.T, env *envtest.Environment) {
 	}
 	defer func() { _ = conn.Close() }()
 	if served := conn.ConnectionState().PeerCertificates[0]; !slices.Equal(served.Raw, block.Bytes) {
-		t.Errorf("served is %s of %s, and not what is in cert-dir", served.Subject, served.Issuer)
+		t.Errorf("the server's certificate is for %s, issued by %s, and differs from the one in cert-dir", served.Subject, served.Issuer)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// prefixLen is the size of the length before a frame of protobuf.
+// prefixLen is the size in bytes of the length field before each protobuf frame.
 const prefixLen = 4
 
-// maxFrame is far larger than any object that a store accepts; a longer frame is not
+// maxFrame is far larger than any object that a store accepts; a longer frame cannot be
 // from a watch.
 const maxFrame = 256 << 20
 
@@ -29,8 +29,8 @@ type Frames struct {
 func NewFrames(r io.Reader, protobuf bool) *Frames { return &Frames{r: r, protobuf: protobuf} }
 
 // Next returns the next frame with its prefix or line feed, so that all frames together
-// are the stream byte for byte. The caller may keep it. Bytes after the last complete
-// frame are returned together with the error.
+// are the stream byte for byte. The caller may keep the returned bytes. Bytes after the
+// last complete frame are returned together with the error.
 func (f *Frames) Next() ([]byte, error) {
 	for {
 		n, err := f.end()
@@ -63,7 +63,7 @@ func (f *Frames) read() error {
 	n, err := f.r.Read(f.buf[len(f.buf):cap(f.buf)])
 	f.buf = f.buf[:len(f.buf)+n]
 	if n > 0 {
-		return nil // the next Read repeats an error
+		return nil // if there was an error, the next Read returns it again
 	}
 	return err
 }

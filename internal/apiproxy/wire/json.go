@@ -1,6 +1,6 @@
 // Package wire reads the parts of bodies and watch streams that a proxy needs: where an
-// event ends, its type, a name and a resourceVersion. It skips everything else, which
-// costs a fraction of the time that decoding takes.
+// event ends, its type, a name and a resourceVersion. It skips everything else, and so
+// takes only a fraction of the time that full decoding would take.
 package wire
 
 import "bytes"
@@ -44,7 +44,7 @@ func (c *cursor) text() ([]byte, bool) {
 	}
 }
 
-// escaped reports whether the last bytes of text escape the byte after it.
+// escaped reports whether backslashes at the end of text escape the byte that follows it.
 func escaped(text []byte) bool {
 	n := 0
 	for i := len(text) - 1; i >= 0 && text[i] == '\\'; i-- {
@@ -96,8 +96,8 @@ func (c *cursor) skipNested() bool {
 	return false
 }
 
-// fields calls each with every key of an object. each moves past the value and reports
-// whether to continue.
+// fields calls the function each with every key of an object. That function moves past
+// the value and reports whether to continue.
 func (c *cursor) fields(each func(key []byte) bool) bool {
 	if c.peek() != '{' {
 		return false

@@ -21,8 +21,8 @@ const (
 	mapKey, mapValue          = 1, 2
 )
 
-// each calls f with every length-delimited field of a message, until f reports
-// false or the message ends.
+// each calls f with every length-delimited field of a message, until f returns false or
+// the message ends.
 func each(message []byte, f func(number protowire.Number, value []byte) bool) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

@@ -103,11 +103,11 @@ func TestStreamsAreCutIntoEventsAndStayTheSameByteForByte(t *testing.T) {
 			}
 			for _, e := range events {
 				if m := Peek(e.Object); m != e.Meta {
-					t.Errorf("the object is cut as %q", e.Object)
+					t.Errorf("the object of the event is %q", e.Object)
 				}
 			}
 			if string(all) != c.in+"rest" {
-				t.Error("the frames together are not the stream")
+				t.Error("the frames together differ from the stream")
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package evidence defines the record of one run of a controller. It is data that package
-// judge reads.
+// Package evidence defines the record of one run of a controller. Package judge reads this
+// record.
 package evidence
 
 import (
@@ -22,7 +22,7 @@ type Run struct {
 	Applied    bool
 	NotApplied string
 	// Inconclusive is the reason why nothing can be concluded from this run, for example
-	// because the world did not come to rest or a step could not be performed.
+	// because a step could not be performed.
 	Inconclusive string
 
 	Steps   []Step
@@ -37,7 +37,8 @@ type Run struct {
 type Step struct {
 	Name string
 	// Began and Rested are the revisions of the store when the step began and when it came
-	// to rest. BeganAt and RestedAt are the times since the start of the run.
+	// to rest, that is, when the writes had stopped. BeganAt and RestedAt are the times
+	// since the start of the run.
 	Began, Rested     int64
 	BeganAt, RestedAt time.Duration
 	// Restless reports whether writes continued until the timeout.
@@ -47,8 +48,9 @@ type Step struct {
 	// Healed is the stage of healing after which the state matched the reference, or
 	// Never.
 	Healed Stage
-	// Watched is the time for which the step was observed at rest. Idle holds the
-	// controller's writes in that time, whether effective or not.
+	// Watched is the time for which the controller was observed after the step came to
+	// rest. Idle holds the controller's writes in that time, including those that changed
+	// nothing.
 	Watched time.Duration
 	Idle    []trace.Entry
 	// Failed lists the expectations that did not hold.
@@ -63,10 +65,10 @@ type Stage string
 // The stages, in the order in which they are tried. A controller that recovers on its own
 // needs at most Wait.
 const (
-	AtOnce  Stage = ""        // the state was right when the world came to rest
-	Wait    Stage = "wait"    // it was right after more time
-	Relist  Stage = "relist"  // it was right after the watches ended and the controller listed again
-	Restart Stage = "restart" // it was right after a restart
-	Poke    Stage = "poke"    // it was right after the resource was touched
-	Never   Stage = "never"   // it was not right even then
+	AtOnce  Stage = ""        // the state was right when the step came to rest
+	Wait    Stage = "wait"    // the state was right after more time
+	Relist  Stage = "relist"  // the state was right after the watches ended and the controller listed again
+	Restart Stage = "restart" // the state was right after a restart of the controller
+	Poke    Stage = "poke"    // the state was right after the reconciled objects were annotated
+	Never   Stage = "never"   // the state was not right after any of these stages
 )

@@ -23,8 +23,8 @@ func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	return "the request names no resourceVersion"
 }
 
-// carries returns "" if the body has a version. Otherwise it returns why. If the body
-// could not be read, it returns that as the reason.
+// carries returns "" if the body has a version, and otherwise the reason why. If the body
+// cannot be read, it returns a different reason.
 func carries(call *trace.Call, why string, version func(map[string]any) string) string {
 	body, err := call.RequestObject()
 	switch {

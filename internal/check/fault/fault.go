@@ -24,11 +24,11 @@ const (
 
 	// At a write or at the beginning of a step: the watches of a type are late.
 	DelayWatch Kind = "delay-watch" // all further events and bookmarks of the type wait, in order
-	LoseStates Kind = "lose-states" // as above, then the watch ends with 410 and the client lists again
+	LoseStates Kind = "lose-states" // as with delay-watch, but then the watch ends with 410 and the client lists again
 
 	// At rest.
 	Restart      Kind = "restart"       // the controller is killed and started again
-	StaleRestart Kind = "stale-restart" // as above, and lists with resourceVersion=0 show an earlier state
+	StaleRestart Kind = "stale-restart" // as with restart, but lists with resourceVersion=0 show an earlier state
 	DownDuring   Kind = "down-during"   // the step is performed while the controller is down
 	DeleteChild  Kind = "delete-child"  // another client deletes an object that the controller made
 	EditChild    Kind = "edit-child"    // another client changes a field that the controller owns

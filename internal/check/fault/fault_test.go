@@ -104,7 +104,7 @@ func TestResourcesReadBackAsWritten(t *testing.T) {
 func TestTargetsAreRefusedIfTheyNameNoObject(t *testing.T) {
 	for _, s := range []string{"", "a", "ConfigMap/default", "ConfigMap/default/", "/default/a", "ConfigMap/a/b/c"} {
 		if _, _, _, _, ok := ParseTarget(s); ok {
-			t.Errorf("%q is taken for a target", s)
+			t.Errorf("%q is accepted as a target", s)
 		}
 	}
 	kind, group, ns, name, ok := ParseTarget("Widget.example.com/default/a.b")

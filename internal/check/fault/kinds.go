@@ -39,7 +39,7 @@ type Answer struct {
 	RetryAfter int
 }
 
-// description is a row of the table.
+// description is a row of the table of kinds.
 type description struct {
 	kind  Kind
 	where Where
@@ -56,7 +56,7 @@ type description struct {
 	// why gives the cause of this fault in a real cluster.
 	why string
 	// legal returns the reason why this client cannot meet the fault, or "". The call is
-	// nil unless the fault is at a request.
+	// set only if the fault is at a request.
 	legal func(*Facts, Fault, *trace.Call) string
 }
 

@@ -18,7 +18,7 @@ type Facts struct {
 	// Election reports whether the controller can be made to elect a leader.
 	Election bool
 
-	requests  map[Point]*trace.Call // without Occurrence, and both with and without Change
+	requests  map[Point]*trace.Call // stored twice, with and without Change; never with Occurrence
 	watched   map[string]bool       // types
 	listsZero map[string]bool       // types that are listed with resourceVersion=0
 	streams   map[string]bool       // types that are listed through a watch
@@ -144,7 +144,7 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 // agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
 func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/") {
-		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice"
+		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice the fault"
 	}
 	return ""
 }

@@ -38,8 +38,8 @@ func TestOldListsAreForClientsThatTakeThem(t *testing.T) {
 		{"client-go from 0.35 on", false, []*trace.Call{watchOf("?sendInitialEvents=true&resourceVersionMatch=NotOlderThan")}, "without resourceVersion=0"},
 		{"client-go from 0.35 on that fell back once", false,
 			[]*trace.Call{watchOf("?sendInitialEvents=true"), listOf("?resourceVersion=0")}, "sendInitialEvents"},
-		{"the same with an old server", true, []*trace.Call{watchOf("?sendInitialEvents=true"), listOf("?resourceVersion=0")}, ""},
-		{"an old server does not make it so for those who ask for the latest", true, []*trace.Call{listOf("")}, "without resourceVersion=0"},
+		{"client-go from 0.35 on with an old server", true, []*trace.Call{watchOf("?sendInitialEvents=true"), listOf("?resourceVersion=0")}, ""},
+		{"a client that asks for the latest state from an old server", true, []*trace.Call{listOf("")}, "without resourceVersion=0"},
 	}
 	for _, tt := range tests {
 		var entries []trace.Entry

@@ -14,7 +14,7 @@ import (
 // Canonical gives an object a name that is the same in every run: "NAMESPACE/NAME", or
 // only the name if the object is cluster-scoped. The resource has the form
 // "deployments.apps", never with a subresource. If the server will generate the name of
-// an object, the name is its prefix with a star.
+// an object, the name is the prefix followed by a star.
 type Canonical = func(namespace, name, resource string) string
 
 // PointOf returns the point of a request, without Occurrence. It uses only data that is
@@ -45,7 +45,7 @@ func objectOf(call *trace.Call, canonical Canonical) string {
 }
 
 // nameOf returns the name of the object of a request. The name of a new object is in the
-// body; if the server generates the name, nameOf returns the prefix with a star.
+// body; if the server generates the name, nameOf returns the prefix followed by a star.
 func nameOf(call *trace.Call) string {
 	t := call.Target
 	if call.Verb != "create" || t.Subresource != "" {

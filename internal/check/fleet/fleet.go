@@ -48,7 +48,7 @@ type Fleet struct {
 // New returns a fleet without labs.
 func New(o Options) *Fleet {
 	o.Lab.Key = make([]byte, 32)
-	_, _ = rand.Read(o.Lab.Key) // it never fails
+	_, _ = rand.Read(o.Lab.Key) // Read never fails
 	return &Fleet{options: o}
 }
 
@@ -115,8 +115,8 @@ func (f *Fleet) Stop() {
 	wait.Wait()
 }
 
-// Each calls do for 0 to n-1 in order, concurrently on all labs. The first error cancels
-// the others.
+// Each calls do once for each i from 0 to n-1. The labs share these calls and run them
+// concurrently. The first error cancels the remaining calls.
 func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan int)
@@ -175,8 +175,8 @@ func (w *Worker) stop() {
 	}
 }
 
-// ask sends a request and waits for its answer. When ctx ends, the lab ends, too, because
-// it cannot be interrupted in the middle of a run.
+// ask sends a request and waits for its answer. When ctx ends, ask also ends the lab,
+// because a run cannot be interrupted in any other way.
 func (w *Worker) ask(ctx context.Context, r request) (*reply, error) {
 	defer context.AfterFunc(ctx, func() { _ = w.in.Close() })()
 	answer := &reply{}

@@ -94,7 +94,8 @@ func TestLabThatDiesIsAnErrorWithItsLastLine(t *testing.T) {
 			if !errors.As(err, &ended) || ended.Number != 1 {
 				t.Fatalf("%v", err)
 			}
-			// The exit may be noticed before the last line has been read.
+			// The exit may be noticed before the last line has been read, so the line may
+			// be missing in the error.
 			if !strings.Contains(err.Error(), "the controller could not be checked") {
 				t.Errorf("%v", err)
 			}
@@ -168,7 +169,7 @@ func TestFleetGrowsAndNeverShrinks(t *testing.T) {
 	f := shellFleet(t, "")
 	for _, step := range []struct{ ask, want int }{{2, 2}, {1, 2}, {3, 3}} {
 		if err := f.Grow(t.Context(), step.ask); err != nil || f.Len() != step.want {
-			t.Errorf("asked for %d labs there are %d, want %d: %v", step.ask, f.Len(), step.want, err)
+			t.Errorf("after a request for %d labs there are %d, want %d: %v", step.ask, f.Len(), step.want, err)
 		}
 	}
 }
@@ -185,7 +186,7 @@ func TestEachItemIsHandledOnce(t *testing.T) {
 	})
 	slices.Sort(done)
 	if err != nil || len(done) != 20 || done[0] != 0 || done[19] != 19 || len(slices.Compact(done)) != 20 {
-		t.Errorf("done are %v, %v", done, err)
+		t.Errorf("the calls were for %v, %v", done, err)
 	}
 }
 
@@ -200,7 +201,7 @@ func TestErrorOfOneItemEndsTheRest(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, broken) || n != 3 {
-		t.Errorf("%d were done, then %v", n, err)
+		t.Errorf("after %d calls: %v", n, err)
 	}
 }
 
@@ -216,12 +217,12 @@ func TestLabWithoutAPlaneRefusesAndGoesOn(t *testing.T) {
 		}
 		var r reply
 		if err := decoder.Decode(&r); err != nil || r.Error != "there is no plane yet" || r.Setup {
-			t.Errorf("to %s it answers %+v, %v", request, r, err)
+			t.Errorf("the answer to %s is %+v, %v", request, r, err)
 		}
 	}
 	_ = out.Close()
 	if err := <-served; err != nil {
-		t.Errorf("at the end of its input: %v", err)
+		t.Errorf("Serve returned at the end of its input: %v", err)
 	}
 }
 

@@ -58,7 +58,8 @@ type Outcome struct {
 	Trace        []trace.Entry   `json:"-"`
 }
 
-// Lesson is a lesson that a lab has learnt, stored in a file for the other labs.
+// Lesson is the result of learning a scenario in one lab, stored in a file for the other
+// labs.
 type Lesson struct {
 	*lab.Lesson
 	file string

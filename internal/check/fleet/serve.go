@@ -38,7 +38,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // requestsFrom reads requests and calls ended after the last one. Once the channel is
-// closed, why returns the reason for the end.
+// closed, why returns the error that ended the reading.
 func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-chan request, why func() error) {
 	passed := make(chan request)
 	var last error
@@ -101,7 +101,7 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 	case r.Control != nil:
 		return s.control(ctx, *r.Control)
 	}
-	return nil, errors.New("an empty request")
+	return nil, errors.New("the request is empty")
 }
 
 func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
@@ -137,7 +137,8 @@ func outcomeOf(v *lab.Verdict) *Outcome {
 	}
 }
 
-// lesson reads a lesson that any lab may have stored.
+// lesson returns the lesson in a file, which this lab or another one has written. It reads
+// each file only once.
 func (s *server) lesson(file string) (*lab.Lesson, error) {
 	if l := s.lessons[file]; l != nil {
 		return l, nil

@@ -12,7 +12,8 @@ import (
 
 const (
 	// goal is the share of each processor to keep busy. At a higher load, requests wait
-	// for each other, and the learnt pauses are no longer valid.
+	// for each other, and the pauses measured in the runs without a fault are no longer
+	// valid.
 	goal = 0.7
 	// hurry is the load of a run with a fault, divided by the load of a run without one.
 	// Runs without a fault pause three times as long (see carefully in package lab).
@@ -28,12 +29,12 @@ const (
 	worthStarting = 10
 )
 
-// WorkFor returns the number of labs that are worth starting for a queue of this many
-// faults.
+// WorkFor returns the number of labs that are worth starting for a queue with the given
+// number of faults.
 func WorkFor(faults int) int { return faults / worthStarting }
 
-// Size returns the number of labs to run at the same time. A run mostly waits for the
-// controller to start and for the world to stay at rest, so one processor can serve
+// Size returns the number of labs to run at the same time. A run spends most of its time
+// waiting for the controller to start and for writes to stop, so one processor can serve
 // several labs. memory is the available memory in bytes, or 0 if it is unknown. work is
 // the number of labs that have enough to do.
 func Size(processors int, cost lab.Cost, memory int64, work int) int {

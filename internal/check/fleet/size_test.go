@@ -17,17 +17,17 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 		work       int
 		want       int
 	}{
-		"a cheap run":              {2, small, 16 * gigabyte, 20, 8},
-		"one half as cheap":        {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 20, 4},
-		"a dear run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 20, 2},
-		"little memory":            {2, small, gigabyte, 20, 2},
-		"memory for six":           {2, small, 3 * gigabyte, 20, 6},
-		"unknown memory        ":   {2, small, 0, 20, 8},
-		"little to do":             {2, small, 16 * gigabyte, 3, 3},
-		"nothing to do":            {2, small, 16 * gigabyte, 0, 2},
-		"an unknown cost       ":   {2, lab.Cost{}, 16 * gigabyte, 20, 2},
-		"many processors":          {128, small, 640 * gigabyte, 200, 64},
-		"before anything is known": {128, lab.Cost{}, 0, 0, 64},
+		"a cheap run":                    {2, small, 16 * gigabyte, 20, 8},
+		"a run that costs twice as much": {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 20, 4},
+		"an expensive run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 20, 2},
+		"little memory":                  {2, small, gigabyte, 20, 2},
+		"memory for six":                 {2, small, 3 * gigabyte, 20, 6},
+		"unknown memory        ":         {2, small, 0, 20, 8},
+		"little to do":                   {2, small, 16 * gigabyte, 3, 3},
+		"nothing to do":                  {2, small, 16 * gigabyte, 0, 2},
+		"an unknown cost       ":         {2, lab.Cost{}, 16 * gigabyte, 20, 2},
+		"many processors":                {128, small, 640 * gigabyte, 200, 64},
+		"before anything is known":       {128, lab.Cost{}, 0, 0, 64},
 	} {
 		if got := Size(c.processors, c.cost, c.memory, c.work); got != c.want {
 			t.Errorf("%s: %d labs, want %d", name, got, c.want)
@@ -41,6 +41,6 @@ func TestAvailableMemoryIsReadInBytes(t *testing.T) {
 		t.Errorf("%d", got)
 	}
 	if got := available(strings.NewReader("nothing")); got != 0 {
-		t.Errorf("of nothing %d", got)
+		t.Errorf("without MemAvailable: %d", got)
 	}
 }

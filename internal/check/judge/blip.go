@@ -81,7 +81,7 @@ func (in *input) lost(w window) []string {
 }
 
 // transient reports whether the object is created and deleted within the step even without
-// a fault, like a lock or a Job. With a fault, that may happen more often.
+// a fault, like a lock or a Job. With a fault, it may be created and deleted more often.
 func (w window) transient(key string) bool {
 	if w.creates[key] == 0 || w.deletes[key] == 0 {
 		return false
@@ -89,9 +89,9 @@ func (w window) transient(key string) bool {
 	return !w.before.has(key) && !w.at.has(key)
 }
 
-// alsoOtherwise reports whether the reference also has deletions under this name. It
-// returns false if the run created more such objects than the reference, because then a
-// replacement was itself deleted and replaced.
+// alsoOtherwise reports whether objects of this name are also deleted in the reference. It
+// returns false if the run created more objects of this name than the reference, because
+// then a replacement was itself deleted and replaced.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
@@ -169,7 +169,8 @@ func (in *input) lostCreate() string {
 	return ""
 }
 
-// lastOf returns the number of the last write that an instance made before it was killed.
+// lastOf returns the sequence number of the last write that an instance made before it was
+// killed. If the instance was not killed, lastOf returns 0.
 func (in *input) lastOf(instance string) int64 {
 	var last int64
 	for i := range in.run.Entries {
@@ -226,7 +227,7 @@ func (in *input) blip(w window, lost []string) Finding {
 		what = " is created and deleted again"
 	}
 	if len(lost) > 1 {
-		what = fmt.Sprintf(" and %d more are deleted on the way", len(lost)-1)
+		what = fmt.Sprintf(" and %d more objects are deleted on the way", len(lost)-1)
 	}
-	return in.finding(DestructiveBlip, w.name, lost[0]+what+", which never happens otherwise", differences)
+	return in.finding(DestructiveBlip, w.name, lost[0]+what+", which never happens without the fault", differences)
 }

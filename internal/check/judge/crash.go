@@ -24,7 +24,7 @@ func crashed(in *input) []Finding {
 		return found
 	}
 	if in.ref.Exits || in.run.Fault != nil && in.run.Fault.Kind == fault.LoseLease {
-		return nil // it also exits without a fault, or is supposed to exit
+		return nil // the controller also exits without a fault, or is supposed to exit without its Lease
 	}
 	return exited(in)
 }
@@ -36,7 +36,7 @@ func panics(in *input) []Finding {
 			continue
 		}
 		line := strings.TrimSpace(text[at[0]:at[1]])
-		f := in.finding(Crashed, in.faultyStep(), "it panics: "+shorten(line, 120), nil)
+		f := in.finding(Crashed, in.faultyStep(), "the controller panics: "+shorten(line, 120), nil)
 		f.Detail = excerpt(text[at[0]:])
 		return []Finding{f}
 	}
@@ -95,7 +95,7 @@ func exited(in *input) []Finding {
 	if n := unexplained + genuine; n > 1 {
 		times = fmt.Sprintf("%d times", n)
 	}
-	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("it exits %s, with code %d: %s", times, last.Process.ExitCode,
+	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("the controller exits %s, with code %d: %s", times, last.Process.ExitCode,
 		shorten(output.LastLine(last.Process.Output), 100)), nil)
 	f.Detail = output.LastLines(last.Process.Output, mostOutput)
 	return []Finding{f}

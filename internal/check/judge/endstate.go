@@ -33,9 +33,9 @@ func endState(in *input) []Finding {
 
 // untilHelped describes the help that was needed, as the end of a sentence.
 var untilHelped = map[evidence.Stage]string{
-	evidence.Relist:  ", until its watches are restarted",
-	evidence.Restart: ", until it is restarted",
-	evidence.Poke:    ", even after a restart, until the resource is touched",
+	evidence.Relist:  ", until the controller's watches are restarted",
+	evidence.Restart: ", until the controller is restarted",
+	evidence.Poke:    ", even after a restart, until an annotation is set on the resource",
 }
 
 // never makes the finding for a wrong state that no help repaired.
@@ -73,7 +73,7 @@ func expectations(in *input) []Finding {
 		if s.held || s.Healed != evidence.AtOnce || s.Restless || len(s.Failed) == 0 || !in.expects(s.Name) {
 			continue
 		}
-		return []Finding{in.finding(Diverged, s.Name, "what the scenario expects does not hold: "+s.Failed[0], nil)}
+		return []Finding{in.finding(Diverged, s.Name, "an expectation of the scenario does not hold: "+s.Failed[0], nil)}
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (in *input) expects(name string) bool {
 	return false
 }
 
-// ledgers compares the external resources.
+// ledgers compares the external resources with the reference.
 func ledgers(in *input) []Finding {
 	for _, s := range in.steps {
 		if s.held || s.want.NoLedger || s.Ledger == nil {

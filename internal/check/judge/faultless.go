@@ -32,8 +32,8 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	}
 	var findings []Finding
 	for _, ask := range []func([]*input) []Finding{
-		crashesAlone,   // it panics, or exits
-		loopsAlone,     // it never stops writing
+		crashesAlone,   // the controller panics, or exits
+		loopsAlone,     // the controller never stops writing
 		expectedAlone,  // an expectation of the scenario does not hold
 		badOwnersAlone, // an owner does not exist, or may not be an owner
 	} {
@@ -55,7 +55,7 @@ func crashesAlone(inputs []*input) []Finding {
 		}
 		ended = append(ended, exited(in)...)
 	}
-	// A single exit may be caused by the machine.
+	// A single exit may have been caused by the machine rather than the controller.
 	if len(ended) < 2 {
 		return nil
 	}
@@ -72,7 +72,7 @@ func loopsAlone(inputs []*input) []Finding {
 				found, why = append(found, l), "and does not come to rest"
 			}
 			for _, l := range found {
-				if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Sentence, "writes "+l.what+" ") }) {
+				if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Sentence, "sends "+l.what+" ") }) {
 					findings = append(findings, in.loop(s.Name, l, why))
 				}
 			}
@@ -92,7 +92,7 @@ func expectedAlone(inputs []*input) []Finding {
 			all = all && i < len(in.run.Steps) && len(in.run.Steps[i].Failed) > 0
 		}
 		if all {
-			return []Finding{inputs[0].finding(Diverged, s.Name, "even without a fault, what the scenario expects does not hold: "+s.Failed[0], nil)}
+			return []Finding{inputs[0].finding(Diverged, s.Name, "even without a fault, an expectation of the scenario does not hold: "+s.Failed[0], nil)}
 		}
 	}
 	return nil
@@ -115,8 +115,9 @@ func badOwnersAlone(inputs []*input) []Finding {
 	return findings[:min(1, len(findings))]
 }
 
-// pathDependent compares steps that should lead to the same state. It ignores numbers in
-// a status that grew. Such numbers are counters, which naturally depend on the path.
+// pathDependent compares steps that should lead to the same state. If a number in a status
+// has increased, pathDependent ignores it, because it is a counter, which naturally
+// depends on the steps before.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -135,7 +136,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 			continue
 		}
 		findings = append(findings, inputs[0].finding(PathDependent, s.Name,
-			"after step "+s.Name+" the state should be as after step "+s.SameAs+": "+outcome(differences, false), differences))
+			"after step "+s.Name+" the state should be the same as after step "+s.SameAs+": "+outcome(differences, false), differences))
 	}
 	return findings
 }

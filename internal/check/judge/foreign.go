@@ -23,11 +23,11 @@ func foreign(in *input) []Finding {
 		key := in.labels.Of(c.Ref)
 		if gone := in.foreignFinalizer(c); gone != "" {
 			return []Finding{in.lostMark(c, author, key, "metadata.finalizers", gone,
-				"it removes another client's finalizer "+gone+" from "+key)}
+				"the controller removes another client's finalizer "+gone+" from "+key)}
 		}
 		if gone := foreignAnnotation(c); gone != "" && !in.madeByController(c) {
 			return []Finding{in.lostMark(c, author, key, "metadata.annotations", gone,
-				"it removes another client's annotation "+gone+" from "+key)}
+				"the controller removes another client's annotation "+gone+" from "+key)}
 		}
 	}
 	return nil
@@ -131,7 +131,8 @@ func foreignAnnotation(c state.Change) string {
 }
 
 // madeByController reports whether the controller or upstream's controllers created this
-// object. If the creation is not in the history, it returns true, because they may have.
+// object. If the creation is not in the history, it returns true, because one of them may
+// have created the object.
 func (in *input) madeByController(c state.Change) bool {
 	uid := c.Before.Metadata("uid")
 	for _, other := range in.run.History.Changes {

@@ -31,7 +31,8 @@ type input struct {
 	subject *subject.Subject
 	labels  *state.Labels
 	steps   []step
-	// authors holds the controller's effective writes by the revision they created.
+	// authors holds the controller's effective writes, keyed by the revision that each of
+	// them created.
 	authors map[int64]*trace.Entry
 }
 
@@ -58,11 +59,11 @@ type oracle func(*input) []Finding
 
 // always lists the oracles that run in every case, in this order.
 var always = []oracle{
-	crashed,    // it panicked, or exits on its own again and again
+	crashed,    // the controller panicked, or exits on its own again and again
 	endState,   // a step led to a different state than without the fault
-	splitBrain, // it still wrote after another instance had taken the Lease
-	foreign,    // it removed a mark that another client had put on an object
-	restless,   // it never stops writing
+	splitBrain, // an instance still wrote after another instance had taken its Lease
+	foreign,    // the controller removed a mark that another client had put on an object
+	restless,   // the controller never stops writing
 }
 
 // ifRight lists the oracles that run only if the end state is correct. If the end state
@@ -72,7 +73,7 @@ var ifRight = []oracle{
 	blips,        // objects were deleted for no reason
 	regenerated,  // a random value was generated again
 	ledgers,      // an external resource is left over or missing
-	idle,         // it writes although there is nothing to do
+	idle,         // the controller writes although there is nothing to do
 	owners,       // an owner does not exist, or may not be an owner
 }
 

@@ -29,8 +29,8 @@ func owned(name, extra string) string {
 }
 
 // plain builds the story on which all tables in this file are based: a resource, its
-// child, a generated run, a lock that is created and deleted, and the deletion of
-// everything.
+// child, an object with a generated name, a lock that is created and deleted, and the
+// deletion of everything.
 func plain(s *story) {
 	s.step("create").puts(driver, widget)
 	s.puts(one, `ConfigMap default/lock {}`).puts(one, owned("child", "")).puts(one, generated("run-aaaaa")).deletes(one, "ConfigMap default/lock")
@@ -78,10 +78,10 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 		}, "DIVERGED", "ConfigMap default/child is missing"},
 		"a child that comes with a restart": {killedAt("create"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, generated("run-bbbbb")).help().puts(two, owned("child", "")).healed(evidence.Restart)
-		}, "DIVERGED UNTIL RESTART", "until it is restarted"},
+		}, "DIVERGED UNTIL RESTART", "until the controller is restarted"},
 		"a duplicate": {killedAt("create"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).healed(evidence.Never)
-		}, "DIVERGED", "run-* exists one time too many"},
+		}, "DIVERGED", "run-* is an unexpected extra object"},
 		"a child deleted and recreated": {killedAt("change"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
 			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).deletes(two, "ConfigMap default/child").puts(two, owned("child", ""))
@@ -98,13 +98,13 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 		"a resource stuck in its deletion": {killedAt(deleted), func(s *story) {
 			s.step(deleted).puts(driver, `Widget.x default/w {"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x/f"]}}`).healed(evidence.Never)
 		}, "DIVERGED", "waits for the finalizer x/f"},
-		"a bucket too much": {killedAt("create"), func(s *story) {
+		"an extra bucket": {killedAt("create"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).ledger("bucket w", "bucket w-2")
 		}, "LEAK", "bucket w-2"},
 		"a panic": {killedAt("create"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).exits(two, 2, "I0101 start\npanic: runtime error: nil\n\ngoroutine 1 [running]:\nmain.main()")
 		}, "CRASHED", "panic: runtime error"},
-		"an exit out of itself": {killedAt("create"), func(s *story) {
+		"an exit without a reason": {killedAt("create"), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).exits(two, 1, "Traceback\nKeyError: 'x'")
 		}, "CRASHED", "KeyError"},
 		"an exit at every start": {killedAt("create"), func(s *story) {
@@ -138,17 +138,17 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 			leads(leads(right(s), one), two)
 			s.at += time.Second
 			s.puts(one, owned("child", `"labels":{"x":"y"},`)).puts(two, owned("child", ""))
-		}, "SPLIT BRAIN", "the old leader still writes PUT configmaps default/child"},
+		}, "SPLIT BRAIN", "the old leader still sends PUT configmaps default/child"},
 		"an old leader that writes what the new one has written already": {do(fault.LoseLease, "create", ""), func(s *story) {
 			leads(leads(right(s), one), two).puts(two, owned("child", ""))
 			s.at += time.Second
 			s.call(one, "patch", cm("child"), 200, s.rev)
-		}, "SPLIT BRAIN", "the old leader still writes PATCH configmaps default/child"},
+		}, "SPLIT BRAIN", "the old leader still sends PATCH configmaps default/child"},
 		"an old leader that meets a conflict": {do(fault.LoseLease, "create", ""), func(s *story) {
 			leads(leads(right(s), one), two).puts(two, owned("child", ""))
 			s.at += time.Second
 			s.call(one, "update", cm("child"), 409, 0)
-		}, "SPLIT BRAIN", "the old leader still writes PUT configmaps default/child"},
+		}, "SPLIT BRAIN", "the old leader still sends PUT configmaps default/child"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reference(t, scene(), plain)

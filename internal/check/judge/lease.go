@@ -45,7 +45,7 @@ func splitBrain(in *input) []Finding {
 	if len(writes) == 0 {
 		return nil
 	}
-	f := in.finding(SplitBrain, in.faultyStep(), fmt.Sprintf("the old leader still writes %s, %s after another instance took the Lease",
+	f := in.finding(SplitBrain, in.faultyStep(), fmt.Sprintf("the old leader still sends %s, %s after another instance took the Lease",
 		in.request(writes[0].Call), rounded(writes[0].At-at)), nil)
 	f.Detail = requests(writes)
 	return []Finding{f}

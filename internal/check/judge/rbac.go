@@ -101,7 +101,7 @@ func refused403(runs []*evidence.Run) []Finding {
 		a := first[p]
 		f := Finding{
 			Verdict: RBACMissing, Scenario: a.run.Scenario, Step: a.step, Seed: a.run.Seed,
-			Sentence:   shorten(fmt.Sprintf("its service account may not %s, but it tried %s", p, count(n)), longestSentence),
+			Sentence:   shorten(fmt.Sprintf("the service account is not allowed to %s, but the controller tried %s", p, count(n)), longestSentence),
 			LastAction: p.String(), Detail: a.call.Message, Reproduced: 1, Attempts: 1,
 		}
 		// A missing permission is one finding, no matter where it was first needed.

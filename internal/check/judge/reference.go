@@ -180,7 +180,8 @@ var (
 	ledgerTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
 )
 
-// canonicalLedger returns a ledger without the parts that differ each time.
+// canonicalLedger replaces the times and UUIDs in a ledger, because they differ in each
+// run.
 func canonicalLedger(lines []string) []string {
 	if lines == nil {
 		return nil

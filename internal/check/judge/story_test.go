@@ -161,7 +161,8 @@ func (s *story) call(who, verb string, ref state.Ref, code int, revision int64) 
 	return c
 }
 
-// idles observes the last step at rest for the given time, with n equal requests in it.
+// idles observes the last step at rest for the given time, and makes n equal requests
+// during that time.
 func (s *story) idles(n int, watched time.Duration, write func(i int)) *story {
 	last := s.rest()
 	from, began := len(s.run.Entries), s.at

@@ -59,7 +59,7 @@ func what(differences []state.Difference) string {
 func (f Finding) identity(what string) string {
 	point, err := json.Marshal(f.Fault)
 	if err != nil {
-		point = nil // a fault is plain data
+		point = nil // this cannot happen: a fault is plain data
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(f.Verdict), f.Scenario, f.Step, string(point), what}, "\x00")))
 	return hex.EncodeToString(sum[:6])
@@ -74,7 +74,7 @@ func (f Finding) Same(other Finding) bool {
 // outcome describes differences to a user by naming the most telling one.
 func outcome(differences []state.Difference, deleting bool) string {
 	if len(differences) == 0 {
-		return "the end state differs from the one without a fault"
+		return "the end state differs from the end state without a fault"
 	}
 	first := mostTelling(differences)
 	text := ""
@@ -84,7 +84,7 @@ func outcome(differences []state.Difference, deleting bool) string {
 	case first.Path == "" && deleting:
 		text = first.Object + " is left over"
 	case first.Path == "":
-		text = first.Object + " exists one time too many"
+		text = first.Object + " is an unexpected extra object"
 	case first.Got == "":
 		text = fmt.Sprintf("%s has no %s", first.Object, first.Path)
 	case first.Want == "":

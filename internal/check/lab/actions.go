@@ -15,9 +15,9 @@ import (
 type action struct {
 	// request decides what happens to the request at the fault's point.
 	request func(*knock, *trace.Call) apiproxy.Action
-	// begin is called when the step begins. It serves points that are not requests.
+	// begin is called when the step begins, for faults that are not applied at a request.
 	begin func(*knock)
-	// rest is called once the world is at rest after the step.
+	// rest is called after the step, once the world is at rest.
 	rest func(context.Context, *knock) error
 }
 
@@ -55,13 +55,14 @@ func conflict(k *knock, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(ctx context.Context) error { return k.run.touch(ctx, call.Target) }}
 }
 
-// holdFrom holds back the watches of the request's type. It does so before the
-// request is sent, because a commit reaches the watches immediately.
+// holdFrom holds back watch events for the type of object in the request. It does so
+// before the request is sent, because a commit reaches the watches immediately.
 func holdFrom(k *knock, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(context.Context) error { k.hold(call.Target, k.run.current.get()); return nil }}
 }
 
-// holdStep holds back the watches of the point's type from the beginning of a step.
+// holdStep holds back watch events for the type of object at the fault's point, from the
+// beginning of a step.
 func holdStep(k *knock) {
 	target, _ := fault.ParseResource(k.fault.Point.Resource)
 	k.hold(target, cmp.Or(k.fault.Until, k.fault.Point.Step))
@@ -69,7 +70,7 @@ func holdStep(k *knock) {
 
 func answer(k *knock, _ *trace.Call) apiproxy.Action { return answerFor(k.fault.Kind) }
 
-// answerFor answers a request in place of the API server.
+// answerFor returns an action that answers a request in place of the API server.
 func answerFor(kind fault.Kind) apiproxy.Action {
 	a, _ := kind.Answer()
 	return apiproxy.Action{RetryAfter: a.RetryAfter, Answer: &metav1.Status{

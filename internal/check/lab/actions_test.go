@@ -11,7 +11,7 @@ func TestEachKindOfFaultHasOneAction(t *testing.T) {
 	for _, kind := range fault.Kinds() {
 		known[kind] = true
 		a := actions[kind]
-		// A watch may be held back from a certain request on, or for a complete step.
+		// Watch events may be held back from a certain request on, or for a complete step.
 		request, begin, rest := a.request != nil, a.begin != nil, a.rest != nil
 		switch where := kind.Where(); where {
 		case fault.AtWrite, fault.AtRequest:
@@ -54,10 +54,10 @@ func TestEachErrorHasAnAnswerOfTheAPI(t *testing.T) {
 	} {
 		a := answerFor(kind)
 		if a.Answer == nil || a.Answer.Code != code || a.Answer.Kind != "Status" || a.Answer.Reason == "" {
-			t.Errorf("%s is answered %+v", kind, a.Answer)
+			t.Errorf("the answer to %s is %+v", kind, a.Answer)
 		}
 		if retry := kind == fault.Error503 || kind == fault.TooMany429; retry != (a.RetryAfter > 0) {
-			t.Errorf("%s says to retry after %d s", kind, a.RetryAfter)
+			t.Errorf("the answer to %s asks to retry after %d s", kind, a.RetryAfter)
 		}
 	}
 }

@@ -25,10 +25,10 @@ func addressOf(number, slot int) netip.Addr {
 }
 
 // claim reserves loopback addresses that no other lab on this machine uses, because
-// another check may run at the same time and its controller listens on the same
-// ports. It tries the numbers upwards from the given one. Closing the closer, or the
-// end of the process, frees the addresses. The closer is nil if the system does not
-// support such addresses.
+// another check may run at the same time and its controller listens on the same ports. It
+// tries lab numbers upwards from the given one, and returns the first free number. The
+// addresses become free when the closer is closed or the process ends. The closer is nil
+// if the system does not support separate loopback addresses.
 func claim(number int) (int, io.Closer) {
 	for n := range maxLabs {
 		candidate := (number-1+n)%maxLabs + 1

@@ -140,7 +140,8 @@ func (c *controller) record(i *instance, p trace.Process) {
 	c.log.Record(trace.Entry{Instance: i.name, Process: &p})
 }
 
-// follow signals the activity of an instance, and restarts it if it exits on its own.
+// follow signals the activity of an instance, and restarts the instance if it exits on its
+// own.
 func (c *controller) follow(i *instance) {
 	for {
 		select {
@@ -204,8 +205,8 @@ func (c *controller) kill() {
 	}
 }
 
-// killAndStart kills all instances and starts a new one in the background. Until
-// that is done, the world is not at rest.
+// killAndStart kills all instances and starts a new one in the background. Until the new
+// instance has started, the world does not count as at rest.
 func (c *controller) killAndStart() {
 	c.mu.Lock()
 	c.starting++
@@ -243,7 +244,7 @@ func (c *controller) instances() []*instance {
 	return slices.Clone(c.up)
 }
 
-// activity summarises what all instances are doing.
+// activity summarizes what all instances are doing.
 type activity struct {
 	instances   int
 	unheard     int // instances that have made no request yet
@@ -254,9 +255,9 @@ type activity struct {
 	askedAgain  time.Time
 	writes      int64
 	streams     int // the number of open watches of the instance that has the fewest
-	// begun is the time of the last start. Once the new instance has made a request, it
-	// is the time of its first request, so that the time to load an interpreter does not
-	// count.
+	// begun is the time when an instance was last started. Once this instance has made a
+	// request, begun is the time of its first request, so that the time for loading an
+	// interpreter does not count.
 	begun time.Time
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cost holds the resources of the machine that a lab uses.
+// Cost holds the amount of the machine's resources that a lab uses.
 type Cost struct {
 	// Busy is the number of processors that the plane and the controller together
 	// kept busy in the last run without a fault; it may exceed 1.

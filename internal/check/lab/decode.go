@@ -67,7 +67,8 @@ func unstructuredOf(object runtime.Object) (state.Object, error) {
 	return out, nil
 }
 
-// secret hashes the values, including those in the annotation that kubectl apply adds.
+// secret converts a Secret and hashes its values, including the values in the annotation
+// that kubectl apply adds.
 func (d decoder) secret(secret *corev1.Secret) (state.Object, error) {
 	values := map[string]any{}
 	for key, value := range secret.Data {

@@ -56,8 +56,8 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	return v, nil
 }
 
-// Control runs a scenario without a fault, as slowly as the slowest reference run,
-// and judges the result. A finding of such a run is not caused by a fault.
+// Control runs a scenario without a fault, as slowly as the slowest reference run, and
+// judges the result. A finding in this run is not caused by a fault.
 func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
@@ -74,7 +74,7 @@ func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdic
 	return v, nil
 }
 
-// canonical returns a name for an object that is the same in every run.
+// canonical returns a name that identifies the object in every run.
 func (l *Lesson) canonical(namespace, name, resource string) string {
 	return l.Reference.Mask.Name(namespace, name, resource)
 }

@@ -14,11 +14,11 @@ import (
 type stage struct {
 	name   evidence.Stage
 	do     func(*run, context.Context) error
-	halves time.Duration // how long it may take, in halves of the patience
+	halves time.Duration // the time limit, in halves of the lesson's Patience
 }
 
 // stages are ordered from the mildest to the strongest, so a slow controller is first
-// given more time. One that needs more than time did not recover on its own.
+// given more time. A controller that needs a stage after Wait did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
@@ -27,7 +27,7 @@ var stages = []stage{
 	{evidence.Poke, (*run).poke, 1},
 }
 
-// heal tries the stages in order and notes the first after which the world matches
+// heal tries the stages in order and records the first stage after which the world matches
 // the reference.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
@@ -56,7 +56,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		if s.name != evidence.Wait {
 			continue
 		}
-		// The judge compares the state before any help.
+		// The judge compares the state before the first stage that intervenes.
 		m.Rested, _ = r.lab.store.seen()
 		if !r.knock.applied() {
 			return r.inconclusiveStep(m)

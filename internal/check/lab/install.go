@@ -46,8 +46,8 @@ func (l *Lab) install(ctx context.Context) error {
 	return nil
 }
 
-// certDir returns the folder in which the controller expects its certificate: l.certs
-// or a folder below it, unless a flag of the controller names another.
+// certDir returns the folder in which the controller expects its certificate: l.certs, a
+// folder below it, or a folder that a flag of the controller names.
 func (l *Lab) certDir() string {
 	return cmp.Or(l.config.Subject.Expand(map[string]string{subject.Certs: l.certs}).Webhook.CertDir, l.certs)
 }
@@ -125,8 +125,8 @@ func (l *Lab) resourceOf(kind schema.GroupVersionKind, namespace string) (dynami
 	return l.client.Resource(mapping.Resource), nil
 }
 
-// identify obtains the subject's credentials: a token of its service account, or those
-// of the administrator.
+// identify obtains the subject's credentials: a token of its service account, or the
+// administrator's credentials.
 func (l *Lab) identify(ctx context.Context) error {
 	account := l.config.Subject.Identity
 	if account.Name == "" {

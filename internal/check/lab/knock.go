@@ -90,11 +90,10 @@ func (k *knock) Decide(call *trace.Call) apiproxy.Action {
 	return decide(k, call)
 }
 
-// kill kills the controller and restarts it, unless the outcome is known from an
-// earlier run.
+// kill kills the controller, and restarts it if no earlier run has shown the outcome.
 func (k *knock) kill(*trace.Call) {
 	c := k.run.controller
-	if len(k.run.scenario.Endpoints) > 0 { // external resources have state, too
+	if len(k.run.scenario.Endpoints) > 0 { // the hash of the world does not include external resources
 		c.killAndStart()
 		return
 	}
@@ -117,8 +116,9 @@ func ofType(t trace.Target) func(trace.Target) bool {
 	}
 }
 
-// hold holds back the events of the type of t until the step named until is at rest.
-// After that, they arrive late, or the watch expires and the client lists again.
+// hold holds back watch events for objects of the same type as t until the named step is
+// at rest. After that, the events arrive late, or the watch expires and the client lists
+// again.
 func (k *knock) hold(t trace.Target, until string) {
 	k.keep(until, func() {
 		k.run.controller.proxies(func(p *apiproxy.Proxy) {
@@ -145,7 +145,7 @@ func (k *knock) downDuring(step string) bool {
 	return k != nil && k.fault.Kind == fault.DownDuring && k.fault.Point.Step == step
 }
 
-// stepBegins applies faults that begin with a step.
+// stepBegins applies the fault if it begins with the given step.
 func (k *knock) stepBegins(step string) {
 	if k == nil || k.fault.Point.Step != step || k.decides() {
 		return
@@ -192,7 +192,7 @@ func (k *knock) letGo(step string) bool {
 	return true
 }
 
-// keep registers a function that is called once a step is at rest.
+// keep registers a function that is called once the named step is at rest.
 func (k *knock) keep(until string, release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

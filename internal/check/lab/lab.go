@@ -1,6 +1,7 @@
 // Package lab runs a controller in an isolated world: a plane that is reset to its
 // baseline before each run, and a proxy between the controller and the plane. It performs
-// the steps of a scenario, and applies the fault.
+// the steps of a scenario, and applies the fault. The world is at rest when nothing has
+// changed for some time.
 //
 //	            ┌────────── plane (Reset before each run) ◀── steps, foreign writes
 //	store ◀─────┘              ▲
@@ -10,7 +11,7 @@
 //	                             ▲
 //	                             └─ knock: one fault at one point
 //
-// One process holds one lab, because it can hold one plane.
+// One process holds only one lab, because it can hold only one plane.
 package lab
 
 import (
@@ -48,8 +49,8 @@ type Config struct {
 	OldServer bool `json:"oldServer,omitempty"`
 	// Key is used to hash secret values; all labs of a check need the same key.
 	Key []byte `json:"key"`
-	// Number identifies the lab on its machine, from 1 to 200, because each lab has
-	// separate loopback addresses.
+	// Number identifies the lab on its machine, from 1 to 200. It determines the separate
+	// loopback addresses of the lab.
 	Number int `json:"number"`
 	// Dir is a folder for this lab only.
 	Dir string `json:"dir"`
@@ -152,7 +153,8 @@ func (l *Lab) connect(admin *rest.Config) (err error) {
 	return nil
 }
 
-// ready connects as the plane's public administrator and takes the baseline.
+// ready connects with the plane's kubeconfig, and saves the baseline to which each run
+// resets the plane.
 func (l *Lab) ready(ctx context.Context) error {
 	admin, err := clientcmd.BuildConfigFromFlags("", l.plane.Kubeconfig())
 	if err != nil {
@@ -164,7 +166,7 @@ func (l *Lab) ready(ctx context.Context) error {
 	if err := l.identify(ctx); err != nil {
 		return &SetupError{err}
 	}
-	// Changes of the store are followed as long as the plane runs.
+	// Follow the changes of the store as long as the plane runs.
 	go func() { _ = l.plane.Follow(context.WithoutCancel(ctx), l.store.take) }()
 	if err := l.plane.Checkpoint(ctx); err != nil {
 		return err
@@ -172,7 +174,7 @@ func (l *Lab) ready(ctx context.Context) error {
 	return l.caughtUp(ctx)
 }
 
-// caughtUp waits until the store's follower has seen the current revision.
+// caughtUp waits until l.store has received all changes up to the current revision.
 func (l *Lab) caughtUp(ctx context.Context) error {
 	revision, err := l.plane.Revision(ctx)
 	if err != nil {
@@ -202,7 +204,7 @@ func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) sce
 	}
 }
 
-// file writes a file into the lab's folder that only this user may read.
+// file writes a file, which only this user may read, into the lab's folder.
 func (l *Lab) file(name string, data []byte) (string, error) {
 	path := filepath.Join(l.config.Dir, name)
 	return path, os.WriteFile(path, data, 0o600)
@@ -211,8 +213,9 @@ func (l *Lab) file(name string, data []byte) (string, error) {
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 const (
-	// patience is the minimum time for a stage of healing. A client waits up to a second
-	// after a Retry-After; its back-off after a few failures is shorter.
+	// patience is the minimum time for a stage of healing. It must exceed a client's
+	// pauses between attempts: up to a second after an answer with Retry-After, and less
+	// after a few other failures.
 	patience = 4 * time.Second
 	// tries is the number of attempts that a controller needs if a request fails three
 	// times. maxPatience is the maximum time for a stage.

@@ -17,7 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// references is the number of runs without a fault; all but the first have jitter.
+// references is the number of runs without a fault. All of them except the first have
+// jitter.
 const references = 3
 
 // carefully is the factor by which the runs with jitter extend the window. They extend
@@ -60,8 +61,8 @@ type Lesson struct {
 	Trace []trace.Entry `json:"-"`
 }
 
-// A RestlessError reports a controller that never comes to rest, although no loop
-// could be identified. Nothing can be compared then.
+// A RestlessError reports a controller that never comes to rest, although no loop could be
+// identified. Without a final state, there is nothing to compare.
 type RestlessError struct {
 	Scenario, Step string
 	Last           string // the controller's last write
@@ -148,8 +149,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 		idle: idle, out: &evidence.Run{Seed: seed + uint64(n)},
 	}
 	if n > 0 {
-		// If these runs ended their steps too early, they would teach that later changes
-		// may be missing.
+		// If the runs with jitter ended their steps too early, the check would learn that
+		// later changes may be missing.
 		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
@@ -157,8 +158,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	return r.do(ctx)
 }
 
-// window returns twice the longest pause between two changes of a step. It ignores
-// pauses for which rest waits anyway.
+// window returns twice the longest pause between two changes in a step. It ignores pauses
+// for which the function rest waits anyway.
 func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if quiet := time.Duration(sc.Rest.Quiet); quiet > 0 {
 		return quiet
@@ -180,8 +181,8 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		}
 	}
 	if streamsOf(out) == 0 {
-		// A controller that polls pauses between two rounds, and rest waits for those
-		// pauses anyway.
+		// A polling controller pauses between two rounds, and the function rest waits for
+		// these pauses anyway.
 		longest = min(longest, firstWindow/2)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
@@ -203,11 +204,13 @@ func patienceFor(runs []*evidence.Run) time.Duration {
 	return min(max(patience, tries*longest), maxPatience)
 }
 
-// counts reports whether the window is learnt from a change. Changes of derived objects
-// do not count, because upstream's controllers write those after the others have settled.
+// counts reports whether a change is used to learn the window. Changes of derived objects
+// are not used, because upstream's controllers write these objects after all other
+// changes.
 func counts(c *state.Change) bool { return delaysRest(c) && !request.IsDerived(c.Ref.GroupKind) }
 
-// streamsOf returns the number of open watches at the first rest.
+// streamsOf returns the number of watches that are open when the controller first comes to
+// rest.
 func streamsOf(out *evidence.Run) (n int) {
 	for _, e := range out.Entries {
 		switch {

@@ -68,8 +68,8 @@ func TestJobIsUnfinishedUntilUpstreamRecordsItsResult(t *testing.T) {
 		{"a running Pod", pod, `{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]},"status":{"phase":"Running"}}`, false},
 		{"a Pod that has ended and is not counted", pod, `{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]},"status":{"phase":"Succeeded"}}`, true},
 		{"a Pod that is counted", pod, `{"metadata":{},"status":{"phase":"Failed"}}`, false},
-		{"a Job that counts", job, `{"status":{"uncountedTerminatedPods":{"succeeded":["x"]}}}`, true},
-		{"a Job that is decided", job, `{"status":{"uncountedTerminatedPods":{},"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, true},
+		{"a Job that is still counting Pods", job, `{"status":{"uncountedTerminatedPods":{"succeeded":["x"]}}}`, true},
+		{"a Job whose result is decided", job, `{"status":{"uncountedTerminatedPods":{},"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, true},
 		{"a Job that is complete", job, `{"status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`, false},
 		{"a Job that waits for its Pods", job, `{"status":{"active":1}}`, false},
 	} {
@@ -170,7 +170,7 @@ func TestRestlessRunNamesItsLastWrite(t *testing.T) {
 	}
 	out.Entries = out.Entries[1:]
 	if got := lastWrite(out); got != "another client keeps writing" {
-		t.Errorf("of others: %q", got)
+		t.Errorf("without a write by the controller: %q", got)
 	}
 	if got := lastWrite(&evidence.Run{}); !strings.Contains(got, "made no request") {
 		t.Errorf("without any request: %q", got)

@@ -36,7 +36,8 @@ func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
 }
 
 // loseLease prevents the leader from renewing its Lease until a second instance leads,
-// while all other requests work. Then it touches the objects that both reconcile.
+// while all other requests work. Then it annotates the objects that both instances
+// reconcile.
 func loseLease(ctx context.Context, k *knock) error {
 	c := k.run.controller
 	leader := c.instances()
@@ -104,8 +105,9 @@ type lease struct {
 const (
 	// defaultDuration is client-go's default, for a Lease without a duration.
 	defaultDuration = 15 * time.Second
-	// longestTerm limits the wait for a Lease. It is longer than the 137 s of OpenShift's
-	// operators. Leases that serve other purposes may last longer.
+	// longestTerm limits the wait until a Lease expires. It exceeds the Lease duration of
+	// OpenShift's operators, 137 s. Leases for purposes other than leader election may
+	// last longer.
 	longestTerm = 4 * time.Minute
 )
 
@@ -121,15 +123,15 @@ func readLease(object state.Object) lease {
 }
 
 // term returns how long a Lease may stay with a holder that is gone. client-go takes over
-// a Lease that it has seen unchanged for the duration of the Lease. It checks only now
-// and then, so term adds half of the duration.
+// a Lease that it has seen unchanged for the duration of the Lease. It checks only at
+// intervals, so term adds half of the duration.
 func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
 
 // succession returns how long the controller may still have to wait to become the
 // leader, after a restart that left the Lease of the previous holder behind.
 //
 // If the controller has become the leader since the restart, succession sets a.begun to
-// the time when it did.
+// the time when it became the leader.
 func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 	started := a.begun
 	for _, l := range r.leases() {

@@ -34,25 +34,25 @@ func spec(now time.Time, holder string, acquired, renewed time.Duration) coordin
 
 func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 	now := time.Now()
-	const term = 15*time.Second*3/2 + upTimeout // of a Lease of 15 s
+	const term = 15*time.Second*3/2 + upTimeout // the term of a Lease of 15 s
 	for name, test := range map[string]struct {
 		spec coordinationv1.LeaseSpec
 		a    activity
 		want time.Duration
 	}{
-		"it asks for a dead holder's Lease": {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, term - 5*time.Second},
-		"it may still ask for it":           {spec(now, "gone", time.Minute, 2*time.Second), activity{instances: 1, begun: now.Add(-time.Second)}, term - time.Second},
-		"it never asked":                    {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, begun: now.Add(-5 * time.Second)}, 0},
-		"it has taken it":                   {spec(now, "next", time.Second, time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"it has no holder":                  {spec(now, "", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"it expired long ago":               {spec(now, "gone", time.Hour, time.Minute), activity{instances: 1, electing: true, begun: now.Add(-term)}, 0},
-		"another instance leads":            {spec(now, "first", time.Minute, 6*time.Second), activity{instances: 2, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"no instance is up":                 {spec(now, "gone", time.Minute, 6*time.Second), activity{begun: now.Add(-5 * time.Second)}, 0},
+		"it requests the Lease of a holder that is gone": {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, term - 5*time.Second},
+		"it may still request the Lease":                 {spec(now, "gone", time.Minute, 2*time.Second), activity{instances: 1, begun: now.Add(-time.Second)}, term - time.Second},
+		"it never requested the Lease":                   {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, begun: now.Add(-5 * time.Second)}, 0},
+		"it has taken the Lease":                         {spec(now, "next", time.Second, time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
+		"the Lease has no holder":                        {spec(now, "", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
+		"the Lease expired long ago":                     {spec(now, "gone", time.Hour, time.Minute), activity{instances: 1, electing: true, begun: now.Add(-term)}, 0},
+		"another instance leads":                         {spec(now, "first", time.Minute, 6*time.Second), activity{instances: 2, electing: true, begun: now.Add(-5 * time.Second)}, 0},
+		"no instance is up":                              {spec(now, "gone", time.Minute, 6*time.Second), activity{begun: now.Add(-5 * time.Second)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := leased(t, test.spec).succession(&test.a, now)
 			if diff := got - test.want; diff < -time.Millisecond || diff > time.Millisecond {
-				t.Errorf("%v to wait for, not %v", got, test.want)
+				t.Errorf("the wait is %v, want %v", got, test.want)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestNewLeaderBeginsWhenItTakesTheLease(t *testing.T) {
 	a := activity{instances: 1, electing: true, begun: now.Add(-20 * time.Second)}
 	leased(t, spec(now, "next", 2*time.Second, time.Second)).succession(&a, now)
 	if since := now.Sub(a.begun); since < 1900*time.Millisecond || since > 2100*time.Millisecond {
-		t.Errorf("it began %v ago, although it has led for 2 s", since)
+		t.Errorf("the controller began %v ago, although it became the leader 2 s ago", since)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestCustomLeaseIsNoElection(t *testing.T) {
 	s.take(7, []storage.Commit{{Key: "/registry/example.com/leases/default/car", Value: object, Revision: 7}})
 	r := &run{lab: &Lab{store: s}}
 	if held, extra := r.leases(), r.handover(); len(held) != 0 || extra != 0 {
-		t.Errorf("it is taken for an election: %v, %v", held, extra)
+		t.Errorf("the custom Lease is mistaken for a leader election: %v, %v", held, extra)
 	}
 	if got := longestLease(&evidence.Run{History: s.history()}); got != 0 {
 		t.Errorf("the longest Lease of the run is %v", got)
@@ -108,7 +108,7 @@ func TestOnlyRequestsAboutLeasesFailWithoutALease(t *testing.T) {
 	for group, fails := range map[string]bool{"coordination.k8s.io": true, "example.com": false} {
 		a := d.Decide(&trace.Call{Verb: "update", Target: trace.Target{Group: group, Resource: "leases"}})
 		if (a.Answer != nil) != fails {
-			t.Errorf("a request about leases.%s is answered %+v", group, a.Answer)
+			t.Errorf("the answer to a request about leases.%s is %+v", group, a.Answer)
 		}
 	}
 }

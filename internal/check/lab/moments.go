@@ -23,17 +23,18 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Marks that another client leaves. They are harmless, and comparisons ignore them.
+// Marks that the simulated other client leaves on objects. They are harmless, and
+// comparisons ignore them.
 const (
 	touchedMark   = "check.koboshi.dev/touched"
 	holdFinalizer = "check.koboshi.dev/hold"
 )
 
-// otherClient is the field manager of foreign writes.
+// otherClient is the field manager of writes by the simulated other client.
 const otherClient = "somebody"
 
-// touch writes the object as another client. The version of the object rises, and a
-// write based on the old version gets a genuine conflict.
+// touch writes the object as another client. This changes the resource version of the
+// object, so that a write based on the old version gets a genuine conflict.
 func (r *run) touch(ctx context.Context, t trace.Target) error {
 	var resource dynamic.ResourceInterface = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
 	if t.Namespace != "" {
@@ -49,7 +50,7 @@ func annotate(ctx context.Context, resource dynamic.ResourceInterface, name stri
 	return err
 }
 
-// poke touches every object of the kinds that the controller reconciles.
+// poke annotates every object of the kinds that the controller reconciles.
 func (r *run) poke(ctx context.Context) error {
 	primary := r.lab.config.Subject.Primary
 	found := r.lab.store.find(func(ref state.Ref, _ state.Object) bool {
@@ -131,9 +132,9 @@ const maxTries = 8
 
 var errNoOther = errors.New("no other valid value was found")
 
-// otherValues returns values of the same type that may be valid. It returns several,
-// because a number may be at its limit and a quantity with a unit can be changed only
-// at its beginning.
+// otherValues returns different values of the same type that may be valid. It returns
+// several, because a number may be at its limit, and a quantity with a unit remains valid
+// only if the change is at its beginning.
 func otherValues(value any) (others []any) {
 	switch v := value.(type) {
 	case bool:
@@ -174,7 +175,7 @@ func addFinalizer(ctx context.Context, k *knock) error {
 	return nil
 }
 
-// setFinalizer adds or removes the finalizer and keeps all others.
+// setFinalizer adds or removes holdFinalizer and keeps all other finalizers.
 func setFinalizer(ctx context.Context, resource dynamic.ResourceInterface, name string, add bool) error {
 	for range 5 {
 		object, err := resource.Get(ctx, name, metav1.GetOptions{})

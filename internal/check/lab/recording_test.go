@@ -30,10 +30,10 @@ import (
 )
 
 // BenchmarkReconciles measures the cost of recording. A controller with a watch and a
-// queue makes a get, an update and a status update in each reconcile. It talks to a plane
-// directly and through a recording proxy, in turn. One operation is one reconcile on
-// each path. As in a check, plane and proxy are one process and the controller is
-// another. Bodies are JSON, as for custom resources.
+// queue makes a get, an update and a status update in each reconcile. The controller
+// reaches a plane directly and through a recording proxy, in turn. One operation is one
+// reconcile on each path. As in a check, plane and proxy are one process and the
+// controller is another. Bodies are JSON, as for custom resources.
 func BenchmarkReconciles(b *testing.B) {
 	if os.Getenv(benchmarkedWays) != "" {
 		asController(b)
@@ -78,9 +78,11 @@ const (
 	// benchmarkedWays is the environment variable that passes both kubeconfigs to the
 	// controller process, separated by a comma.
 	benchmarkedWays = "KOBOSHI_BENCHMARKED_WAYS"
-	// ingresses is the number of objects: enough that no worker waits.
+	// ingresses is the number of Ingress objects, which is large enough that no worker
+	// waits.
 	ingresses = 20
-	// reconcileTurn is the number of reconciles on one path before the other has its turn.
+	// reconcileTurn is the number of reconciles on one path before the switch to the other
+	// path.
 	reconcileTurn = 200
 )
 
@@ -126,7 +128,8 @@ func asController(b *testing.B) {
 	for _, way := range strings.Split(os.Getenv(benchmarkedWays), ",") {
 		loops = append(loops, newLoop(b, way, workers))
 	}
-	// An Ingress has a status, and no other component touches it.
+	// Ingress is a suitable kind: it has a status, and no other component changes its
+	// objects.
 	makeIngresses(b, loops[0].client)
 	for _, l := range loops {
 		l.run(b, 2*ingresses)
@@ -135,7 +138,7 @@ func asController(b *testing.B) {
 	b.ResetTimer()
 	for done := 0; done < b.N; done += reconcileTurn {
 		for i := range loops {
-			l := loops[(i+done/reconcileTurn)%2] // the first has the warmer caches
+			l := loops[(i+done/reconcileTurn)%2] // alternate, because the first path has the warmer caches
 			l.run(b, min(reconcileTurn, b.N-done))
 		}
 	}
@@ -226,7 +229,7 @@ func (l *loop) work(ctx context.Context, b *testing.B, queue workqueue.TypedInte
 		if down {
 			return
 		}
-		// Not ctx, so that the last request can finish.
+		// Use b.Context() instead of ctx, so that the last request can finish.
 		if err := l.reconcile(b.Context(), name); err != nil {
 			b.Error(err)
 			l.enough()
@@ -259,7 +262,7 @@ func (l *loop) reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// count records the duration of each request, and ends the run after the last.
+// count records the duration of each request, and ends the run after the last reconcile.
 func (l *loop) count(times []time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

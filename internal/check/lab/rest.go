@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// shortestWindow and longestWindow limit the window that is learnt: the time without a
-	// change after which the world counts as at rest.
+	// shortestWindow and longestWindow limit the window that is learnt. The window is the
+	// time without a change after which the world counts as at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
 	// firstWindow is the window of the first run. Later windows are learnt from that run.
@@ -29,7 +29,8 @@ const (
 	// polls.
 	longestRound = 10 * time.Second
 	// lingering limits how long the first run waits for a controller that has not written
-	// anything in a step yet. No earlier pause shows how long such a wait has to be.
+	// anything in a step yet. In this run, no earlier pause shows how long the wait has to
+	// be.
 	lingering = 4 * time.Second
 	// waking is the longest time between a restarted controller's last request, usually
 	// a watch, and its first write. client-go checks its caches one after the other, each
@@ -45,7 +46,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	for {
 		store, api := r.lab.store.touched.Next(), r.controller.touched.Next()
 		left, excused, err := r.unrest(began)
-		if excused > 0 { // the timeout starts once the controller leads and has loaded
+		if excused > 0 { // the timeout starts once the controller is the leader and has loaded
 			r.excused = time.Now()
 			deadline = r.excused.Add(excused + timeout)
 		}
@@ -82,9 +83,9 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 }
 
 // unrest returns how long the world has to stay unchanged until it counts as at rest; 0
-// means that it is at rest. Events before began do not count. excused is the part of that
-// time for which the controller is not responsible, because it is waiting for a Lease or
-// loading.
+// means that it is at rest. unrest ignores changes that are older than began. excused is
+// the part of that time for which the controller is not responsible, because it is waiting
+// for a Lease or loading.
 func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	a, err := r.controller.activity()
 	if err != nil {
@@ -111,7 +112,7 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	}
 	still := now.Sub(moved)
 	left = r.window - still
-	// Neither of these waits may use up the complete rest timeout.
+	// Each of the next two waits may use up at most half of the timeout.
 	half := r.timeout() / 2
 	if round := min(longestRound, half) - still; round > left && !r.down && r.onlyPolls(&a) && !a.askedAgain.After(moved) {
 		left = round
@@ -128,20 +129,21 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	return max(left, 0), 0, nil
 }
 
-// learningPauses reports whether this is a step of a scenario's first run.
+// learningPauses reports whether the run is in a step of a scenario's first run.
 func (r *run) learningPauses() bool {
 	return r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down
 }
 
-// loading reports whether a process was started but has made no request yet. How long
-// an interpreter takes to load depends mostly on the load of the machine. In that time,
-// the process does not know the state of the world.
+// loading reports whether a process was started but has made no request yet. How long an
+// interpreter takes to load depends mostly on the load of the machine. While the
+// interpreter is loading, the process does not know the state of the world.
 func (r *run) loading(a *activity, now time.Time) bool {
 	return a.unheard > 0 && now.Sub(a.begun) < max(r.timeout(), stepTimeout)
 }
 
-// unfinished reports whether the object is a Job or a Pod of a Job, and upstream's
-// controller has not recorded its result yet. That controller checks once a second.
+// unfinished reports whether the object is a finished Job, or a finished Pod of a Job,
+// whose result upstream's controller has not recorded yet. The controller checks once a
+// second.
 func unfinished(ref state.Ref, object state.Object) bool {
 	status, _ := object["status"].(map[string]any)
 	if ref.Kind == "Pod" && ref.Group == "" && (status["phase"] == "Succeeded" || status["phase"] == "Failed") {
@@ -164,9 +166,9 @@ func unfinished(ref state.Ref, object state.Object) bool {
 	return len(counting) > 0 || decided && !reached["Complete"] && !reached["Failed"]
 }
 
-// onlyPolls reports whether the controller opens no watches. Such a controller is at rest
-// when it has sent the same requests twice since the last change, because then it did
-// nothing in between.
+// onlyPolls reports whether the controller opens no watches. A controller without watches
+// is at rest when it has sent the same requests twice since the last change, because it
+// did nothing between these requests.
 func (r *run) onlyPolls(a *activity) bool {
 	if r.lesson != nil {
 		return r.lesson.Streams == 0
@@ -174,13 +176,14 @@ func (r *run) onlyPolls(a *activity) bool {
 	return r.polls || r.jitter == nil && a.streams == 0
 }
 
-// reaches waits until the world is at rest and matches the reference, and reports
-// whether it did within the given time.
+// reaches waits until the world is at rest and matches the reference, and reports whether
+// this happened within the given time.
 func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, within time.Duration) (bool, error) {
 	deadline := time.Now().Add(within)
 	for {
 		store := r.lab.store.touched.Next()
-		// The controller may only now send the request at which the fault is applied.
+		// The fault may be applied only now, at a late request. calm then releases what it
+		// holds back.
 		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
 			return false, err
 		}
@@ -210,8 +213,8 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 	}
 }
 
-// matches reports whether the cluster and the external resources match the reference
-// after that step, and whether all expectations of the step hold.
+// matches reports whether the cluster and the external resources match the reference after
+// the step, and whether all expectations of the step hold.
 func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bool, error) {
 	want := r.lesson.Reference.World(name)
 	if len(want.Diff(r.world())) > 0 || len(r.unmet(ctx, step)) > 0 {
@@ -224,7 +227,7 @@ func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bo
 	return r.lesson.Reference.LedgerRight(name, lines), err
 }
 
-// world returns the current canonical state.
+// world returns the current canonical state of the cluster.
 func (r *run) world() state.World {
 	history := r.lab.store.history()
 	revision, _ := r.lab.store.seen()

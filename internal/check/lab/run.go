@@ -26,11 +26,12 @@ const Started = "(start)"
 const (
 	// stepTimeout limits a step, unless the scenario sets rest.timeout.
 	stepTimeout = 20 * time.Second
-	// faultyTimeout is the minimum time that the world has to come to rest in a run with a
-	// fault, before the stages of healing begin. A slow controller gets more time.
+	// faultyTimeout is the minimum time that a run with a fault allows for the world to
+	// come to rest, before the stages of healing begin. A slow controller gets more time.
 	faultyTimeout = 8 * time.Second
-	// idle is the time for which the world at rest is observed after a step. catchingUp
-	// is the time before that in which a controller may still read its own writes.
+	// idle is the time for which the controller is observed after a step has come to rest.
+	// catchingUp is the time just before, in which a controller may still be reading its
+	// own writes.
 	idle       = 150 * time.Millisecond
 	catchingUp = 150 * time.Millisecond
 )
@@ -63,8 +64,8 @@ type run struct {
 // errStop ends a run early because nothing more can be learnt from it.
 var errStop = errors.New("nothing more to learn")
 
-// do runs the scenario from the baseline and returns the evidence. Its errors concern
-// the plane or the setup, not the controller.
+// do runs the scenario from the baseline and returns the record of the run. Its errors
+// concern the plane or the setup, not the controller.
 func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.plane.Reset(ctx); err != nil {
 		return nil, err
@@ -145,8 +146,9 @@ func (r *run) begin(ctx context.Context) error {
 	}, nil)
 }
 
-// callWebhooks makes the API server call the controller's webhooks from now on. Before
-// the controller answered them, the API server would have refused the given objects.
+// callWebhooks makes the API server call the controller's webhooks from now on. Before the
+// controller could answer these calls, the API server would have refused the given
+// objects.
 func (r *run) callWebhooks(ctx context.Context) error {
 	for i := range r.lab.config.Subject.Webhooks {
 		if err := r.lab.create(ctx, r.lab.config.Subject.Webhooks[i].DeepCopy()); err != nil {
@@ -190,8 +192,8 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 	}, step)
 }
 
-// stepFailed classifies a step that could not be performed. While learning, the cause is
-// a mistake in the scenario. Later, the run is inconclusive.
+// stepFailed classifies a step that could not be performed. While learning, the cause is a
+// mistake in the scenario. After learning, the run is inconclusive.
 func (r *run) stepFailed(step *scenario.Step, err error) error {
 	if r.lesson == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
@@ -379,7 +381,8 @@ func (r *run) readLedger(ctx context.Context, m *evidence.Step) (err error) {
 }
 
 // watchIdle collects the writes of the controller while there is nothing to do. While
-// learning, that includes the writes during the wait for rest, after catchingUp.
+// learning, this also includes the writes during the preceding wait for rest, except for
+// those within catchingUp.
 func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	if r.lesson != nil && !m.Faulty {
 		return nil
@@ -402,9 +405,9 @@ func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	return nil
 }
 
-// stopEarly ends a run that can show nothing more. Once the controller has recovered
-// from a kill, the following steps would be the same as after a restart at rest, which
-// is a separate fault.
+// stopEarly ends a run that can reveal nothing more. Once the controller has recovered
+// from a kill, the following steps would be the same as after a restart while the world is
+// at rest, which is a separate fault.
 func (r *run) stopEarly(m *evidence.Step) error {
 	switch {
 	case m.Restless, m.Healed == evidence.Never:

@@ -41,8 +41,8 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 	return s, nil
 }
 
-// lateDecider looks up the decider of the run at each request, because endpoints start
-// first.
+// lateDecider looks up the decider of the run at each request, because the endpoints start
+// before the controller.
 type lateDecider struct{ run *run }
 
 func (d lateDecider) Decide(call *trace.Call) apiproxy.Action {

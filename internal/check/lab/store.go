@@ -29,7 +29,7 @@ type store struct {
 	baseline state.Snapshot
 	changes  []state.Change
 	began    time.Time
-	moved    time.Time // the last change that delays rest
+	moved    time.Time // the time of the last change that delays rest
 }
 
 func newStore(key []byte) *store {

@@ -60,12 +60,12 @@ func TestSecretValuesAreHashedOnReading(t *testing.T) {
 	}
 	for _, hidden := range []string{value, other, base64.StdEncoding.EncodeToString([]byte(value))} {
 		if strings.Contains(string(data), hidden) {
-			t.Errorf("it holds %s: %s", hidden, data)
+			t.Errorf("the object contains %s: %s", hidden, data)
 		}
 	}
 	values := object["data"].(map[string]any)
 	if values["one"] != values["same"] || values["one"] == values["other"] || !strings.HasPrefix(values["one"].(string), "hmac:") {
-		t.Errorf("the values are %v; only equal ones may look equal", values)
+		t.Errorf("the values are %v; only equal values may have equal hashes", values)
 	}
 	if annotations := object["metadata"].(map[string]any)["annotations"].(map[string]any); annotations["kept"] != "yes" {
 		t.Errorf("annotations %v", annotations)
@@ -75,7 +75,7 @@ func TestSecretValuesAreHashedOnReading(t *testing.T) {
 	}
 	again, err := newStore([]byte("another key")).decoder.object(stored(t, corev1.SchemeGroupVersion.WithKind("Secret"), secret))
 	if err != nil || again["data"].(map[string]any)["one"] == values["one"] {
-		t.Errorf("with another key it is the same hash, or %v", err)
+		t.Errorf("with another key, the hash is the same, or there is an error: %v", err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestObjectsAreReadInBothForms(t *testing.T) {
 
 func TestObjectOfAnUnknownKindIsReducedToItsMetadata(t *testing.T) {
 	value := configMap(t, "a", "1")
-	// The envelope names the kind; replace it with one of the same length.
+	// The envelope names the kind; replace that name with one of the same length.
 	value = bytes.Replace(value, []byte("ConfigMap"), []byte("Somewhat_"), 1)
 	object, err := newStore(nil).decoder.object(value)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestStoreKeepsEachChangeWithThePreviousObject(t *testing.T) {
 	}
 	now := s.find(func(ref state.Ref, _ state.Object) bool { return ref == a })
 	if len(now) != 1 || now[a]["metadata"].(map[string]any)["resourceVersion"] != "6" {
-		t.Errorf("now it is %v", now)
+		t.Errorf("the current object is %v", now)
 	}
 }
 

@@ -35,7 +35,8 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the kept text, from the beginning of a line if there is one.
+// String returns the kept text. If earlier text was dropped, it starts at the beginning of
+// a line, if there is one.
 func (t *Tail) String() string {
 	if t == nil {
 		return ""

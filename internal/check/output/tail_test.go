@@ -29,7 +29,7 @@ func TestWhatIsShortIsKeptWhole(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := (*Tail)(nil).String(); got != "" {
-		t.Errorf("of nothing %q", got)
+		t.Errorf("a nil Tail returns %q", got)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestOneLongLineIsKeptFromItsEnd(t *testing.T) {
 func TestLastLineIsTheLastOneThatIsNotBlank(t *testing.T) {
 	for text, want := range map[string]string{"": "", "\n\n": "", "one": "one", "one\ntwo\n\n": "two", "one\r\n  two\r\n": "two"} {
 		if got := LastLine(text); got != want {
-			t.Errorf("of %q: %q", text, got)
+			t.Errorf("the last line of %q: %q", text, got)
 		}
 	}
 }

@@ -201,7 +201,8 @@ func (r *reading) changeableBelow(ref state.Ref, object state.Object, field stri
 
 // within descends into a field until it reaches a value or a flat map that came entirely
 // from the controller, such as the data of a ConfigMap. Any value of such a map will do.
-// The metadata of a template comes last, since a selector fixes most labels.
+// The metadata of a template is tried last, because most of its labels cannot be changed:
+// a selector requires them.
 func within(said, has any) (path []string, ok bool) {
 	say, isMap := said.(map[string]any)
 	have, _ := has.(map[string]any)
@@ -233,8 +234,8 @@ func flat(m map[string]any) bool {
 	return true
 }
 
-// saysSomething reports whether a value differs from the output of an encoder for an unset
-// field.
+// saysSomething reports whether a value is neither null nor empty. For an unset field, an
+// encoder may write null or an empty value.
 func saysSomething(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -39,7 +39,7 @@ func (r *reading) isPoint(call *trace.Call) bool {
 
 // effects attributes commits to writes. A commit belongs to at most one write. If the
 // answers to several writes contain its revision, the commit belongs to the write that
-// arrived first, provided that no client had seen the revision before.
+// arrived first, provided that no client had seen the revision before that write arrived.
 type effects struct {
 	r       *reading
 	byRev   map[int64]int

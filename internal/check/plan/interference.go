@@ -117,7 +117,7 @@ func (m *maker) hold(i int) {
 	d := s.say.Delete
 	primary := m.read.named(kindOf(d.ObjectRef), d.Namespace, d.Name)
 	if i == 0 {
-		m.skip(fault.Fault{Kind: fault.AddFinalizer, Target: m.targetOf(primary)}, "there is no rest before the first step")
+		m.skip(fault.Fault{Kind: fault.AddFinalizer, Target: m.targetOf(primary)}, "the finalizer would have to be added before the first step")
 		return
 	}
 	point := fault.Point{Step: m.read.steps[i-1].Name}
@@ -181,7 +181,7 @@ func (m *maker) leadership() {
 		case i+1 == len(m.read.steps), !m.read.writesIn(m.read.steps[i+1].Name):
 			m.skip(f, "the controller writes nothing in the next step")
 		case n == mostLeases:
-			m.skip(f, "the Lease is already lost after two earlier steps")
+			m.skip(f, "a change of the leader is already planned after two earlier steps")
 		default:
 			n++
 			m.propose(f, 5)

@@ -166,7 +166,8 @@ func (m *maker) restarts() {
 	}
 }
 
-// acts reports whether a step changes something, rather than only waiting or expecting.
+// acts reports whether a step changes something, rather than only waiting or checking
+// expectations.
 func acts(s *scenario.Step) bool {
 	return len(s.Apply) > 0 || s.Patch != nil || s.Delete != nil || s.Scale != nil || len(s.Run) > 0
 }

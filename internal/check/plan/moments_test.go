@@ -83,7 +83,7 @@ func TestADeletionThatWaitsForTheControllerCannotBeMissed(t *testing.T) {
 		t.Errorf("skipped because %q", got)
 	}
 	if got := find(Make(held("foregroundDeletion").input()), fault.LoseStates); len(got) != 2 {
-		t.Errorf("Kubernetes' own finalizer waits for no controller, but planned is %v", got)
+		t.Errorf("Kubernetes itself removes this finalizer, so two faults are expected, but the plan has %v", got)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestItIsRestartedAtEachRestAndDownInEachStepThatActs(t *testing.T) {
 		"the step changes nothing", "the scenario performs the step while the controller is down anyway",
 	})
 	if got := find(p, fault.DelayWatch); len(got) != 0 {
-		t.Errorf("while there is no watch planned is %v", got)
+		t.Errorf("planned while no watch is open: %v", got)
 	}
 }
 

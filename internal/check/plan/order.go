@@ -11,18 +11,19 @@ import (
 )
 
 // known is added to the rank of a fault if an earlier scenario has the same fault in a
-// step of the same name. Scenarios often begin alike. If a budget runs out, it is best to
-// leave out such faults, because they have been tried before.
+// step of the same name. Scenarios often begin alike. If the budget runs out, such faults
+// should be the first to be left out, because the earlier scenario already tries them.
 const known = 20
 
-// turn is the number of faults from the first phase per fault from each other phase. The
-// first phase finds the most, but a limited budget has to reach all phases.
+// turn is the number of faults that are taken from the first phase for each fault from
+// another phase. The first phase finds the most, but a limited budget has to reach all
+// phases.
 const turn = 3
 
 // Order merges the plans of all scenarios into one queue that alternates between the
 // phases. Within a phase, the likely faults come first, and the scenarios take turns.
-// Within a scenario, the cheap faults come first. The seed shuffles only faults that are
-// equal in all of these.
+// Within a scenario, the cheap faults come first. The seed shuffles only faults of the
+// same phase, rank, scenario and cost.
 func Order(plans []Plan, seed uint64) []Planned {
 	groups := map[[2]int]map[string][]Planned{} // by phase and rank, then scenario
 	var turns []string
@@ -74,7 +75,7 @@ func interleave(phases map[int][]Planned) (queue []Planned) {
 func regardless(f fault.Fault) string {
 	data, err := json.Marshal(f)
 	if err != nil {
-		panic(fmt.Sprintf("encoding a fault: %v", err)) // strings and numbers only
+		panic(fmt.Sprintf("encoding a fault: %v", err)) // this cannot happen: a fault contains only strings and numbers
 	}
 	return string(data)
 }

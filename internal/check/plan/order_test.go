@@ -100,7 +100,7 @@ func TestMakeIsDeterministicForAnyStory(t *testing.T) {
 		faults += len(first.Faults)
 	}
 	if faults < 1000 {
-		t.Errorf("60 stories make %d faults: they test nothing", faults)
+		t.Errorf("60 stories make only %d faults, too few for this test", faults)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestOrderKeepsAllAndReachesEachPhaseSoon(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
-			t.Errorf("from %d: %d faults in, %d out, or others", from, len(want), len(got))
+			t.Errorf("from %d: %d faults in, %d out, or different ones", from, len(want), len(got))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestWhatAnEarlierScenarioTriesComesLater(t *testing.T) {
 		{Faults: []Planned{planned("two", "create"), planned("two", "delete")}},
 	}, 3)
 	if last := queue[3]; last.Scenario != "two" || last.Fault.Point.Step != "create" {
-		t.Errorf("last is %s, want what scenario one has tried", last)
+		t.Errorf("last is %s, want the fault that scenario one has, too", last)
 	}
 }
 

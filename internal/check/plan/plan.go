@@ -158,7 +158,7 @@ func idOf(scenario string, f fault.Fault) string {
 	f.Behind = 0
 	data, err := json.Marshal(f)
 	if err != nil {
-		panic(fmt.Sprintf("encoding a fault: %v", err)) // strings and numbers only
+		panic(fmt.Sprintf("encoding a fault: %v", err)) // this cannot happen: a fault contains only strings and numbers
 	}
 	sum := sha256.Sum256(append([]byte(scenario+"\x00"), data...))
 	return hex.EncodeToString(sum[:6])
@@ -171,7 +171,7 @@ func (p Planned) String() string {
 }
 
 // inStep names the step of a request. For other points, the sentence of the fault
-// already names it.
+// already names the step.
 func inStep(p fault.Point) string {
 	switch {
 	case p.Verb == "":

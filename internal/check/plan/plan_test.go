@@ -130,7 +130,7 @@ func TestRequestsAreNumberedAsTheyArrive(t *testing.T) {
 	s.does("update", target("configmaps", "a"), func(c *trace.Call) { c.Code = 409 })
 	s.commit(ref("configmaps", "a"), state.Object{})
 	s.does("update", target("configmaps", "a"), func(c *trace.Call) {
-		c.Took = 5 * time.Millisecond // before the other one, but answered after it
+		c.Took = 5 * time.Millisecond // it arrived before the first request, but was answered after it
 		c.ResourceVersion = fmt.Sprint(s.rev)
 	})
 	expect(t, find(Make(s.input()), fault.KillLost),
@@ -142,7 +142,7 @@ func TestTheIDIsOfWhatAFaultMeans(t *testing.T) {
 	later, older := f, f
 	later.Behind, older.Revision = 4, 1
 	if idOf("a", f) != idOf("a", later) {
-		t.Error("how far behind a list was when it was learnt changes the ID")
+		t.Error("the field Behind changes the ID")
 	}
 	if idOf("a", f) == idOf("a", older) || idOf("a", f) == idOf("b", f) {
 		t.Error("another list or scenario has the same ID")
@@ -314,7 +314,7 @@ func TestWhatChanceDecidesComesLate(t *testing.T) {
 		}
 	}
 	if got := find(Make(in), fault.Error500); len(got) != 8 {
-		t.Errorf("planned %v: reads that not every run does are to be left out", got)
+		t.Errorf("planned %v, want no reads, because some runs lack them", got)
 	}
 }
 
@@ -404,7 +404,7 @@ func TestAPlanReadsAsItWasWritten(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := Read(strings.NewReader("{")); err == nil {
-		t.Error("half a plan is read without an error")
+		t.Error("an incomplete plan is read without an error")
 	}
 }
 

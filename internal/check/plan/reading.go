@@ -26,7 +26,7 @@ type reading struct {
 	steps    []step
 	types    map[schema.GroupKind]string // "deployments.apps"
 	managers map[string]bool             // the controller's field managers
-	made     map[state.Ref]*trace.Call   // the request that created it; nil if it is only owned
+	made     map[state.Ref]*trace.Call   // the request that created the object; nil if a primary resource only controls it
 	counts   []map[fault.Point]int       // the number of requests at each point, for each other reference run
 }
 
@@ -49,8 +49,8 @@ type asked struct {
 type step struct {
 	evidence.Step
 	say  *scenario.Step // nil if the scenario does not define it
-	from int            // Changes[from:to] were committed after the step began
-	to   int            // and before it came to rest
+	from int            // index of the first change after the step began
+	to   int            // index after the last change before the step came to rest
 }
 
 // read analyses the reference run.

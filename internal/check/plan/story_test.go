@@ -173,7 +173,7 @@ func remove(name string) scenario.Step {
 		APIVersion: "example.com/v1", Kind: "Widget", Namespace: "default", Name: "a"}}}
 }
 
-// life returns a complete scenario: create, scale and back, delete, create again. The
+// life returns a complete scenario: create, scale up and back, delete, create again. The
 // controller makes a ConfigMap and a Deployment and writes the status.
 func life() *story {
 	s := newStory("life")

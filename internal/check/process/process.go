@@ -4,22 +4,22 @@
 //	Start ──▶ running ──exits, or Kill, or Stop──▶ swept ──▶ Exited
 //
 // When the child exits for any reason, every process that it started is killed, as in a
-// container. The package finds
+// container. The package finds these processes:
 //
 //   - the process group of the child;
 //   - processes that left the group with setsid or setpgid, but still have the mark that
 //     Start put into their environment;
-//   - descendants without the mark, as long as one of their parents was alive when the
-//     killing began.
+//   - descendants without the mark, if all processes between them and the child were
+//     still alive when Kill was called.
 //
-// It misses processes that left the group, dropped the environment and lost their parents.
-// If this process itself is killed, the kernel kills the child, but not the processes that
-// the child started. On systems other than Linux, it kills neither.
+// The package misses processes that left the group, dropped the mark and lost their
+// parents. If this process itself is killed, Linux kills the child, but not the processes
+// that the child started. Other systems kill none of them.
 //
 // On Linux, a child can have a separate loopback address. A socket that the child binds to
 // all addresses gets only that address, so that two instances can listen on the same port.
-// The main exception is a program that binds to 127.0.0.1: it gets 127.0.0.1. See
-// internal/controlplane/cri/binds for the others.
+// The main exception is a socket that the child binds to 127.0.0.1, which keeps that
+// address. See internal/controlplane/cri/binds for the other exceptions.
 package process
 
 import (
@@ -49,10 +49,10 @@ type Spec struct {
 	Dir string
 	// Env is added to PATH, HOME, LANG and TMPDIR of this process, and overrides them.
 	Env []string
-	// Address is a loopback address only for this process; zero means none.
+	// Address is a loopback address for the new process only; zero means none.
 	Address netip.Addr
-	// Output receives everything that the process prints, from one goroutine. If Output
-	// is nil, only the end of the output is kept.
+	// Output receives everything that the process prints. Only one goroutine writes to it.
+	// If Output is nil, only the end of the output is kept.
 	Output io.Writer
 }
 
@@ -60,7 +60,7 @@ type Spec struct {
 const tailSize = 16 << 10
 
 // drainTime limits how long the output is read after all processes are gone. Reading takes
-// that long only if a process could not be found.
+// that long only if a process was missed and still holds the output open.
 const drainTime = time.Second
 
 // Process is a child process. Its methods are safe for concurrent use.
@@ -167,8 +167,8 @@ func (p *Process) drain(to io.Writer) {
 	}
 }
 
-// finish cleans up after the child has exited, but before it is reaped. reap reaps it and
-// returns its exit code.
+// finish cleans up after the child has exited. It then calls reap, which reaps the child
+// and returns its exit code.
 func (p *Process) finish(reap func() int) {
 	p.sweep()
 	p.signals.Lock()
@@ -218,8 +218,8 @@ func (p *Process) Exit() (code int, printed string) {
 func (p *Process) PID() int { return p.pid }
 
 // Address returns the separate loopback address of the process. It returns zero if no
-// address was requested or the system cannot provide one. The process then listens on the
-// addresses that it asks for.
+// address was requested or the system cannot provide one. In these cases, the process
+// listens on the addresses that it requests.
 func (p *Process) Address() netip.Addr { return p.address }
 
 // exitCode returns the code as a shell reports it.

@@ -58,16 +58,16 @@ func (p *Process) startHere(cmd *exec.Cmd, address netip.Addr) error {
 	return nil
 }
 
-// filter installs a filter on this thread that gives the address to its children. It
-// reports whether the system supports that.
+// filter installs a filter on this thread, which gives the address to the children of the
+// thread. It reports whether the system supports the filter.
 func filter(address netip.Addr) (bool, error) {
 	if !address.Is4() || !address.IsLoopback() {
 		return false, fmt.Errorf("%s is not an IPv4 loopback address", address)
 	}
-	// Without this attribute, only root may install a filter. Both apply only to this
-	// thread.
+	// Without this attribute, only root may install a filter. The attribute and the filter
+	// apply only to this thread.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return false, fmt.Errorf("giving up new privileges: %w", err)
+		return false, fmt.Errorf("setting no_new_privs: %w", err)
 	}
 	notifications, err := binds.Install()
 	if errors.Is(err, binds.ErrUnavailable) {
@@ -81,8 +81,8 @@ func filter(address netip.Addr) (bool, error) {
 	return true, nil
 }
 
-// awaitEnd waits until the process has exited. It does not reap it, so the ID stays
-// reserved.
+// awaitEnd waits until the process has exited. It does not reap the process, so the
+// process ID stays reserved.
 func awaitEnd(pid int) {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -98,8 +98,8 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 	var astray []int
 	if s == syscall.SIGKILL {
-		// Find them while their parents are alive. Afterwards only the mark identifies
-		// them.
+		// Find the descendants while their parents are alive. Afterwards, only the mark
+		// identifies descendants that have left the group.
 		astray = descendants(p.pid)
 	}
 	_ = unix.Kill(-p.pid, s)

@@ -25,7 +25,7 @@ func listener(t *testing.T, address string, own string) (*process.Process, *line
 		Address: netip.MustParseAddr(own), Output: out,
 	})
 	if !p.Address().IsValid() {
-		t.Skip("this system gives processes no address of their own")
+		t.Skip("this system cannot give a process a separate address")
 	}
 	return p, out
 }
@@ -43,7 +43,7 @@ func TestInstancesListenOnOnePortSideBySide(t *testing.T) {
 			out.await(t, second, "listening on ")
 			for p, address := range map[*process.Process]string{first: "127.201.3.1", second: "127.201.3.2"} {
 				if got := dial(t, net.JoinHostPort(address, port)); got != strconv.Itoa(p.PID()) {
-					t.Errorf("at %s answers %s, not %d", address, got, p.PID())
+					t.Errorf("at %s, process %s answers instead of %d", address, got, p.PID())
 				}
 			}
 		})
@@ -125,7 +125,7 @@ func TestNoGrandchildOutlivesIt(t *testing.T) {
 				p.Kill()
 			}
 			for _, pid := range running("sleep\x00" + seconds) {
-				t.Errorf("%d is still there", pid)
+				t.Errorf("process %d is still running", pid)
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		})
@@ -183,7 +183,7 @@ func zombie(pid int) bool {
 	return errors.Is(err, os.ErrNotExist) || strings.Contains(string(status), "\nState:\tZ")
 }
 
-// BenchmarkStart measures a start with an address and a kill.
+// BenchmarkStart measures the time to start a process with an address and to kill it.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		p, err := process.Start(b.Context(), process.Spec{Command: []string{"/bin/sleep", "1000"}, Address: netip.MustParseAddr("127.201.3.9")})

@@ -11,7 +11,7 @@ import (
 
 func attributes() *syscall.SysProcAttr { return nil }
 
-// launch starts the command. This system cannot give it a separate address.
+// launch starts the command. This system cannot give the child a separate address.
 func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
 	return nil
 }
 
-// signal kills the process for any signal, because this system has no other way.
+// signal kills the process, whatever the signal, because this system has no other signals.
 func (p *Process) signal(syscall.Signal) {
 	p.signals.Lock()
 	defer p.signals.Unlock()

@@ -140,7 +140,7 @@ func TestEndOfALongOutputIsKeptInWholeLines(t *testing.T) {
 		t.Errorf("the end is %.40q…%.40q", output, output[max(0, len(output)-40):])
 	}
 	if len(output) >= all.Len() || !strings.HasSuffix(all.String(), output) || !strings.HasPrefix(all.String(), "line 0\n") {
-		t.Errorf("of %d bytes %d were kept; the output is not whole, or the end not its end", all.Len(), len(output))
+		t.Errorf("of %d bytes, %d were kept: the output is incomplete, or the kept text is not its end", all.Len(), len(output))
 	}
 }
 
@@ -156,7 +156,7 @@ func TestItsEnvironmentIsSmall(t *testing.T) {
 		}
 	}
 	if strings.Contains(output, "ANOTHER_SECRET") || strings.Contains(output, "LANG=C") {
-		t.Errorf("too much is in:\n%s", output)
+		t.Errorf("the environment contains too much:\n%s", output)
 	}
 }
 

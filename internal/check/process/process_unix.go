@@ -10,7 +10,7 @@ import (
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// launch starts the command. This system cannot give it a separate address.
+// launch starts the command. This system cannot give the child a separate address.
 func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
 	if err := cmd.Start(); err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweeps limits how many times a sweep is repeated because it found a process. A process
-// that is being killed may just have started another one.
+// sweeps limits how many times sweep searches for processes. It searches again after
+// finding one, because a process that is being killed may just have started another.
 const sweeps = 100
 
-// goneWithin is the time in milliseconds that a killed process has to disappear. Only a
-// process that sleeps in the kernel takes longer.
+// goneWithin is the maximum time, in milliseconds, for which sweep waits for a killed
+// process to disappear. Only a process that sleeps in the kernel takes longer.
 const goneWithin = 1000
 
 // sweep kills all processes that the child started and waits until they are gone. The
@@ -114,7 +114,8 @@ func descendants(pid int) []int {
 	return all
 }
 
-// stat returns the state and the process group, or zeros if there is no such process.
+// stat returns the state and the process group of a process, or zeros if it does not
+// exist.
 func stat(pid int) (state byte, group int) {
 	line, err := os.ReadFile(proc(pid, "stat"))
 	if err != nil {

@@ -65,8 +65,8 @@ func encoded(v any) ([]byte, error) {
 	return calm(b.Bytes()), nil
 }
 
-// readable checks the version before the rest is read, because a later version may have
-// different types. The error includes the next action.
+// readable checks the version of a file before the rest of it is decoded, because a later
+// version may have different types. The error suggests the user's next action.
 func readable(path string, data []byte, what string, known int) error {
 	var head struct {
 		Version *int `json:"version"`

@@ -28,7 +28,8 @@ var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 // openFindings is the number of findings that are unfolded initially.
 const openFindings = 3
 
-// The data of the page template. All text in it is plain.
+// The data of the page template. All text in it has already been escaped by plain or
+// inline.
 type (
 	pageView struct {
 		Policy       string
@@ -101,8 +102,8 @@ func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 }
 
 // policy returns a Content-Security-Policy that allows only the style and the script of
-// the page itself, by their hashes. It allows images in data URLs because of the empty
-// icon, which keeps browsers from requesting one.
+// the page itself, by their hashes. It also allows images in data URLs, because the page
+// contains an empty icon in such a URL, so that browsers do not request an icon.
 func policy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))

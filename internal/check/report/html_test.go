@@ -70,8 +70,8 @@ func TestPageShowsTheTimelineOfAFinding(t *testing.T) {
 		"watch events in one row":    `saw ADDED pods default/a, default/b`,
 		"an event that was held":     `saw MODIFIED pods default/a <span class="note">held back for 30 ms</span>`,
 		"healing":                    `<tr class="healing"><td class="at">0.900 s</td><td></td><td>healing: restart</td>`,
-		"what a write said":          `"phase": "Pending"`,
-		"how many reads are missing": `2 successful reads are not shown`,
+		"the body of a write":        `"phase": "Pending"`,
+		"the number of hidden reads": `2 successful reads are not shown`,
 		"the strip":                  `<rect class="healing" x="750"`,
 		"the life of an instance":    `<title>controller-2 ran from 0.060 s to 1.200 s</title>`,
 		"the differences":            `<td class="want"><code>"Ready"</code></td><td class="got"><code>"Pending"</code></td>`,
@@ -82,7 +82,7 @@ func TestPageShowsTheTimelineOfAFinding(t *testing.T) {
 		}
 	}
 	if strings.Contains(page, "BOOKMARK") {
-		t.Error("bookmarks that say nothing are shown")
+		t.Error("bookmarks are shown that no fault delayed or sent")
 	}
 }
 
@@ -122,11 +122,11 @@ func TestPageCanBeReadWithoutAScript(t *testing.T) {
 	for _, button := range buttons {
 		// The buttons that fold and unfold are in a hidden paragraph.
 		if !strings.Contains(button, "hidden") && !strings.Contains(button, "data-fold") {
-			t.Errorf("%s does nothing without a script and is shown", button)
+			t.Errorf("%s is shown, but does nothing without a script", button)
 		}
 	}
 	if !strings.Contains(page, `<p class="tools" hidden>`) || strings.Count(page, "<details") == 0 {
-		t.Error("the buttons that fold are shown without a script, or nothing folds without")
+		t.Error("the buttons that fold are shown without a script, or no part can be folded without a script")
 	}
 }
 

@@ -87,7 +87,7 @@ func (r *recorder) call(verb string, ref state.Ref) *trace.Call {
 	}
 }
 
-// rest ends the step, and records the stage at which the state was healed.
+// rest ends the step, and records the stage of healing after which the state was right.
 func (r *recorder) rest(healed evidence.Stage) *evidence.Step {
 	last := &r.run.Steps[len(r.run.Steps)-1]
 	last.Rested, last.RestedAt, last.Healed = r.revision, r.at(), healed
@@ -160,7 +160,7 @@ func the(v judge.Verdict, id string, findings []judge.Finding) judge.Finding {
 	return findings[i]
 }
 
-// diverged returns a finding of judge: after a kill, a Secret is missing.
+// diverged returns a finding of package judge: after a kill, a Secret is missing.
 func diverged(f *fault.Fault) judge.Finding {
 	run := creation(false)
 	run.rest(evidence.Never)
@@ -168,7 +168,7 @@ func diverged(f *fault.Fault) judge.Finding {
 		judge.Judge(learnt("life", func() *recorder { return creation(true) }), run.with(f), &subject.Subject{}))
 }
 
-// looping returns a finding of judge: without a fault, the controller writes its
+// looping returns a finding of package judge: without a fault, the controller writes its
 // status again and again.
 func looping() judge.Finding {
 	run := creation(true)
@@ -186,7 +186,7 @@ func looping() judge.Finding {
 	return the(judge.HotLoop, "99aa00ff11ee", judge.Faultless(reference, []*evidence.Run{&run.run}, &subject.Subject{}))
 }
 
-// blip returns a finding of judge: a Pod is deleted and created again.
+// blip returns a finding of package judge: a Pod is deleted and created again.
 func blip(f *fault.Fault) judge.Finding {
 	run := scaling(true)
 	run.rest(evidence.AtOnce)
@@ -194,7 +194,8 @@ func blip(f *fault.Fault) judge.Finding {
 		judge.Judge(learnt("scale", func() *recorder { return scaling(false) }), run.with(f), &subject.Subject{}))
 }
 
-// unused returns the remarks of judge about a role that also allows the deletion of nodes.
+// unused returns the remarks of package judge about a role that also allows the deletion
+// of nodes.
 func unused() []string {
 	run := creation(true)
 	role := unstructured.Unstructured{Object: map[string]any{

@@ -56,7 +56,7 @@ type (
 	junitFailure struct {
 		Message string `xml:"message,attr"`
 		Type    string `xml:"type,attr"`
-		Text    string `xml:",cdata"` // its characters are plain, and CDATA keeps its lines readable
+		Text    string `xml:",cdata"` // the text is already escaped, and CDATA keeps its lines readable
 	}
 	junitText struct {
 		Text string `xml:",cdata"`
@@ -67,9 +67,9 @@ type (
 const withoutFault = "without a fault"
 
 // WriteJUnit writes the report in JUnit's format: a suite for each scenario, with a case
-// for each kind of fault. A finding is a failure with its complete text. A kind without
-// any result is skipped. If only some runs of a kind were inconclusive, these form a
-// separate skipped case.
+// for each kind of fault. A finding is reported as a failure with its complete text. If a
+// kind has no result, its case is marked as skipped. If only some runs of a kind were
+// inconclusive, these runs form a separate skipped case.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	whole := junitSuites{Name: "koboshi check " + inline(r.Subject)}
 	total := 0.0
@@ -171,7 +171,7 @@ func (r *Report) cases(scenario string) []junitCase {
 			cases = append(cases, r.casesOf(t)...)
 		}
 	}
-	// Include findings whose kind is not counted in this suite.
+	// Include findings whose kind of fault does not have a case yet.
 	for _, f := range r.findings(scenario, anyKind) {
 		if f.Fault != nil && !counted[f.Fault.Kind] {
 			counted[f.Fault.Kind] = true

@@ -75,7 +75,7 @@ func TestJUnitKeepsTheRulesOfItsReaders(t *testing.T) {
 				took += suite.number(t, "time")
 			}
 			if root.number(t, "tests") != tests || root.number(t, "failures") != failures || root.number(t, "errors") != 0 {
-				t.Errorf("the counts of <testsuites> are not those of its suites: %v", root.Attrs)
+				t.Errorf("the counts of <testsuites> are not the sums over its suites: %v", root.Attrs)
 			}
 			if d := root.number(t, "time") - took; d > 0.01 || d < -0.01 {
 				t.Errorf("the time of <testsuites> is off by %v", d)
@@ -116,7 +116,7 @@ func checkSuite(t *testing.T, suite element) {
 	}
 	for attribute, want := range map[string]int{"tests": len(cases), "failures": counts["failure"], "skipped": counts["skipped"], "errors": 0} {
 		if got := suite.number(t, attribute); int(got) != want {
-			t.Errorf("suite %s says %v %s and has %d", suite.attr(t, "name"), got, attribute, want)
+			t.Errorf("suite %s declares %v %s, but has %d", suite.attr(t, "name"), got, attribute, want)
 		}
 	}
 	for _, a := range suite.Attrs {
@@ -128,8 +128,8 @@ func checkSuite(t *testing.T, suite element) {
 
 func TestEveryFindingThatCountsIsInAFailureOfJUnitWithItsWholeText(t *testing.T) {
 	r := sample()
-	// Add a finding of a kind that is not counted, one without a scenario, and a second
-	// one of the same kind.
+	// Add a finding of a kind that the report does not count, a finding without a
+	// scenario, and a second finding of kind kill-after.
 	r.Findings = append(r.Findings,
 		judge.Finding{ID: "a", Verdict: judge.Leak, Scenario: "life", Sentence: "A bucket is left.", Fault: &fault.Fault{Kind: fault.LoseLease}},
 		judge.Finding{ID: "b", Verdict: judge.RBACMissing, Sentence: "It may not list nodes."},

@@ -36,7 +36,7 @@ func Merge(parts []*Report) (*Report, error) {
 	return merged, nil
 }
 
-// shard is a part with its number.
+// shard is one of the reports to merge, with the number of its shard.
 type shard struct {
 	number int
 	report *Report

@@ -84,7 +84,7 @@ func TestPartsThatAreNotOfOnePlanAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := Merge(nil); err == nil {
-		t.Error("no part at all is merged")
+		t.Error("an empty list of reports is merged without an error")
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// plain makes text of unknown origin safe to display. It turns characters that could move
-// a cursor, colour a terminal, reverse the reading direction or hide a letter into
-// visible escapes. It keeps line ends and tabs.
+// plain makes text of unknown origin safe to display. It writes visible escapes in place
+// of characters that could move a cursor, colour a terminal, reverse the reading
+// direction or hide a letter. It keeps line ends and tabs.
 func plain(s string) string { return escaped(s, true) }
 
 // inline is like plain, but returns a single line.
@@ -69,8 +69,8 @@ func unheard(line string) string {
 }
 
 // calm uses JSON escapes for characters that a terminal could interpret. That is safe,
-// because such characters occur only inside strings. The encoder itself escapes only
-// characters below the space.
+// because such characters occur only inside strings. Package encoding/json escapes only
+// some of them.
 func calm(data []byte) []byte {
 	if !bytes.ContainsFunc(data, func(r rune) bool { return harmful(r, true) }) {
 		return data

@@ -259,7 +259,7 @@ func (p *Progress) figures() (all []string) {
 	return all
 }
 
-// status returns the line that is shown without a terminal.
+// status returns the line that is shown if there is no terminal.
 func (p *Progress) status() string {
 	line := p.phase
 	if figures := p.figures(); len(figures) > 0 {

@@ -27,7 +27,7 @@ func TestProgressInAPipeIsALineEveryTenSecondsAndOneForEachFinding(t *testing.T)
 		p.Found(found)
 		p.Note("two\nlines")
 		p.Close()
-		// At the tenth second, either the end of the run or the line may come first.
+		// In the tenth second, a run ends and a line is printed, in either order.
 		got := strings.ReplaceAll(out.String(), "9/100, 54/min, 1 min 41 s left", "10/100, 60/min, 1 min 30 s left")
 		got = strings.ReplaceAll(got, "19/100, 57/min, 1 min 25 s left", "20/100, 60/min, 1 min 20 s left")
 		want := `run
@@ -137,7 +137,7 @@ func TestProgressCannotBeUsedToSteerATerminal(t *testing.T) {
 		p.Close()
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			if strings.ContainsAny(line, "\x1b\x07\u009b\u202e") || strings.HasPrefix(line, "::") {
-				t.Errorf("written as it was: %q", line)
+				t.Errorf("written without escapes: %q", line)
 			}
 		}
 	})

@@ -1,8 +1,8 @@
 // Package report writes the result of a check for users and for programs.
 //
-//	Report ──┬── WriteText   a terminal            Progress   the same, during a check
+//	Report ──┬── WriteText   a terminal            Progress   a terminal, during a check
 //	         ├── WriteJSON   programs, ReadFile, Merge
-//	         ├── WriteJUnit  the test page of a CI
+//	         ├── WriteJUnit  the test page of a CI system
 //	         ├── WriteSARIF  code review
 //	         └── WriteHTML   one page with the timeline of each finding
 //
@@ -22,7 +22,7 @@ import (
 // Version is the version of the format. Readers reject other versions.
 const Version = 1
 
-// Report is the result of a check, or of a shard of one.
+// Report is the result of a check, or of one shard of a check.
 type Report struct {
 	Version int    `json:"version"` // the version of this format, 1
 	Subject string `json:"subject"`
@@ -66,7 +66,7 @@ type Sources struct {
 	RBAC string `json:"rbac,omitempty"`
 }
 
-// Scenario summarizes the learnt data about a scenario.
+// Scenario summarizes a scenario, as learnt from its runs without a fault.
 type Scenario struct {
 	Name  string `json:"name"`
 	Steps int    `json:"steps"`
@@ -83,10 +83,10 @@ type Scenario struct {
 }
 
 // Tried counts the faults of one kind. Runs = Clean + Found + NotApplied + Inconclusive.
-// It does not count confirmations.
+// Runs that confirm a finding are not counted.
 type Tried struct {
-	// Scenario is the scenario in which they were tried. If it is empty, the counts are
-	// for all scenarios, and JUnit has no suite per scenario.
+	// Scenario is the scenario in which the faults were tried. If it is empty, the counts
+	// are for all scenarios, and JUnit has no suite per scenario.
 	Scenario     string     `json:"scenario,omitempty"`
 	Kind         fault.Kind `json:"kind"`
 	Planned      int        `json:"planned"` // in a shard, only the faults of that shard
@@ -95,7 +95,8 @@ type Tried struct {
 	Found        int        `json:"found"`
 	NotApplied   int        `json:"notApplied"`
 	Inconclusive int        `json:"inconclusive"`
-	// Pruned counts faults whose run was cut short, because their state was already known.
+	// Pruned counts faults whose run was cut short, because the state after the fault had
+	// already been explored.
 	Pruned int `json:"pruned"`
 	// Seconds is the sum of the durations of the runs.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -121,7 +122,7 @@ func (r *Report) Sort() {
 
 // ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
 // gave a result. An unused permission does not count as a finding. For a shard, ExitCode
-// returns only 0 or 1, because a shard may be small.
+// returns only 0 or 1, because in a small shard perhaps no fault gives a result.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
@@ -133,7 +134,7 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// serious returns the findings that count. remarks returns the others.
+// serious returns the findings that are more than remarks.
 func (r *Report) serious() []judge.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), isRemark)
 }

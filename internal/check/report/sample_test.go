@@ -134,7 +134,7 @@ func sampleTrace() []trace.Entry {
 	return all
 }
 
-// written returns the output of a writer of the report.
+// written returns the output of one of the report's Write methods.
 func written(t *testing.T, write func(*bytes.Buffer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -56,7 +56,7 @@ func TestEveryResultHasARuleALevelALocationAndAFingerprint(t *testing.T) {
 		prints[result.Fingerprints["primaryLocationLineHash"]] = true
 	}
 	if len(prints) != len(r.Findings) {
-		t.Errorf("the fingerprints are not one for each finding: %v", prints)
+		t.Errorf("the findings do not have one fingerprint each: %v", prints)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestPathsInSARIFAreThoseFromTheTopOfTheRepository(t *testing.T) {
 		"cmd/main.go":                            "operators/my%20viewer/cmd/main.go",
 		filepath.Join(project, "cmd", "x.go"):    "operators/my%20viewer/cmd/x.go",
 		filepath.Join(top, "shared", "crd.yaml"): "shared/crd.yaml",
-		filepath.Join(filepath.Dir(top), "x.go"): "x.go", // no folder of the machine
+		filepath.Join(filepath.Dir(top), "x.go"): "x.go", // the folders of the machine stay hidden
 	}
 	for file, want := range tests {
 		r := &Report{Sources: Sources{Main: file}, Findings: []judge.Finding{{ID: "1", Verdict: judge.Leak}}}

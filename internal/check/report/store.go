@@ -31,7 +31,7 @@ type Saved struct {
 	Scenario scenario.Scenario `json:"scenario"`
 	// Subject holds the flags and the command for koboshi check.
 	Subject []string `json:"subject"`
-	// Plane is the value of --profile; if it is empty, the profile was derived.
+	// Plane is the value of --profile. If it is empty, koboshi check chooses the profile.
 	Plane string `json:"plane"`
 	// Trace is stored in the same folder as ID.trace.jsonl. If that file is missing, Trace
 	// is nil; a replay does not need it.

@@ -48,7 +48,7 @@ func TestFindingIsLoadedAsItWasSaved(t *testing.T) {
 	}
 	want := saved()
 	want.Version, want.Finding.File = SavedVersion, filepath.ToSlash(path)
-	// The spaces in bodies may differ afterwards.
+	// Saving may change the white space in bodies.
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, *got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func TestDamagedFindingsAreNamedAndTheOthersLoaded(t *testing.T) {
 		t.Errorf("loaded %d findings, want 2 with DIVERGED first", len(all))
 	}
 	if err == nil {
-		t.Fatal("nothing is said of the damaged ones")
+		t.Fatal("the damaged files are not reported")
 	}
 	for _, want := range []string{"cut.json is damaged", "later.json is a finding of version 9", "other.json is damaged", "aaaa.trace.jsonl is damaged"} {
 		if !strings.Contains(err.Error(), want) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// strip is a timeline drawn as a small picture, with one lane per sort and time from left
-// to right. X is in thousandths of the run, and Y is in pixels.
+// strip is a timeline drawn as a small picture, with four lanes and time from left to
+// right. X is in thousandths of the run's duration, and Y is in pixels.
 type strip struct {
 	Lanes  []string
 	Height int
@@ -70,13 +70,13 @@ func stripOf(t timeline) strip {
 		}
 		s.Marks = append(s.Marks, m)
 	}
-	// Draw marks across all lanes first, so that they hide nothing.
+	// Draw the marks that cross all lanes first, so that they hide no other marks.
 	slices.SortStableFunc(s.Marks, func(a, b mark) int { return b.Height - a.Height })
 	return s
 }
 
 // lives returns the periods in which each instance ran. An instance whose start is not
-// among the rows ran from the beginning.
+// among the rows is assumed to have run from the beginning.
 func lives(t timeline) []bar {
 	var bars []bar
 	running := map[string]time.Duration{}

@@ -167,6 +167,6 @@ func TestAnObjectThatIsNotComparedIsToldInTheFirstLine(t *testing.T) {
 		t.Errorf("the first line is %q", first)
 	}
 	if !strings.Contains(rest, "ConfigMap default/page") || !strings.Contains(rest, "1 field whose") {
-		t.Errorf("it is not named:\n%s", rest)
+		t.Errorf("the object is not named:\n%s", rest)
 	}
 }

@@ -115,7 +115,7 @@ func (t *timeline) call(e trace.Entry) {
 		notes = append(notes, inline(c.Message))
 	}
 	r.Note = strings.Join(notes, "; ")
-	// Most controllers look for objects that do not exist yet.
+	// A 404 is normal, because most controllers look for objects that do not exist yet.
 	r.Bad = c.Injected || c.Lost || c.Code == 0 || c.Code >= 400 && c.Code != http.StatusNotFound
 	if r.Sort == ofRead && !r.Bad {
 		t.Reads++

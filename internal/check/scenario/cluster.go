@@ -34,7 +34,7 @@ type Cluster struct {
 	Endpoints map[string]string
 	// Namespace is used for objects without a namespace; empty means default.
 	Namespace string
-	// Dir is the folder in which commands run, from Dir of the scenario. Empty means the
+	// Dir is the folder in which commands run: the Dir of the scenario. Empty means the
 	// working directory.
 	Dir string
 }
@@ -86,7 +86,7 @@ func (c Cluster) namespace() string {
 // Limits of the time in which a request is retried.
 const (
 	// forKinds limits the wait until the kind of a new CRD is served. After that, an
-	// unknown kind is treated as a mistake.
+	// unknown kind is treated as a mistake in the scenario.
 	forKinds = 5 * time.Second
 	// withoutDeadline is the limit if the context has no deadline.
 	withoutDeadline = 30 * time.Second
@@ -143,7 +143,7 @@ func transient(err error) bool {
 }
 
 // notServed reports whether the mapper or the server does not know the kind. If the server
-// does not know it, its error names no object.
+// does not know the kind, its error names no object.
 func notServed(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true

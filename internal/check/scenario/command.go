@@ -63,8 +63,8 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 	return stdout.String(), nil
 }
 
-// command returns a command with a separate process group, so that its children end when
-// it ends.
+// command returns a command with a separate process group, so that its children are killed
+// together with it.
 func command(ctx context.Context, dir string, argv []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -82,8 +82,8 @@ func signal(cmd *exec.Cmd, s syscall.Signal) error {
 	return err
 }
 
-// environment returns the environment of this process without the variables that
-// point to another cluster.
+// environment returns the environment of this process without KUBECONFIG and PORT, which
+// could name another cluster or port.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "KUBECONFIG=") || strings.HasPrefix(entry, "PORT=")
@@ -93,7 +93,8 @@ func environment() []string {
 // mostTail is the number of bytes kept from the end of the output of a command.
 const mostTail = 4096
 
-// indented returns the last lines of the output, for the end of an error.
+// indented returns the last lines of the output, indented, for the end of an error
+// message.
 func indented(printed *output.Tail) string {
 	const most = 10
 	text := output.LastLines(printed.String(), most)

@@ -36,7 +36,7 @@ func (st *Step) Await(ctx context.Context, c Cluster) error {
 	}
 }
 
-// holds checks once whether all conditions of Wait hold.
+// holds reports whether all conditions of Wait hold now.
 func (st *Step) holds(ctx context.Context, c Cluster) bool {
 	return len(st.Wait) < 2 || !slices.ContainsFunc(st.Wait, func(cond Condition) bool { return cond.look(ctx, c) != "" })
 }

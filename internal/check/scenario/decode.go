@@ -281,8 +281,8 @@ type field struct {
 	of       reflect.Type
 }
 
-// fields returns the fields of a struct, including those of embedded structs.
-// Required fields have a tag without omitempty and omitzero.
+// fields returns the fields of a struct, including those of embedded structs. A field is
+// required if its tag has neither omitempty nor omitzero.
 func fields(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {

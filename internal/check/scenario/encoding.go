@@ -173,8 +173,8 @@ func wholeNumbers(value any) any {
 	return value
 }
 
-// Inline returns the scenario with the objects in its files instead of the paths of the
-// files, so that the scenario can be stored without them.
+// Inline returns the scenario with each file path replaced by the objects in that file, so
+// that the scenario can be stored without its files.
 func (s *Scenario) Inline() (*Scenario, error) {
 	out, err := s.clone()
 	if err != nil {

@@ -38,8 +38,8 @@ type Server struct {
 }
 
 // StartEndpoints starts the endpoints that have a command, and waits until all endpoints
-// answer, including those that were already running. If one does not answer, it stops the
-// others.
+// answer, including those that were already running. If an endpoint does not answer,
+// StartEndpoints stops the others.
 func StartEndpoints(ctx context.Context, endpoints []Endpoint) (*Servers, error) {
 	running := &Servers{}
 	for _, e := range endpoints {
@@ -125,7 +125,8 @@ func launch(e Endpoint) (*Server, error) {
 	for _, part := range e.Run {
 		s.argv = append(s.argv, strings.ReplaceAll(part, portVariable, port))
 	}
-	// The server runs until stop is called, not until the context of the start ends.
+	// The server must outlive the context in which it was started. It runs until stop is
+	// called.
 	s.cmd = command(context.Background(), e.Dir, s.argv)
 	s.cmd.Env = append(environment(), "PORT="+port)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
@@ -164,8 +165,8 @@ func (s *Server) await(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, withoutDeadline)
 		defer cancel()
 	}
-	// It is up to the controller to verify the certificate. This only checks that the
-	// server answers.
+	// This request only checks that the server answers. The controller itself must verify
+	// the certificate.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 2 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
@@ -200,13 +201,13 @@ func (s *Server) stop() error {
 		return nil
 	}
 	for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		// The group can outlive its first process, so it is always signalled.
+		// The process group can outlive its first process, so always signal the group.
 		if err := syscall.Kill(-s.cmd.Process.Pid, how); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 		select {
 		case <-s.ended:
-			// Kill children that ignore SIGTERM as well.
+			// Also kill children that ignore SIGTERM.
 			_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 			return nil
 		case <-time.After(graceful):

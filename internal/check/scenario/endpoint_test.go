@@ -65,10 +65,10 @@ func TestAnEndpointRunsOnAPortOfItsOwnUntilItIsStopped(t *testing.T) {
 	body, _ := io.ReadAll(response.Body)
 	response.Body.Close()
 	if port := strings.TrimPrefix(string(body), "--port="); !strings.Contains(urls["serve"], ":"+port+"/") {
-		t.Errorf("the server was told port %s, and %s is asked", port, urls["serve"])
+		t.Errorf("the server received port %s, but its URL is %s", port, urls["serve"])
 	}
 	if err := running.Failed(); err != nil {
-		t.Errorf("it runs, and failed: %v", err)
+		t.Errorf("the running endpoint is reported as failed: %v", err)
 	}
 	if err := running.Stop(); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAnEndpointRunsOnAPortOfItsOwnUntilItIsStopped(t *testing.T) {
 		t.Error("it answers after it was stopped")
 	}
 	if _, err := http.Get(urls["there"]); err != nil {
-		t.Errorf("a server that was there already was stopped: %v", err)
+		t.Errorf("a server that was already running was stopped: %v", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func Refused(err error) bool {
 }
 
 // untyped is part of the server's message if the type of an applied value differs from the
-// schema. The code of that answer, 500, is ambiguous.
+// schema. The status code, 500, does not identify this error.
 const untyped = "failed to create typed patch object"
 
 func (c Cluster) applyAll(ctx context.Context, manifests []Manifest) error {

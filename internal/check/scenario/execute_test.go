@@ -95,7 +95,7 @@ func TestAwaitSaysWhatItWaitedForAndWhatIsThere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v is not about time", err)
+		t.Errorf("%v is not a DeadlineExceeded", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestAwaitWaitsForAllAtOnce(t *testing.T) {
 		{ObjectRef: podRef, Field: "status.ran", Equals: []byte(`"new"`)},
 	}}
 	if err := step.Await(t.Context(), c); err != nil || looks <= len(seen) {
-		t.Errorf("it waited no longer after %d looks, before both held: %v", looks, err)
+		t.Errorf("Await stopped after %d reads, before both conditions held: %v", looks, err)
 	}
 }
 
@@ -235,7 +235,7 @@ func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not come to hold")
+			t.Fatal("the condition did not hold in time")
 		}
 	}
 }

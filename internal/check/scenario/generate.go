@@ -57,8 +57,8 @@ type generator struct {
 	scenarios []*Scenario
 	notes     []string
 	names     map[string]bool // names of scenarios
-	tried     map[string]bool // moves with their kind
-	counts    map[string]int  // numbers of moves, by kind
+	tried     map[string]bool // moves that were already made, each with its kind
+	counts    map[string]int  // number of moves made, by kind
 }
 
 // Generate makes these scenarios for each sample of a kind that is reconciled:
@@ -70,9 +70,9 @@ type generator struct {
 //	NAME-again   created, deleted, created again, deleted
 //	NAME-down    changed and deleted while the controller is down
 //
-// The result alternates between the samples. The API server's own code checks all values
-// against the schema, but a webhook may still refuse some. The notes explain which
-// scenarios and changes could not be made. Equal arguments give equal results.
+// The returned scenarios alternate between the samples. The API server's own code checks
+// all values against the schema, but a webhook may still refuse some. The notes explain
+// which scenarios and changes could not be made. Equal arguments give equal results.
 func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) ([]*Scenario, []string, error) {
 	g := &generator{
 		options: o.defaulted(), crds: crds,

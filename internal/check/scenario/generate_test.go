@@ -166,7 +166,7 @@ func TestEachSampleGetsItsStories(t *testing.T) {
 		}
 	}
 	if len(back.Steps) != 7 {
-		t.Errorf("%d steps go there and back", len(back.Steps))
+		t.Errorf("the scenario has %d steps, want 7", len(back.Steps))
 	}
 }
 
@@ -255,7 +255,7 @@ func TestNoScenarioChangesMoreFieldsThanAllowed(t *testing.T) {
 		t.Errorf("there are %d changes", changes)
 	}
 	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "because the maximum per kind is 7") }) {
-		t.Errorf("nothing says that some were left out: %q", notes)
+		t.Errorf("no note reports that some changes were left out: %q", notes)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestASampleDoesNotChangeTheScenariosOfOthers(t *testing.T) {
 			ofFirst = append(ofFirst, s)
 		}
 		if i < 8 && first != (i%2 == 0) {
-			t.Errorf("%s is number %d: it is not the turn of its sample", s.Name, i)
+			t.Errorf("%s is number %d, where a scenario of the other sample belongs", s.Name, i)
 		}
 	}
 	if diff := cmp.Diff(alone, ofFirst); diff != "" {
@@ -346,7 +346,7 @@ func TestANamespaceBesideASampleIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := givenOf(all[0]); !slices.Contains(got, "Namespace registry") {
-		t.Errorf("given are %q", got)
+		t.Errorf("the given objects are %q", got)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 	}
 	for _, s := range all {
 		if !strings.HasPrefix(s.Name, "minio-") {
-			t.Errorf("there is %s", s.Name)
+			t.Errorf("there is an unexpected scenario %s", s.Name)
 		}
 	}
 	_, notes, err := Generate(nil, operatorCRDs(t, "storagebucket"), GenerateOptions{})
@@ -406,7 +406,7 @@ func replay(t *testing.T, s *Scenario, g *generator) {
 	}
 }
 
-// merged applies the patch with a different library from the one that made it.
+// merged applies the patch with a library other than the one that created the patch.
 func merged(t *testing.T, object map[string]any, patch []byte) map[string]any {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: object}
@@ -431,10 +431,10 @@ func TestWithoutTakesAlongWhatMakesNoSenseAlone(t *testing.T) {
 	}
 	change := named(t, all, "first-change")
 	if got := len(change.Without(change.Steps[2].Name).Steps); got != len(change.Steps)-1 {
-		t.Errorf("without one of %d steps there are %d", len(change.Steps), got)
+		t.Errorf("after removing one of %d steps, %d are left", len(change.Steps), got)
 	}
 	if got := named(t, all, "first-life").Without("create"); got != nil {
-		t.Errorf("without a creation there is left %v", outline(got))
+		t.Errorf("without the step create, %v is left", outline(got))
 	}
 	if err := down.Without("delete").Validate(); err != nil {
 		t.Error(err)

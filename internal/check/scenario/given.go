@@ -28,9 +28,9 @@ func groupKind(object map[string]any) string {
 // library holds all objects of all samples.
 type library []*sampled
 
-// needs returns the objects that must exist before start, in the order of their
-// dependencies: the objects that start names directly or indirectly, objects from the same
-// file that are not reconciled themselves, and the namespaces.
+// needs returns the objects that must exist before the sample start is created, in the
+// order of their dependencies: the objects that the sample names directly or indirectly,
+// objects from the same file that are not reconciled themselves, and the namespaces.
 func (l library) needs(start *sampled) []*sampled {
 	var found []*sampled
 	visited := map[*sampled]bool{}
@@ -160,7 +160,7 @@ func namespaces(objects []*sampled) []Manifest {
 	return all
 }
 
-// given returns the manifests of all objects that start needs.
+// given returns the manifests of all objects that the sample start needs.
 func (l library) given(start *sampled) []Manifest {
 	needed := l.needs(start)
 	all := namespaces(append([]*sampled{start}, needed...))
@@ -170,9 +170,9 @@ func (l library) given(start *sampled) []Manifest {
 	return all
 }
 
-// twins makes a copy with a different name of each given object to which start refers, so
-// that the reference can be changed to an object that exists. It returns the manifests by
-// name, and the new name for each old name.
+// twins copies each given object to which the sample start refers, and gives the copy a
+// different name. A scenario can then change the reference to an object that exists. twins
+// returns the manifests of the copies by name, and the new name for each old name.
 func (l library) twins(start *sampled) (map[string]Manifest, map[string]string) {
 	twins, renamed := map[string]Manifest{}, map[string]string{}
 	for _, s := range l.needs(start) {

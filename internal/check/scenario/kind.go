@@ -87,7 +87,7 @@ func (k *customKind) defaulted(object map[string]any) map[string]any {
 	return object
 }
 
-// at returns the schema at a path of fields, or nil.
+// at returns the schema at a path of fields, or nil if there is none.
 func (k *customKind) at(path []string) *apiextensionsv1.JSONSchemaProps {
 	s := k.schema
 	for _, part := range path {

@@ -72,8 +72,8 @@ func (m move) severs() bool {
 
 func (m move) String() string { return m.verb + " " + m.field() }
 
-// The ranks. Fields of the sample come before fields that the sample omits. Removals come
-// last, because they may affect other fields.
+// The ranks define the order of the moves. Fields of the sample come before fields that
+// the sample omits. Removals come last, because they may affect other fields.
 const (
 	rankPresent = 0
 	rankSevers  = 9

@@ -48,8 +48,8 @@ func LoadAll(files []string) (all []*Scenario, from map[string]string, err error
 	return all, from, nil
 }
 
-// Parse reads scenarios from YAML, one per document. name is the name of the file. It is
-// used in errors, and because paths in the file are relative to it. The error joins a
+// Parse reads scenarios from YAML, one per document. name is the name of the file. It
+// appears in errors, and paths in the file are relative to its folder. The error joins a
 // *Problem for each mistake. If name is relative to the working directory, so are the
 // paths in the returned scenarios.
 func Parse(name string, data []byte) ([]*Scenario, error) {

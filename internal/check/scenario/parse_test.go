@@ -163,7 +163,8 @@ func TestAScenarioWithInlinedFilesSurvivesJSON(t *testing.T) {
 		if diff := cmp.Diff(inlined, again); diff != "" {
 			t.Error(diff)
 		}
-		// The files do not exist relative to another folder, and must not be needed.
+		// The relative paths of the files are invalid in another folder, so the files must
+		// not be needed.
 		t.Chdir(t.TempDir())
 		if err := again.Validate(); err != nil {
 			t.Error(err)
@@ -204,7 +205,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Writing and reading a scenario must give an equal one.
+		// Writing and reading a scenario must give an equal scenario.
 		for _, s := range all {
 			copied, err := s.clone()
 			if err != nil {
@@ -216,7 +217,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%s\nbecame %s", first, second)
 			}
 			if err := copied.Validate(); err != nil {
-				t.Errorf("%s\nis valid, and then not: %v", data, err)
+				t.Errorf("%s\nis valid, but its copy is not: %v", data, err)
 			}
 		}
 	})

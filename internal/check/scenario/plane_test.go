@@ -29,7 +29,7 @@ func plane(t *testing.T) Cluster {
 	t.Helper()
 	program := os.Getenv("KOBOSHI")
 	if program == "" {
-		t.Skip("KOBOSHI names no binary; set it to the path of a koboshi")
+		t.Skip("KOBOSHI is not set; set it to the path of a koboshi binary")
 	}
 	dir := t.TempDir()
 	ready, kubeconfig := filepath.Join(dir, "ready"), filepath.Join(dir, "kubeconfig")
@@ -76,7 +76,7 @@ kind: Scenario
 name: story
 endpoints: [{name: store, url: "http://127.0.0.1:1"}]
 given:
-- file: widgets.yaml # the definition is not served yet when the widget comes
+- file: widgets.yaml # the CRD is not served yet when the widget is applied
 - {apiVersion: example.com/v1, kind: Widget, metadata: {name: zero}, spec: {size: small}}
 steps:
 - name: create

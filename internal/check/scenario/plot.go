@@ -22,8 +22,8 @@ type plot struct {
 	given  []Manifest
 	title  string
 	random *rand.Rand
-	// twins holds objects to which references can be changed, by name. renamed maps a name
-	// to the name of its twin.
+	// twins holds renamed copies of given objects, by name. References can be changed to
+	// these copies. renamed maps the name of a given object to the name of its twin.
 	twins   map[string]Manifest
 	renamed map[string]string
 
@@ -97,9 +97,9 @@ func (p *plot) again() {
 		p.create("create"), p.delete("delete"), p.create("create-again").same("create"), p.delete("delete-again").same("delete"))
 }
 
-// changes makes as many scenarios as the moves need. The changes in a scenario
-// accumulate. A move that is impossible after the others is left for the next scenario. A
-// move that is impossible on the sample itself is dropped.
+// changes makes as many scenarios as the moves need. The changes in a scenario accumulate.
+// A move that is impossible after the earlier moves is left for the next scenario. A move
+// that is impossible on the sample itself is dropped.
 func (p *plot) changes() {
 	queue := p.queue()
 	for len(queue) > 0 && p.counts[p.kind.name] < p.options.MostChanges {
@@ -134,7 +134,8 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 			p.tried[p.kind.name+" "+m.String()] = true
 			p.counts[p.kind.name]++
 			p.keep(m)
-			// Further steps would show nothing if this one breaks a connection.
+			// If this step cuts the controller off from a server, further steps would
+			// reveal nothing.
 			full = len(steps) == p.options.MostFields || m.severs()
 		case len(steps) == 0:
 			p.note("%s: %s: left out %s: %s", p.sample.file, p.ref, m, why)
@@ -145,7 +146,8 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 	return steps, taken, left
 }
 
-// queue returns the moves that have not yet been made with another sample of the kind.
+// queue returns the moves that have not yet been made with another sample of the same
+// kind.
 func (p *plot) queue() []move {
 	moves, notes := explore(p.kind, p.base, p.random)
 	for _, n := range notes {
@@ -167,8 +169,8 @@ func (p *plot) queue() []move {
 	return queue
 }
 
-// rename makes the name of the twin the first value of a move that changes a reference to
-// a given object.
+// rename inserts the name of the twin as the first value, if the move changes a reference
+// to a given object.
 func (p *plot) rename(m *move) {
 	if m.verb != "change" || !reference.MatchString(lastName(m.path)) {
 		return

@@ -19,7 +19,7 @@ type Problem struct {
 	// Step is the name of the step with the mistake. It is empty if the mistake is not in
 	// a named step.
 	Step string
-	// Field is the path in the step or, if Step is empty, in the scenario.
+	// Field is the path of the mistake in the step or, if Step is empty, in the scenario.
 	Field   string
 	Message string
 }
@@ -97,11 +97,12 @@ func unknown(what, name string, known []string) string {
 	return fmt.Sprintf("unknown %s; choose from %s", what, strings.Join(known, ", "))
 }
 
-// longestMisspelt is the length of the longest name for which nearest searches a similar
-// one.
+// longestMisspelt is the length of the longest name for which nearest searches for a
+// similar name.
 const longestMisspelt = 64
 
-// nearest returns the known name that is most similar to name, or "" if none is.
+// nearest returns the known name that is most similar to name, or "" if no name is
+// similar.
 func nearest(name string, known []string) string {
 	if len(name) > longestMisspelt {
 		return ""

@@ -1,6 +1,6 @@
 // Package scenario defines scenarios: YAML files that describe step by step what is done
-// to a cluster while a controller runs. It performs the steps, and generates scenarios
-// from samples and schemas.
+// to a cluster while a controller runs. The package also performs the steps, and generates
+// scenarios from samples and schemas.
 //
 //	YAML ──Parse──▶ Scenario ──Prepare, Step.Do, Await, Check──▶ a cluster
 //	                   ▲
@@ -17,8 +17,8 @@ const (
 	Kind       = "Scenario"
 )
 
-// Scenario is a sequence of steps without faults. The checker runs it once without
-// faults to learn its expected outcome.
+// Scenario is a sequence of steps without faults. The checker first runs it without faults
+// to learn the expected outcome.
 type Scenario struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -54,7 +54,7 @@ type Rest struct {
 }
 
 // Step is one action, after which the cluster must become idle. Exactly one of Apply,
-// Patch, Delete, Scale and Run is set. In a step that only waits or expects, none is set.
+// Patch, Delete, Scale and Run is set, or none in a step that only has Wait or Expect.
 type Step struct {
 	// Name is unique in the scenario.
 	Name string `json:"name"`
@@ -137,10 +137,11 @@ type Endpoint struct {
 	// Run is the command that starts the server; PORT in its environment is a free port.
 	// Empty means that the server at URL is already running.
 	Run []string `json:"run,omitempty"`
-	// URL is the address of the server; $(PORT) stands for the port. It is polled until
-	// the server gives any answer.
+	// URL is the address of the server; $(PORT) stands for the port. The URL is polled
+	// until the server gives any answer.
 	URL string `json:"url"`
-	// Dir is the folder in which Run is started, like Dir of a scenario.
+	// Dir is the folder in which Run is started. It is relative to the same folder as Dir
+	// of a scenario.
 	Dir string `json:"dir,omitempty"`
 	// Env is the environment variable with the address of the endpoint, for the
 	// controller, the ledger and commands. In manifests, $(endpoint.NAME) stands for the

@@ -55,7 +55,7 @@ func TestSchemaAndTypesNameTheSameFields(t *testing.T) {
 		}
 		for field, p := range properties {
 			if description, _ := p.(map[string]any)["description"].(string); description == "" {
-				t.Errorf("%s.%s: an editor has nothing to show", of.Name(), field)
+				t.Errorf("%s.%s: there is no description for editors to show", of.Name(), field)
 			}
 		}
 	}
@@ -262,8 +262,7 @@ func TestTheHandbooksScenariosCanBeRead(t *testing.T) {
 				t.Error(err)
 			}
 		} else {
-			// The text may be a part of a scenario. The schema decides whether it is
-			// valid.
+			// The text may be only a part of a scenario, so only the schema checks it.
 			text = header + text
 			if !strings.Contains(text, "steps:") {
 				text += "steps: [{name: a, run: [a]}]\n"

@@ -141,7 +141,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	}
 }
 
-// oneOf complains about a value that is neither empty nor known.
+// oneOf complains about a value that is set but unknown.
 func (c *checker) oneOf(path, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
 		c.complain(path, "%s: %s", value, unknown("value", value, known))
@@ -316,7 +316,7 @@ func (c *checker) endpoint(at string, e Endpoint, earlier []Endpoint) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		c.complain(at+".url", "%q is not a URL such as http://127.0.0.1:%s/", e.URL, portVariable)
 	case len(e.Run) > 0 && !port:
-		c.complain(at+".url", "needs %s, because several instances run at the same time", portVariable)
+		c.complain(at+".url", "needs %s, because several instances of the server run at the same time", portVariable)
 	case len(e.Run) == 0 && port:
 		c.complain(at+".url", "has %s, but the endpoint has no run command that could use the port", portVariable)
 	}
@@ -331,7 +331,7 @@ func (c *checker) endpoint(at string, e Endpoint, earlier []Endpoint) {
 	}
 }
 
-// references complains about endpoints that a value names but that do not exist.
+// references complains if a value names an endpoint that does not exist.
 func (c *checker) references(path string, value any) {
 	eachString(value, func(text string) {
 		for _, found := range endpointVariable.FindAllStringSubmatch(text, -1) {

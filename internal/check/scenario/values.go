@@ -240,8 +240,9 @@ func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bo
 	return nil, false
 }
 
-// newKey returns a key for a map with this name. For resources, it returns a real name,
-// because these cannot be invented.
+// newKey returns a key for a map in the field with the given name. For limits and
+// requests, it returns the name of a real resource, because names of resources cannot be
+// invented.
 func newKey(name string) string {
 	switch name {
 	case "limits", "requests":

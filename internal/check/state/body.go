@@ -40,8 +40,8 @@ func isRedacted(v any) bool {
 	return is && trace.IsRedacted(text)
 }
 
-// kindsOf returns the kinds with learnt rules to which a resource may belong. It is needed
-// because a patch does not name its kind.
+// kindsOf returns the possible kinds of a resource, among the kinds with learnt rules. It
+// is needed because a patch does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string
 	for kind := range m.Learnt {

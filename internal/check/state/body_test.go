@@ -15,7 +15,7 @@ func TestValuesOfSecretsDoNotTellRequestsApart(t *testing.T) {
 	}
 	one := secret("redacted:sha256:00112233", "Opaque")
 	if other := secret("redacted:sha256:44556677", "Opaque"); other != one {
-		t.Error("requests are told apart by the hash of a value")
+		t.Error("requests are distinguished by the hash of a value")
 	}
 	if other := secret("redacted:sha256:00112233", "other"); other == one {
 		t.Error("requests with another type are the same")

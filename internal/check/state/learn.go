@@ -15,9 +15,9 @@ const (
 )
 
 // Learn compares runs without faults step by step, and masks differences until none is
-// left. ignore holds the lines of the scenario's ignore, each "Kind.group path", where *
-// stands for one part of a path or for any kind. A line without a path means all objects
-// of the kind.
+// left. ignore holds the lines of the scenario's ignore list, each "Kind.group path",
+// where * stands for one part of a path or for any kind. A line without a path means all
+// objects of the kind.
 //
 // If names differ, they become a pattern; if the order of a list differs, the list
 // becomes a set. If strings differ, the check compares only which places hold the same

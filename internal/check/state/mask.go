@@ -13,7 +13,7 @@ import (
 // and nil contain the rules for all controllers. Learn adds the fields that differ
 // between runs without a fault.
 type Mask struct {
-	// Configured holds the lines of the scenario's ignore.
+	// Configured holds the lines of the scenario's ignore list.
 	Configured []string `json:"configured,omitempty"`
 	// Learnt holds the learnt rules by kind and path.
 	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
@@ -37,7 +37,7 @@ type NamePattern struct {
 	Not []string `json:"not,omitempty"`
 }
 
-// line is a compiled line of the scenario's ignore.
+// line is a compiled line of the scenario's ignore list.
 type line struct {
 	kind string
 	path *regexp.Regexp // nil means all objects of the kind

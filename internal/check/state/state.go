@@ -48,8 +48,8 @@ type Snapshot map[Ref]Object
 
 // History holds every write since a baseline, by any client.
 type History struct {
-	// Baseline holds the objects that existed at the start, as far as a Change or a
-	// reference names them. It is shared and must not be changed.
+	// Baseline holds the objects that existed at the start. It is shared and must not be
+	// changed.
 	Baseline Snapshot
 	Changes  []Change
 }

@@ -69,8 +69,8 @@ func (m *Mask) Canonical(s Snapshot) World {
 }
 
 // nameRandoms replaces each random value with a fixed text. If several places hold the
-// value, it adds the first of these places. The result shows only which places share a
-// value.
+// value, the text names the first of these places. The result shows only which places
+// share a value.
 func (w World) nameRandoms() {
 	places := map[random][]string{}
 	w.eachRandom(func(place string, r random) any {

@@ -9,9 +9,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// Certificates writes tls.crt and tls.key for a webhook server with these addresses and
-// names into the folder. It creates the folder if necessary. It returns the certificate of
-// the authority to trust; the key of that authority is discarded.
+// Certificates writes tls.crt and tls.key for a webhook server with the given addresses
+// and names into the folder dir. It creates the folder if necessary. It returns the
+// certificate of the authority that clients must trust, and discards the key of the
+// authority.
 func Certificates(dir string, hosts []net.IP, names []string) (caPEM []byte, err error) {
 	ca, err := pki.New("koboshi check: authority of webhooks")
 	if err != nil {

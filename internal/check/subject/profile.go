@@ -27,8 +27,8 @@ var writing = []string{rbacv1.VerbAll, "create", "update", "patch"}
 
 // Profile returns the profile of the plane that the controller needs. It returns workloads
 // if the roles of the controller allow it to write workloads, because the controller then
-// waits until upstream's controllers have acted on them. Otherwise it returns gc, also for
-// an administrator, which has no roles.
+// waits until upstream's controllers have acted on them. Otherwise, it returns gc. A
+// controller that runs as an administrator has no roles, so it also gets gc.
 func (s Subject) Profile() string {
 	if slices.ContainsFunc(s.Roles, Role.writesWorkloads) {
 		return ProfileWorkloads

@@ -28,7 +28,7 @@ type Subject struct {
 	// controller's Deployment or webhook configurations.
 	Install []unstructured.Unstructured `json:"install,omitempty"`
 	// Webhooks are the controller's webhook configurations, whose clientConfigs name a
-	// service. Webhook has the real address.
+	// service. Webhook defines where the controller actually serves them.
 	Webhooks []unstructured.Unstructured `json:"webhooks,omitempty"`
 	Webhook  Webhook                     `json:"webhook,omitzero"`
 	// Election holds the arguments that enable leader election; empty means that leader
@@ -37,7 +37,7 @@ type Subject struct {
 	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string `json:"primary,omitempty"`
 	// Roles are the roles in the project that are bound to Identity, each with its file.
-	// They serve to find unused permissions.
+	// They are used to find unused permissions.
 	Roles []Role `json:"roles,omitempty"`
 }
 
@@ -49,8 +49,8 @@ type ServiceAccount struct {
 
 // Webhook describes where a controller serves its webhooks.
 type Webhook struct {
-	// Port is the port on all addresses; 0 means that there are no webhooks, and the
-	// other fields are empty.
+	// Port is the port on which the controller listens on all addresses; 0 means that
+	// there are no webhooks, and the other fields are empty.
 	Port int `json:"port,omitempty"`
 	// CertDir is the folder from which the controller reads tls.crt and tls.key. It may
 	// contain $(CERTS), which is replaced with a folder. Args are the arguments that make
@@ -67,15 +67,15 @@ type Role struct {
 	File      string                    `json:"file,omitempty"`
 	Object    unstructured.Unstructured `json:"object"`
 	// Idle maps resources, as "resource.group", to the reason why the controller does not
-	// use them in a check, although it would in a cluster. Metrics, for example, are
-	// turned off.
+	// use them in a check, although it would in a cluster. For example, a check turns off
+	// metrics.
 	Idle map[string]string `json:"idle,omitempty"`
 }
 
 // The variables that a Subject may contain.
 const (
-	Certs      = "CERTS"      // the folder with the certificates of this instance
-	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of this instance
+	Certs      = "CERTS"      // the folder with the certificates of the controller instance
+	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of the controller instance
 )
 
 // Expand replaces the variables with their values. It keeps unknown variables as they are,

@@ -114,7 +114,7 @@ func TestWebhooksAreLedFromServicesToTheController(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(before, given); diff != "" {
-		t.Errorf("what was given changed:\n%s", diff)
+		t.Errorf("the arguments were changed:\n%s", diff)
 	}
 	for i, want := range []bool{true, true, false, false, false} {
 		if got := subject.NamesService(given[i]); got != want {

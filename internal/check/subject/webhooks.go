@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PointWebhooks returns the objects with changed webhooks: each webhook that names a
-// service now names the address base, such as https://127.0.3.7:9443, and keeps its path.
-// It changes webhook configurations and the conversion of CRDs. It returns other objects,
-// and webhooks that name a URL, unchanged. It does not modify its arguments.
+// PointWebhooks replaces the service of each webhook with a URL, which consists of base,
+// such as https://127.0.3.7:9443, and the path of the webhook. It changes webhook
+// configurations and the conversion webhooks of CRDs. It returns other objects, and
+// webhooks that already name a URL, unchanged. It does not modify its arguments.
 func PointWebhooks(configs []unstructured.Unstructured, base string, ca []byte) []unstructured.Unstructured {
 	pointed := make([]unstructured.Unstructured, 0, len(configs))
 	for _, config := range configs {
@@ -51,8 +51,8 @@ func servesWebhooks(object unstructured.Unstructured) bool {
 	return false
 }
 
-// clientConfigs returns the clientConfigs of all webhooks in the object, not copies of
-// them.
+// clientConfigs returns the clientConfigs of all webhooks in the object. They are parts of
+// the object, not copies.
 func clientConfigs(object unstructured.Unstructured) []map[string]any {
 	var found []map[string]any
 	add := func(part any, path ...string) {

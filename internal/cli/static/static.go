@@ -1,13 +1,14 @@
 // Package static answers --help, completion and version before Kubernetes is initialised.
 //
 // Initialising all of Kubernetes takes a quarter of a second of processor time. A shell
-// that loads the completion script would spend that time at each start. Go initialises
-// packages whose imports are ready in the order of their import paths, as the package
-// comment of internal/envtest/shim explains. This package therefore imports only packages
-// that are ready no later than package os. It avoids fmt and strings, because they wait
-// for packages whose names come after github.com. Package cli generates the texts, and a
-// test there compares them with the output of the commands. If there is no text for a
-// request here, the command itself answers it.
+// that loads the completion script would spend that time at each start. Go always
+// initialises next the package with the alphabetically first import path among those whose
+// own imports are initialised, as the package comment of internal/envtest/shim explains.
+// This package therefore imports only packages that are initialised no later than package
+// os. It avoids fmt and strings, because these are initialised only after packages whose
+// paths sort after github.com. Package cli generates the texts, and a test there compares
+// them with the output of the commands. If there is no text for a request here, the command
+// itself answers it.
 package static
 
 import (
@@ -50,8 +51,8 @@ func Text(args []string) (string, bool) {
 	return string(text), err == nil
 }
 
-// file returns the name of the file with the output for these arguments. Only requests
-// for help or for a completion script can have one.
+// file returns the name of the file with the output for these arguments. Only requests for
+// help or for a completion script have such a file.
 func file(args []string) (string, bool) {
 	last := len(args) - 1
 	switch {

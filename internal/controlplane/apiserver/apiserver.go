@@ -1,13 +1,14 @@
 // Package apiserver assembles upstream's kube-apiserver in this process.
 //
 // The server is configured by upstream's own flags and built by upstream's own
-// functions; everything it serves comes from upstream. The differences are
-// invisible to clients. One is for safety: the server takes a listener that is
-// already open, so that a port cannot be lost between choosing and binding it.
-// The others make the start faster: two bootstrap hooks do not sleep before
-// their first attempt (bootstrap.go); the certificate with which the server
-// calls itself is cheap to create (generic.go); OpenAPI is built on the first
-// request (openapi.go); and a new CRD does not wait until peers learn of it
+// functions; everything it serves comes from upstream. The differences from
+// upstream's program are invisible to clients. One difference is for safety:
+// the server takes a listener that is already open, so that no other process
+// can take the port after it was chosen. The other differences make the start
+// faster: two bootstrap hooks do not sleep before their first attempt
+// (bootstrap.go); the certificate with which the server calls itself is cheap
+// to create (generic.go); OpenAPI is built on the first request (openapi.go);
+// and a new CRD does not wait until peer API servers learn of it
 // (established.go).
 package apiserver
 
@@ -43,9 +44,9 @@ import (
 // Surroundings holds the settings that the flags of a server cannot express.
 type Surroundings struct {
 	// OwnStore is set if no other program ever wrote to the store. The
-	// bootstrap may then skip the migrations from much older releases.
+	// bootstrap may then skip upstream's migrations from much older releases.
 	OwnStore bool
-	// UserAgent names the server when it is a client of itself.
+	// UserAgent is the user agent that the server uses when it calls itself.
 	UserAgent string
 	// Shortcut leads to an etcd in this process. Nil means that a network
 	// connection is used.
@@ -116,7 +117,8 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (c Config) options(ctx context.Context) (options.CompletedOptions, error) {
-	// The process keeps the logging configuration of the program.
+	// The logging configuration of this process must stay as the program has
+	// set it.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	opts, fs := newOptions()
 	if err := fs.Parse(c.Flags); err != nil {
@@ -173,8 +175,8 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 	if err != nil {
 		return nil, nil, err
 	}
-	// Each of these servers serves one group; computing the schemas of all the
-	// other groups would be wasted work.
+	// The server for CRDs and the aggregator serve one API group each;
+	// computing the schemas of all other groups for them would be wasted work.
 	describeOnly(&crds.GenericConfig.Config, apiextensionsopenapi.GetOpenAPIDefinitions)
 	describeOnly(&aggregator.GenericConfig.Config, aggregatoropenapi.GetOpenAPIDefinitions)
 	crds.GenericConfig.AdmissionControl = keepTransitions{crds.GenericConfig.AdmissionControl}
@@ -194,14 +196,15 @@ func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) 
 var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 
 // chain builds the three servers as upstream's app.CreateServerChain does. It
-// replaces the two bootstrap hooks that sleep with hooks of the same names
-// that do not, so that /readyz lists the same checks as upstream.
+// replaces the two bootstrap hooks that sleep with hooks that do not sleep.
+// These have the same names, so that /readyz lists the same checks as upstream.
 func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, error) {
 	g := cfg.KubeAPIs.ControlPlane.Generic
-	// All servers of the chain share this set.
+	// All three servers share this set of disabled hooks.
 	disabled := g.DisabledPostStartHooks
 	replaced := []string{schedulingrest.PostStartHookName}
-	// Without RBAC, upstream disables the hook, and it stays disabled.
+	// Without RBAC, upstream disables the RBAC hook, which then must stay
+	// disabled here, too.
 	if ownStore && !disabled.Has(rbacrest.PostStartHookName) {
 		replaced = append(replaced, rbacrest.PostStartHookName)
 	}

@@ -31,11 +31,11 @@ func TestAWrongFlagIsNamed(t *testing.T) {
 func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 	_, err := New(t.Context(), Config{Flags: []string{"--allow_privileged=perhaps"}})
 	if !errors.As(err, new(*FlagError)) || !strings.Contains(err.Error(), "--allow-privileged") {
-		t.Errorf("%v, want that --allow-privileged cannot be perhaps", err)
+		t.Errorf("%v, want the error that --allow-privileged does not accept the value perhaps", err)
 	}
 }
 
-var update = flag.Bool("update", false, "write the list of flags again")
+var update = flag.Bool("update", false, "rewrite the list of flags")
 
 func TestTheListOfFlagsIsThatOfKubeAPIServer(t *testing.T) {
 	_, fs := newOptions()
@@ -54,6 +54,6 @@ func TestTheListOfFlagsIsThatOfKubeAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(listed), got); diff != "" {
-		t.Errorf("run this test with -update (-listed +upstream):\n%s", diff)
+		t.Errorf("the list of flags is out of date; run this test with -update (-listed +upstream):\n%s", diff)
 	}
 }

@@ -21,11 +21,11 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// bootstrapHooks replaces two hooks of upstream. Upstream's hooks wait one
-// second before their first attempt and then write about 140 objects one after
-// another (storage_rbac.go and storage_scheduling.go of v1.37). The
-// replacements reconcile the same objects with the same code, immediately and
-// in parallel.
+// bootstrapHooks contains replacements for two hooks of upstream. Upstream's
+// hooks wait one second before their first attempt and then write about 140
+// objects one after another (storage_rbac.go and storage_scheduling.go of
+// v1.37). The replacements reconcile the same objects with the same code,
+// immediately and in parallel.
 var bootstrapHooks = map[string]genericapiserver.PostStartHookFunc{
 	rbacrest.PostStartHookName:       retried(ensurePolicy),
 	schedulingrest.PostStartHookName: retried(ensurePriorityClasses),
@@ -113,7 +113,7 @@ func (r *newRole) Get(namespace, name string) (reconciliation.RuleOwner, error) 
 	return r.RuleOwnerModifier.Get(namespace, name)
 }
 
-// newBinding does the same for role bindings.
+// newBinding does for role bindings what newRole does for roles.
 type newBinding struct {
 	reconciliation.RoleBindingModifier
 	asked bool

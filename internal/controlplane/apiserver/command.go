@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	// This provides time zones on machines without any, as in upstream's main.
+	// This provides the time zone data on machines that have none, as in
+	// upstream's main.
 	_ "time/tzdata"
 
 	// This allows logs in JSON, as in upstream's main.
@@ -42,7 +43,7 @@ const (
 )
 
 // Tell answers --help and --version with upstream's text. Upstream handles the
-// signals of the process during this call, so call it only in a process that
+// signals of the process during this call, so call Tell only in a process that
 // does nothing else.
 func Tell(args []string) int {
 	cmd := app.NewAPIServerCommand()
@@ -59,9 +60,9 @@ type Command struct {
 	Surroundings
 	// Args are the command line without the program's name.
 	Args []string
-	// Started is called when the server begins to serve, with the
-	// configuration of the server's client of itself. It runs in parallel with
-	// the server.
+	// Started is called when the server begins to serve. The parameter loopback
+	// configures a client with which the server calls itself. Started runs in
+	// parallel with the server.
 	Started func(ctx context.Context, loopback *rest.Config)
 }
 
@@ -154,7 +155,7 @@ func (c Command) serve(ctx context.Context, opts *options.ServerRunOptions, fs *
 // flushTimeout limits the wait for the receiver of audit events.
 const flushTimeout = 2 * time.Second
 
-// flushAudit delivers the audit events that are still being batched.
+// flushAudit delivers the audit events that are still waiting in a batch.
 func (s *Server) flushAudit() {
 	backend := s.aggregator.GenericAPIServer.AuditBackend
 	if backend == nil {
@@ -186,7 +187,8 @@ func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	}
 }
 
-// listen opens the port that the options name, unless upstream must open it.
+// listen opens the port that the options name. If the options require that
+// upstream opens the port, listen does nothing.
 func listen(o *genericoptions.SecureServingOptions) (*cutListener, error) {
 	cut := &cutListener{}
 	if o.Listener != nil || o.BindPort <= 0 || o.PermitPortSharing || o.PermitAddressSharing {

@@ -8,7 +8,7 @@ import (
 
 // A cutListener can close itself together with all its connections.
 type cutListener struct {
-	net.Listener // nil when upstream listens
+	net.Listener // nil if upstream opens the port
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -20,7 +20,7 @@ func (l *cutListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		select {} // upstream panics on an error unless it is already stopping
+		select {} // never return: on an error, upstream panics if it is not stopping yet
 	}
 	defer l.mu.Unlock()
 	if err != nil {

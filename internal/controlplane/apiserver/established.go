@@ -10,16 +10,16 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// peersHaveLearned is the time after a CRD has become Established in which
-// upstream delays each creation of its custom resources. Meanwhile the server's
-// peers learn of the CRD (customresource_handler.go,
+// peersHaveLearned is the period after a CRD becomes Established during which
+// upstream delays each creation of its custom resources, so that peer API
+// servers can learn of the CRD (customresource_handler.go,
 // kubernetes/kubernetes#99199). This server has no peers. It reads the time of
-// the condition from its own informer, and only there is the condition made to
-// look older.
+// the condition from its own informer, so longEstablished makes the condition
+// look older in the informer, and only there.
 const peersHaveLearned = 2 * time.Second
 
 // longEstablished is the transform of the CRD informer. It makes the condition
-// look older.
+// Established look older.
 func longEstablished(obj any) (any, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {

@@ -25,7 +25,7 @@ func TestInTheInformerACRDIsLongEstablishedAndNothingElseChanges(t *testing.T) {
 	}
 	conditions := got.(*apiextensionsv1.CustomResourceDefinition).Status.Conditions
 	if age := now.Sub(conditions[1].LastTransitionTime.Time); age < 2*time.Second {
-		t.Errorf("established %v ago; upstream's create sleeps below 2 s", age)
+		t.Errorf("the CRD looks established for %v; below 2 s, upstream delays each create", age)
 	}
 	if !conditions[0].LastTransitionTime.Equal(&now) {
 		t.Error("another condition was changed too")

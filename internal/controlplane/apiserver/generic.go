@@ -58,7 +58,7 @@ type generic struct {
 // (pkg/controlplane/apiserver/config.go of v1.37; compare them at each version
 // change). The code is repeated here because of one difference: upstream
 // generates two RSA keys for the certificate of its loopback connection, which
-// takes up to half a second; loopback uses ECDSA instead.
+// takes up to half a second; the method loopback uses ECDSA instead.
 func newGeneric(opts options.CompletedOptions, s Surroundings) (*generic, error) {
 	codecs := legacyscheme.Codecs
 	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {

@@ -17,8 +17,8 @@ import (
 // inProcess lets the server's own clients call the server without a connection.
 // They make hundreds of requests during the start, and their informers make
 // more later. These requests pass through the same filters and have the same
-// user as over a connection. A request goes over the network if it is for
-// another host or if there is no handler yet.
+// user as requests over a connection. A request goes over the network if it is
+// for another host or if there is no handler yet.
 type inProcess struct {
 	host    string // the address of the server as host:port
 	handler atomic.Pointer[http.Handler]
@@ -46,9 +46,9 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // InProcess returns a transport to the running server for a client in this
 // process, without a connection. Requests pass through the same filters as all
-// others. If c has a client certificate, it determines the user. The caller
-// sets tokens and other headers. Protocol upgrades are not possible; they need
-// a connection.
+// others. If c has a client certificate, the certificate determines the user.
+// The caller sets tokens and other headers. Protocol upgrades are not possible;
+// they need a connection.
 func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
 	c = rest.CopyConfig(c)
 	if err := rest.LoadTLSFiles(c); err != nil {
@@ -138,7 +138,7 @@ func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certifi
 	return in
 }
 
-// inProcessBody ends the request when the client closes the body.
+// inProcessBody is a response body. Closing it ends the request.
 type inProcessBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc

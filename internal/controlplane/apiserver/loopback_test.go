@@ -17,7 +17,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-var errNetwork = errors.New("went by the network")
+var errNetwork = errors.New("went over the network")
 
 func inProcessClient(h http.Handler) *http.Client {
 	p := &inProcess{host: self}
@@ -32,14 +32,14 @@ func TestOnlyTheServersOwnAddressIsServedInProcess(t *testing.T) {
 	for url, network := range map[string]bool{"https://" + self + "/x": false, "https://kubernetes.default.svc/x": true} {
 		r, err := inProcessClient(h).Get(url)
 		if errors.Is(err, errNetwork) != network {
-			t.Errorf("%s: %v, want by the network: %t", url, err, network)
+			t.Errorf("%s: %v, want it to go over the network: %t", url, err, network)
 		}
 		if err == nil && r.StatusCode != http.StatusTeapot {
 			t.Errorf("%s: status %d", url, r.StatusCode)
 		}
 	}
 	if _, err := inProcessClient(nil).Get("https://" + self); !errors.Is(err, errNetwork) {
-		t.Errorf("without a handler: %v, want by the network", err)
+		t.Errorf("without a handler: %v, want it to go over the network", err)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestRequestAndAnswerArriveAsByAConnection(t *testing.T) {
 			t.Error(err)
 		}
 		if r.Context().Value(key{}) != nil {
-			t.Error("the server sees what its client keeps in a context")
+			t.Error("the handler sees a value of the client's context")
 		}
 		if r.RequestURI != "/api?watch=1" || r.Host != self || r.TLS == nil || r.Header.Get("Authorization") != "Bearer x" {
 			t.Errorf("arrived as %+v", r)
@@ -97,7 +97,7 @@ func TestAStreamEndsWhenItsReaderHasEnough(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Error("the handler goes on")
+		t.Error("the handler did not stop")
 	}
 }
 

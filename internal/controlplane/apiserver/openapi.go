@@ -26,11 +26,11 @@ const (
 
 // lazyOpenAPI describes the built-in APIs on the first request. Upstream does
 // so before the server is ready, which costs a quarter of the CPU time of a
-// start and 35 MB of memory, although most suites never read the result
+// start and 35 MB of memory, although most test suites never read the result
 // (docs/investigations/2026-11-20-envtest.md).
 //
 //	client ──▶ aggregator /openapi/v3 ──▶ index: of all servers, by groups
-//	                     │                    └─ ours says "not yet" until asked
+//	                     │                    └─ ours: without hashes until a client asks
 //	                     └──▶ /openapi/v3/… ──▶ build, then upstream's handler
 //
 // The aggregator reads the index of each server every second. Each line
@@ -72,7 +72,7 @@ func definitions(config *common.OpenAPIV3Config) map[string]common.OpenAPIDefini
 	})
 }
 
-// install serves the same paths as upstream's installation.
+// install registers handlers for the paths at which upstream installs OpenAPI.
 func (l *lazyOpenAPI) install() {
 	paths := l.server.Handler.NonGoRestfulMux
 	paths.HandleFunc(v2Path, func(w http.ResponseWriter, r *http.Request) { l.buildV2().ServeHTTP(w, r) })
@@ -124,7 +124,7 @@ func (l *lazyOpenAPI) keepPromises(next http.Handler) http.Handler {
 }
 
 // fromItself reports whether the request comes from the server's own admission,
-// which polls for changes.
+// which polls the index for changes.
 func fromItself(r *http.Request) bool {
 	u, ok := request.UserFrom(r.Context())
 	return ok && u.GetName() == user.APIServerUser

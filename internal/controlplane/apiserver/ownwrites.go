@@ -24,9 +24,10 @@ import (
 // checks again after 5 ms. If the informer is slower than that, the next write
 // fails with a conflict. The finalizer expects an event to follow a conflict,
 // but ignores the event of its own status write (crd_finalizer.go), so the CRD
-// stays for five minutes, until the informer resyncs. Upstream, this happens
-// to one such CRD in a hundred. Here writes are faster but events are not, and
-// it happened to one in ten (docs/investigations/2026-11-22-crd-deletion.md).
+// stays for five minutes, until the informer resyncs. In upstream's program,
+// this happens to one such CRD in a hundred. Here, writes are faster but events
+// are not, and without ownWrites it happened to one in ten
+// (docs/investigations/2026-11-22-crd-deletion.md).
 type ownWrites struct {
 	informer atomic.Pointer[cache.SharedIndexInformer]
 }

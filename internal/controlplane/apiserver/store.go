@@ -12,9 +12,9 @@ import (
 )
 
 // A Shortcut leads from the server to an etcd in the same process. Upstream
-// opens 70 connections, one for each resource, and more for CRDs. Without
-// them, a plane starts faster, uses 20 MB less memory, and writes at a lower
-// cost.
+// opens 70 connections to etcd, one for each resource, and more for CRDs.
+// Without these connections, a plane starts faster, uses 20 MB less memory, and
+// writes at a lower cost.
 type Shortcut struct {
 	// Endpoint is the address of the etcd in --etcd-servers.
 	Endpoint string
@@ -23,7 +23,8 @@ type Shortcut struct {
 }
 
 // newETCD3Client is the function with which upstream creates all etcd clients
-// (storagebackend/factory/etcd3.go; it is a variable for upstream's tests).
+// (storagebackend/factory/etcd3.go). It is a variable because upstream's tests
+// replace it.
 //
 //go:linkname newETCD3Client k8s.io/apiserver/pkg/storage/storagebackend/factory.newETCD3Client
 var newETCD3Client func(storagebackend.TransportConfig) (*kubernetes.Client, error)

@@ -2,14 +2,14 @@
 // the plane to that state.
 //
 // A reset undoes every difference from the baseline in the store, and then waits until
-// everything in the plane has noticed:
+// everything in the plane has noticed the changes:
 //
 //	differences ──▶ delete ──▶ put back ──▶ settled? ──▶ differences ──▶ none, twice
 //	     ▲                                    │ no             │ some
 //	     └────────────────────────────────────┴────────────────┘
 //
-// Controllers react to what they see in the meantime, and may be in the middle of some
-// work; anything that they then write is another difference.
+// Meanwhile, controllers react to the changes that they see, or finish work that they had
+// begun; anything that they write becomes another difference.
 package baseline
 
 import (
@@ -38,15 +38,15 @@ const (
 	// otherwise make them last forever.
 	settleTimeout = 30 * time.Second
 	// quietLooks is the number of consecutive checks that must find nothing to do. One
-	// would not be enough: an event that an informer has already delivered may not yet be
-	// in the controller's queue.
+	// check would not be enough: an event that an informer has already delivered may not
+	// yet be in the controller's queue.
 	quietLooks = 2
 	// restInterval is the pause between two checks of a Checkpoint.
 	restInterval = 10 * time.Millisecond
 )
 
-// errUnsettled is the error when settleTimeout has passed.
-var errUnsettled = fmt.Errorf("the plane did not come to rest within %v; stop the controllers and clients that are still writing, and try again", settleTimeout)
+// errUnsettled reports that settleTimeout has passed.
+var errUnsettled = fmt.Errorf("the plane did not become idle within %v; stop the controllers and clients that are still writing, and try again", settleTimeout)
 
 // Config describes the plane whose baseline is kept.
 type Config struct {
@@ -73,7 +73,7 @@ type Keeper struct {
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// New returns a keeper. It sends nothing.
+// New returns a keeper. It sends no requests.
 func New(c Config) *Keeper { return &Keeper{Config: c} }
 
 // Checkpoint waits until the plane is idle and makes its current state the baseline
@@ -88,9 +88,9 @@ func (k *Keeper) Checkpoint(ctx context.Context) error {
 }
 
 // Reset returns the running plane to the baseline. Clients see ordinary events with
-// rising versions; objects come back with their original UIDs. It returns when reads,
-// discovery and the plane's own controllers agree. A write by a client during a Reset
-// may be undone or kept. Stop controllers outside the plane first.
+// rising versions; objects come back with their original UIDs. Reset returns when reads,
+// discovery and the plane's own controllers all reflect the baseline. A write by a client
+// during a Reset may be undone or kept. Stop controllers outside the plane first.
 func (k *Keeper) Reset(ctx context.Context) error {
 	err := k.exclusively(ctx, k.reset)
 	if err != nil {
@@ -120,7 +120,7 @@ func (k *Keeper) exclusively(ctx context.Context, run func(context.Context) erro
 func (k *Keeper) checkpoint(ctx context.Context) error {
 	var candidate *storage.Baseline
 	quiet := 0
-	err := poll.Poll{Interval: restInterval, Waiting: k.Waiting}.Until(ctx, "the plane to come to rest", func(ctx context.Context) (bool, error) {
+	err := poll.Poll{Interval: restInterval, Waiting: k.Waiting}.Until(ctx, "the plane to become idle", func(ctx context.Context) (bool, error) {
 		err := k.atRest(ctx, candidate)
 		if err == nil {
 			quiet++
@@ -139,7 +139,7 @@ func (k *Keeper) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// atRest returns an error if the plane would not stay in the state of the candidate.
+// atRest returns an error if the plane is not idle in the state of the candidate.
 func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error {
 	if candidate == nil {
 		return errors.New("the store has not been read yet")
@@ -154,7 +154,7 @@ func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error 
 		return err
 	}
 	if differences = k.lasting(differences); len(differences) > 0 {
-		return fmt.Errorf("%d objects still differ, among them %s", len(differences), differences[0].Key)
+		return fmt.Errorf("%d objects are still changing, among them %s", len(differences), differences[0].Key)
 	}
 	return idle(nil)
 }
@@ -170,8 +170,8 @@ func (k *Keeper) lasting(differences []storage.Difference) []storage.Difference 
 				return true
 			}
 		}
-		// A node in the baseline is still running. Its old heartbeat would make
-		// it look dead.
+		// A node in the baseline is still running. If its old heartbeat were restored,
+		// the node would look dead.
 		return strings.HasPrefix(key, "leases/kube-node-lease/") && d.Now != nil && d.Then != nil
 	})
 }

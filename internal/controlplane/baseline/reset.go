@@ -37,7 +37,7 @@ func (k *Keeper) reset(ctx context.Context) error {
 			return false, reason
 		}
 		if undone {
-			quiet = 0 // this check saw differences; the next ones must see none
+			quiet = 0 // only checks that find no differences count
 		}
 		quiet++
 		return quiet >= quietLooks, nil

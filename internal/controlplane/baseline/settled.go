@@ -29,7 +29,7 @@ import (
 // askers is the maximum number of concurrent requests to the API server.
 const askers = 8
 
-// An Undone is a difference that was undone at a revision of the store.
+// An Undone is a difference and the revision of the store at which it was undone.
 type Undone struct {
 	storage.Difference
 	Revision int64
@@ -60,8 +60,8 @@ func (r *round) settled(ctx context.Context) error {
 	return idle(r.reached)
 }
 
-// readable ensures that the API server's watch caches have reached the undone
-// objects, so that a read of any consistency shows them.
+// readable ensures that the API server's watch caches have received the changes to the
+// undone objects, so that a read at any consistency level shows these changes.
 func (r *round) readable(ctx context.Context) error {
 	var stale []schema.GroupKind
 	for kind := range r.reached {
@@ -174,10 +174,10 @@ func (r *round) served(ctx context.Context) error {
 	for _, d := range r.definitions {
 		for _, resource := range d.resources() {
 			if listed[resource] != d.wanted {
-				return fmt.Errorf("discovery lists %s: %t", resource, listed[resource])
+				return fmt.Errorf("discovery does not match the baseline yet (lists %s: %t)", resource, listed[resource])
 			}
 			if err := r.list(ctx, resource, 0); apierrors.IsNotFound(err) == d.wanted {
-				return fmt.Errorf("%s is served: %t", resource, !d.wanted)
+				return fmt.Errorf("the API server does not match the baseline yet (serves %s: %t)", resource, !d.wanted)
 			}
 		}
 	}
@@ -242,9 +242,9 @@ func (r *round) resourcesListed(ctx context.Context) (map[schema.GroupVersionRes
 	return listed, nil
 }
 
-// idle returns an error that names an informer of the plane that has not reached the
-// undone objects, or a controller that has work to do. All of them run in this
-// process and have upstream's metrics.
+// idle returns an error that names an informer of the plane that has not received the
+// changes to the undone objects, or a controller that has work to do. All informers and
+// controllers run in this process and have upstream's metrics.
 func idle(reached map[schema.GroupKind]int64) error {
 	now, err := observe()
 	if err != nil {
@@ -256,8 +256,8 @@ func idle(reached map[schema.GroupKind]int64) error {
 func (now activity) idle(reached map[schema.GroupKind]int64) error {
 	due := map[string]float64{}
 	for kind, revision := range reached {
-		// Upstream derives an informer's resource from its kind this way, even where
-		// the plural is wrong.
+		// Upstream derives the resource in an informer's metrics from the kind in this
+		// way, even if the plural is wrong.
 		due[kind.Group+"/"+strings.ToLower(kind.Kind)+"s"] = float64(revision)
 	}
 	for i, revision := range now.informers {

@@ -28,7 +28,7 @@ func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
 		// The error may first name other queues of the process, but eventually
 		// it names this one.
 		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
-			t.Errorf("%s: %v, want that the queue is named: %t", step.what, err, step.busy)
+			t.Errorf("%s: %v, want the queue to be named: %t", step.what, err, step.busy)
 		}
 	}
 }
@@ -41,10 +41,10 @@ func TestAnInformerThatIsBehindIsNamed(t *testing.T) {
 	}}
 	reached := map[schema.GroupKind]int64{namespaceKind: 7, podKind: 9}
 	if err := now.idle(reached); err != nil {
-		t.Errorf("%v, although only the scheduler, which does not see all Pods, is behind", err)
+		t.Errorf("%v; want no error, since only the scheduler is behind, which does not see all Pods", err)
 	}
 	reached[namespaceKind] = 8
 	if err := now.idle(reached); err == nil || !strings.Contains(err.Error(), "garbage-collector has not seen all changes to /namespaces") {
-		t.Errorf("an informer that is behind: %v, want that it is named with its resource", err)
+		t.Errorf("an informer that is behind: %v, want an error that names the informer and its resource", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type stored struct {
 	kind     schema.GroupKind
 	owned    bool
-	deleting bool // a stored object that is being deleted has a finalizer
+	deleting bool // set if the object is being deleted and still has a finalizer
 }
 
 // protobufHead is the start of every value that Kubernetes stores as protobuf.

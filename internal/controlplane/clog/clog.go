@@ -1,9 +1,9 @@
 // Package clog gives each component of a plane its own log file.
 //
-// Upstream's components log through the global klog, through loggers carried
-// in a context, through zap and through slog. This package directs each of
-// these to a file, so that nothing floods the terminal and an error can name
-// the file to read.
+// Upstream's components log through the global klog, through loggers carried in
+// a context, through zap and through slog. This package directs the output of
+// each logger to a file, so that nothing floods the terminal and an error can
+// name the file to read.
 package clog
 
 import (

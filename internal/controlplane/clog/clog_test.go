@@ -127,6 +127,6 @@ func crash(path string) {
 	}
 	say(os.Stderr, "to the log")
 	say(kept, "to the person")
-	go panic("fell over") // not in the test's goroutine, where testing would catch it
+	go panic("fell over") // not in the test's goroutine, where testing would catch the panic
 	select {}
 }

@@ -2,9 +2,9 @@
 // kube-scheduler in this process, and defines which of their controllers each
 // profile runs.
 //
-// Neither serves a port: they are healthy as long as the process runs. Neither
-// elects a leader: the lock on the data directory, or in the external etcd, allows
-// only one plane.
+// Neither component serves a port for health checks, because both are healthy as long as
+// the process runs. Neither elects a leader, because the lock on the data directory, or
+// in the external etcd, allows only one plane.
 package controllers
 
 import (
@@ -25,8 +25,9 @@ import (
 // shutdownTimeout limits the wait for controllers after their context has ended.
 const shutdownTimeout = 200 * time.Millisecond
 
-// Upstream's client limits protect an API server that many clients share. Here
-// they would only delay the start, at which 40 controllers fetch a token each.
+// Upstream's default rate limits for clients protect an API server that many clients
+// share. Here these limits would only delay the start, when each of 40 controllers
+// fetches a token.
 const (
 	clientQPS   = 1000 // requests per second
 	clientBurst = 2000 // requests in a burst
@@ -108,8 +109,7 @@ func as(config, client *rest.Config) {
 	config.WrapTransport = client.WrapTransport
 }
 
-// stopped returns nil instead of an error that the component returned because
-// it was stopped.
+// stopped returns err, or nil if the component returned err only because it was stopped.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

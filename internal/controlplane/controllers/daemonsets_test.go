@@ -49,7 +49,7 @@ func TestADaemonSetWithoutProgramsKeepsAwayFromTheNodeThatRunsThem(t *testing.T)
 		seen := object.(*appsv1.DaemonSet)
 		once := seen.DeepCopy()
 		if object, err = keptAway(run)(seen); err != nil || !cmp.Equal(object, any(once)) {
-			t.Errorf("%s: it is another one when transformed again (%v):\n%s", name, err, cmp.Diff(any(once), object))
+			t.Errorf("%s: a second transform changed the DaemonSet again (%v):\n%s", name, err, cmp.Diff(any(once), object))
 		}
 		fits := nodeaffinity.NewRequiredNodeAffinity(nil, seen.Spec.Template.Spec.Affinity)
 		for n, want := range map[*corev1.Node]bool{local: test.local, simulated: test.simulated, foreign: test.foreign} {
@@ -58,7 +58,7 @@ func TestADaemonSetWithoutProgramsKeepsAwayFromTheNodeThatRunsThem(t *testing.T)
 			}
 		}
 		if len(seen.ManagedFields) > 0 {
-			t.Errorf("%s: managedFields are kept", name)
+			t.Errorf("%s: the transform did not drop managedFields", name)
 		}
 	}
 }

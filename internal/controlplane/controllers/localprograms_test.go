@@ -49,7 +49,7 @@ func TestPodsWithAProgramAndAllOthersNeverMeet(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		pod              *corev1.Pod
-		onLocal, onOther string // why not
+		onLocal, onOther string // why the Pod does not fit on the node
 	}{
 		{"an image with a program", podOf(nil, "web:1"), "", onlySimulates},
 		{"one of two images", podOf(nil, "db", "web"), "", onlySimulates},

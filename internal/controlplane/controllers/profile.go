@@ -13,11 +13,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/spelling"
 )
 
-// Scheduler is the name by which a selection adds or removes kube-scheduler. Upstream,
+// Scheduler is the name by which a selection adds or removes kube-scheduler. In upstream,
 // kube-scheduler is a separate component; here it is selected like a controller.
 const Scheduler = "kube-scheduler"
 
-// all stands for every controller that is useful here.
+// all stands for all controllers of profile full.
 const all = "*"
 
 // A Profile is a named selection of upstream's controllers.
@@ -49,7 +49,7 @@ var (
 		names.EndpointSliceController,
 		names.DisruptionController,
 		names.PodGarbageCollectorController, // without this, Pods of a removed node would stay forever
-		names.NodeLifecycleController,       // a new node stays tainted until this finds it Ready
+		names.NodeLifecycleController,       // without this, a new node would stay tainted as not ready
 		Scheduler,
 	}
 	// pointless lists the controllers that upstream's controller manager starts by
@@ -68,8 +68,8 @@ func Profiles() []Profile {
 	return []Profile{
 		{Name: "api", Description: "etcd and kube-apiserver without controllers, as in envtest"},
 		{Name: "gc", Description: "adds garbage collection, namespace lifecycle and service accounts", Controllers: gc},
-		{Name: "workloads", Description: "adds Deployments to CronJobs, EndpointSlices, the scheduler and nodes", Controllers: slices.Concat(gc, workloads)},
-		{Name: "full", Description: "adds all of kube-controller-manager that makes sense without a cloud", Controllers: full},
+		{Name: "workloads", Description: "adds the controllers of workloads and EndpointSlices, the scheduler and nodes", Controllers: slices.Concat(gc, workloads)},
+		{Name: "full", Description: "adds all other upstream controllers that are useful without a cloud", Controllers: full},
 	}
 }
 
@@ -117,17 +117,17 @@ func (p Profile) Select(changes []string) (Profile, error) {
 	return p, nil
 }
 
-// needs lists controllers that need another controller: without it, they have no effect,
-// or none that a user can see. All rows are correct for v1.37.0; remove a row if upstream
-// makes it unnecessary.
+// needs lists controllers that need another controller: without that other controller,
+// they have no effect, or no effect that a user can see. All rows are correct for
+// v1.37.0; remove a row if upstream makes it unnecessary.
 var needs = []struct{ name, needs string }{
 	// A Deployment creates ReplicaSets, not Pods.
 	{names.DeploymentController, names.ReplicaSetController},
 	// A CronJob creates Jobs, not Pods.
 	{names.CronJobController, names.JobController},
-	// Controllers that create Pods wait until the Pods are Ready or finished, and for
-	// that the Pods must be on a node. The DaemonSet controller needs the scheduler, too:
-	// it only gives each Pod an affinity to a node.
+	// Controllers that create Pods wait until the Pods are Ready or finished, which
+	// requires that the Pods are on a node. The DaemonSet controller needs the scheduler,
+	// too: it only gives each Pod an affinity to a node.
 	{names.ReplicaSetController, Scheduler},
 	{names.ReplicationControllerController, Scheduler},
 	{names.StatefulSetController, Scheduler},
@@ -137,16 +137,17 @@ var needs = []struct{ name, needs string }{
 	// the taint.
 	{Scheduler, names.NodeLifecycleController},
 	// This controller deletes Jobs in the foreground. Such a Job has a finalizer that
-	// only the garbage collector removes, and would otherwise stay.
+	// only the garbage collector removes; without the garbage collector, the Job would
+	// stay.
 	{names.TTLAfterFinishedController, names.GarbageCollectorController},
 	// This controller finds the objects to migrate in the garbage collector's graph.
 	{names.StorageVersionMigratorController, names.GarbageCollectorController},
 }
 
-// Brought lists the controllers that were added because By needs them.
+// Brought lists the controllers that were added because the controller By needs them.
 type Brought struct {
 	By    string
-	Names []string // canonical; each is followed by the ones that it needs
+	Names []string // canonical; each is followed by the controllers that it needs
 }
 
 // String formats the addition for people. It removes "-controller" from names, and also
@@ -189,7 +190,7 @@ func Named(selection []string) (Profile, error) {
 	}
 	p := Profile{
 		Name:        strings.Join(selection, ","),
-		Description: "what envtest runs and the controllers that were named",
+		Description: "what envtest runs, and the controllers that were named",
 	}
 	for _, name := range selection {
 		named, err := named(name)
@@ -199,7 +200,8 @@ func Named(selection []string) (Profile, error) {
 		p.Controllers = append(p.Controllers, named...)
 	}
 	// All named controllers are in the profile before this loop, so that a named
-	// controller never counts as brought by another, whatever the order of the names.
+	// controller never counts as brought by another controller, whatever the order of the
+	// names.
 	for _, name := range slices.Clone(p.Controllers) {
 		var brought []string
 		if p.Controllers, brought = bring(p.Controllers, name); len(brought) > 0 {
@@ -232,8 +234,8 @@ func named(name string) ([]string, error) {
 	return []string{found}, err
 }
 
-// bring adds the controllers that name needs to running. It returns the new list and the
-// added controllers.
+// bring extends the list running with the controllers that name needs. It returns the new
+// list and the added controllers.
 func bring(running []string, name string) (all, brought []string) {
 	for _, n := range needs {
 		if n.name != name || slices.Contains(running, n.needs) {
@@ -307,7 +309,7 @@ func either(names []string) string {
 	return b.String()
 }
 
-// suffix is the common ending of upstream's names. It says nothing about how similar two
+// suffix is the common ending of upstream's names. It has no bearing on how similar two
 // names are.
 const suffix = "-controller"
 

@@ -21,7 +21,7 @@ func TestEachProfileContainsTheOneBefore(t *testing.T) {
 			}
 		}
 		if len(p.Controllers) <= len(before.Controllers) {
-			t.Errorf("%s runs no more than %s", p.Name, before.Name)
+			t.Errorf("%s adds no controller to %s", p.Name, before.Name)
 		}
 	}
 }
@@ -60,12 +60,12 @@ func TestWhatUpstreamRunsByDefaultIsInFullOrHasAReason(t *testing.T) {
 			continue
 		}
 		if !full.Has(name) {
-			t.Errorf("%s runs upstream and not here", name)
+			t.Errorf("%s is on by default in upstream, but is neither in full nor in pointless", name)
 		}
 	}
 	for _, name := range pointless {
 		if !slices.Contains(app.KnownControllers(), name) {
-			t.Errorf("%s is left out and upstream no longer has it", name)
+			t.Errorf("pointless lists %s, which upstream no longer has", name)
 		}
 	}
 }
@@ -187,12 +187,12 @@ func TestATypoIsAnsweredWithTheNearestName(t *testing.T) {
 		if !slices.Equal(unknown.Nearest, test.nearest) || unknown.Kind != test.kind {
 			t.Errorf("%s %q: nearest %s is %q, want %q", test.kind, test.name, unknown.Kind, unknown.Nearest, test.nearest)
 		}
-		next := "did you mean " // and without a near name, all that there are
+		next := "did you mean " // or, if no name is similar, a list of all names
 		if len(test.nearest) == 0 {
 			next = "choose one of: " + unknown.Known[0]
 		}
 		if got := unknown.Error(); !strings.Contains(got, next) || strings.Contains(got, "\n") {
-			t.Errorf("%q does not say %q in one line", got, next)
+			t.Errorf("%q does not contain %q, or has several lines", got, next)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func TestASelectionIsWhatIsNamedAndWhatThatNeeds(t *testing.T) {
 				says = append(says, b.String())
 			}
 			if diff := cmp.Diff(test.says, says); diff != "" {
-				t.Errorf("what is brought (-want +got):\n%s", diff)
+				t.Errorf("the brought controllers (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -279,7 +279,7 @@ func TestASelectionTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("full,-deployment")
 	if err == nil {
-		t.Fatal("it is accepted")
+		t.Fatal("the selection was accepted")
 	}
 	if want := `controller "-deployment" cannot be removed, because only the named controllers run; omit it`; err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
@@ -317,7 +317,7 @@ func TestNeedsNameWhatUpstreamHas(t *testing.T) {
 	known := append(app.KnownControllers(), Scheduler)
 	for _, n := range needs {
 		if !slices.Contains(known, n.name) || !slices.Contains(known, n.needs) {
-			t.Errorf("%s needs %s, and upstream does not have both", n.name, n.needs)
+			t.Errorf("%s needs %s, but upstream does not have both controllers", n.name, n.needs)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func FuzzSelect(f *testing.F) {
 		if err != nil {
 			var unknown *UnknownError
 			if !errors.As(err, &unknown) {
-				t.Errorf("%v is no *UnknownError", err)
+				t.Errorf("%v is not an *UnknownError", err)
 			}
 			return
 		}
@@ -367,7 +367,7 @@ func FuzzSelect(f *testing.F) {
 		}
 		for i, name := range got.Controllers {
 			if !slices.Contains(known, name) || i > 0 && got.Controllers[i-1] == name {
-				t.Errorf("%q is not canonical, or is there twice", name)
+				t.Errorf("%q is not canonical, or is listed twice", name)
 			}
 		}
 	})

@@ -19,9 +19,9 @@ import (
 )
 
 // RunScheduler runs kube-scheduler with its default configuration until ctx
-// ends. It does the same as upstream's Setup, but its client is named after
-// the component. If there are programs, a plugin separates their Pods from all
-// others; see LocalPrograms.
+// ends. It does the same as upstream's Setup, but its client has the user agent
+// of the component. If there are programs, a plugin separates their Pods from
+// all others; see LocalPrograms.
 func RunScheduler(ctx context.Context, client *rest.Config, kubeconfig string, run ...programs.Program) error {
 	opts := schedoptions.NewOptions()
 	if err := parse(*opts.Flags, []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// A subject is a set: DER sorts its elements.
+// The groups in a certificate's subject are a set, which DER sorts.
 var anyOrder = cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })
 
 var (
@@ -78,10 +78,10 @@ func TestClientIsVerifiedWithItsUserAndGroups(t *testing.T) {
 			t.Errorf("%s: %v", test.user, err)
 		}
 		if verify(test.not, x509.ExtKeyUsageClientAuth) == nil {
-			t.Errorf("%s: the other authority vouches for it too; the front proxy could pose as anybody", test.user)
+			t.Errorf("%s: the other CA also verifies it, so the front proxy could impersonate any user", test.user)
 		}
 		if verify(test.ca, x509.ExtKeyUsageServerAuth) == nil {
-			t.Errorf("%s: a client certificate may be served with", test.user)
+			t.Errorf("%s: a client certificate is also valid for a server", test.user)
 		}
 		got := test.cert.Subject
 		if got.CommonName != test.user || !cmp.Equal(got.Organization, test.groups, anyOrder) {
@@ -109,7 +109,7 @@ func TestSecondEnsureKeepsWhatLastsAndRenewsTheRest(t *testing.T) {
 	}
 	for name, content := range after {
 		if content == before[name] {
-			t.Errorf("%s was not renewed; it would run out in a plane that is restarted for a year", name)
+			t.Errorf("%s was not renewed; after a year it would expire, even if the plane is restarted often", name)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestMissingNamesTheFile(t *testing.T) {
 	t.Parallel()
 	dir, _ := ensured(t)
 	if got := dir.Missing(); got != "" {
-		t.Errorf("Missing() = %q in a whole folder", got)
+		t.Errorf("Missing() = %q in a complete folder", got)
 	}
 	for _, name := range lasting {
 		hidden := dir.Path(name) + ".hidden"
@@ -153,7 +153,7 @@ func TestMissingNamesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := dir.Missing(); got != "" {
-		t.Errorf("Missing() = %q, though every start renews that", got)
+		t.Errorf("Missing() = %q, though every start renews that file", got)
 	}
 }
 
@@ -211,7 +211,7 @@ func parsePEM(t *testing.T, data []byte) *x509.Certificate {
 	t.Helper()
 	block, _ := pem.Decode(data)
 	if block == nil {
-		t.Fatalf("no PEM: %q", data)
+		t.Fatalf("not PEM: %q", data)
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

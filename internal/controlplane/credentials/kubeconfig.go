@@ -19,7 +19,8 @@ import (
 // ClusterName is the name of the cluster, the context and the user in a kubeconfig.
 const ClusterName = "koboshi"
 
-// Kubeconfig returns a kubeconfig with a new client certificate for server, a URL.
+// Kubeconfig returns a kubeconfig for the API server at the URL server, with a new client
+// certificate.
 func Kubeconfig(ca *pki.Authority, server string, client pki.Request) (*clientcmdapi.Config, error) {
 	certPEM, keyPEM, err := ca.Issue(client)
 	if err != nil {
@@ -51,11 +52,11 @@ func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 	return datadir.WriteFile(path, data, 0o600)
 }
 
-// MergeKubeconfig merges c into the file at path and makes its context the
-// current one. Other clusters in the file are kept: path may be the user's own
+// MergeKubeconfig merges c into the file at path and makes the context of c the current
+// context. Other clusters in the file are kept: path may be the user's own
 // ~/.kube/config. The file is readable only by this user.
 func MergeKubeconfig(path string, c *clientcmdapi.Config) error {
-	// This replaces the target of a symlink, not the symlink.
+	// If path is a symlink, this replaces its target, not the symlink itself.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

@@ -70,7 +70,7 @@ func TestKubeconfigLetsAClientInAsItsUser(t *testing.T) {
 			t.Error(err)
 		}
 		if user.Subject.CommonName != "admin" || !cmp.Equal(user.Subject.Organization, []string{"masters"}) {
-			t.Errorf("%s: came in as %v", name, user.Subject)
+			t.Errorf("%s: the server saw the user %v", name, user.Subject)
 		}
 		client.CloseIdleConnections()
 	}
@@ -144,7 +144,8 @@ func TestKubeconfigIsForThisUserOnly(t *testing.T) {
 	}
 }
 
-// Many users keep ~/.kube/config in a folder with their other settings.
+// For many users, ~/.kube/config is a symlink into a folder with their other
+// settings.
 func TestKubeconfigBehindALinkStaysBehindIt(t *testing.T) {
 	t.Parallel()
 	_, ca := ensured(t)

@@ -116,7 +116,7 @@ func TestAddressesAreReusedLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := p.pod().address(); got == address {
-		t.Errorf("the next Pod has %s as well", got)
+		t.Errorf("the next Pod got the released address %s", got)
 	}
 }
 
@@ -131,12 +131,12 @@ func TestSubnetsAreClaimedOnce(t *testing.T) {
 	}
 	defer func() { _ = claimTwo.Close() }()
 	if one == two {
-		t.Errorf("both are %s", one)
+		t.Errorf("both claims got %s", one)
 	}
 	_ = claimOne.Close()
 	again, claim, err := ClaimSubnet()
 	if err != nil || again != one {
-		t.Errorf("given up %s, got %s, %v", one, again, err)
+		t.Errorf("after %s was released, the next claim got %s, %v", one, again, err)
 	}
 	_ = claim.Close()
 }

@@ -156,7 +156,7 @@ func TestStopAsksThenKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := time.Since(before); took < time.Second {
-		t.Errorf("killed after %v of a grace of 1s", took)
+		t.Errorf("killed after %v, with a grace period of 1s", took)
 	}
 	if s := b.status(); s.GetExitCode() != 137 || s.GetReason() != "Error" {
 		t.Errorf("stubborn: exit code %d, reason %s", s.GetExitCode(), s.GetReason())
@@ -165,7 +165,7 @@ func TestStopAsksThenKills(t *testing.T) {
 		t.Errorf("stopping again: %v", err)
 	}
 	if err := p.StopContainer(t.Context(), "unknown", 1); err != nil {
-		t.Errorf("stopping an unknown one: %v", err)
+		t.Errorf("stopping an unknown container: %v", err)
 	}
 }
 

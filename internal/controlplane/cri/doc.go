@@ -14,13 +14,13 @@
 // or of a probe, such a thread joins the mount and pid namespaces of the
 // container, and the command starts with the same init. The command has a
 // separate user namespace with the same single user, because a process with
-// threads cannot join a user namespace. So the command may signal the program,
-// but not trace it.
+// threads cannot join a user namespace. Because of this separate namespace, the
+// command may signal the program, but not trace it.
 //
 // The calling process must be root of a user namespace in which no other user
 // exists, pid 1 of a pid namespace with its own /proc, and alone in its mount
 // namespace. Because it is pid 1, all containers end when it ends, for whatever
-// reason; there is no state on disk. The runtime needs Linux 5.12; package
+// reason. The runtime keeps no state on disk. It needs Linux 5.12; package
 // binds needs 5.6.
 //
 // Some settings are ignored, because every Pod has them and nothing depends on

@@ -15,10 +15,10 @@ import (
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environment returns the default variables. The image's variables override
-// them, and the Pod's variables override both. Of koboshi's own environment
-// only PATH is passed on, since other variables may hold secrets. For the same
-// reason, HOME is not the invoking user's: a program that looks for credentials
-// must find the Pod's credentials or none.
+// them, and the Pod's variables override both. From koboshi's own environment,
+// the program gets only PATH, since other variables may hold secrets. For the
+// same reason, HOME is not the invoking user's home: a program that looks for
+// credentials must find the Pod's credentials or none.
 func (p *process) environment() []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/"}
 	if all["PATH"] == "" {

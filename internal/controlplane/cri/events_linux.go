@@ -15,7 +15,8 @@ type event struct {
 }
 
 // backlog is the number of events that can wait for a watcher; further events
-// are lost. Events are hints: the kubelet lists all containers periodically.
+// are lost. That is harmless, because the kubelet also lists all containers
+// periodically.
 const backlog = 256
 
 // publish sends an event to the watchers. The caller must hold r.mu.

@@ -22,8 +22,8 @@ import (
 )
 
 // maxOutput is the maximum number of bytes that ExecSync returns from each
-// stream; the rest is read and dropped. Probes use only 10 kB, and hooks only
-// errors.
+// stream; the rest is read and dropped. Probes use only 10 kB of the output,
+// and hooks use it only in error messages.
 const maxOutput = 1 << 20
 
 // ExecSync runs a command and returns its output. A timeout of zero means no
@@ -98,7 +98,8 @@ func (r *Runtime) exec(ctx context.Context, p *process, command *exec.Cmd, insid
 
 func exited(err error, code int) error { return utilexec.CodeExitError{Err: err, Code: code} }
 
-// enter starts the command in the container's namespaces, as its user.
+// enter starts the command in the container's namespaces, as the container's
+// user.
 func (r *Runtime) enter(p *process, command *exec.Cmd, inside func() error) error {
 	handle, err := r.open(p)
 	if err != nil {
@@ -188,8 +189,8 @@ func (r *Runtime) open(p *process) (int, error) {
 func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.Reader, out, errs io.Writer) error {
 	command := &exec.Cmd{Args: argv, Stdout: out, Stderr: errs}
 	if in != nil {
-		// in must not become command.Stdin: Wait would then wait until the
-		// client ends its input.
+		// The reader in must not become command.Stdin, because Wait would then
+		// wait until the client ends its input.
 		theirs, ours, err := os.Pipe()
 		if err != nil {
 			return err
@@ -204,8 +205,8 @@ func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.R
 	return unfitFirst(r.exec(ctx, p, command, nil))
 }
 
-// If a command could not start, unfitFirst returns the reason and drops the
-// exit code, because a client shows only one of the two.
+// unfitFirst drops the exit code from the error of a command that could not
+// start. Only the reason remains, because a client shows only one of the two.
 func unfitFirst(err error) error {
 	var exit utilexec.CodeExitError
 	var unfit complaint

@@ -41,14 +41,14 @@ func TestNoProcessIsLeftWhenTheRuntimeEnds(t *testing.T) {
 	start := time.Now()
 	p.end()
 	if took := time.Since(start); took > goodbye+limit/2 {
-		t.Errorf("it took %v", took)
+		t.Errorf("stopping took %v", took)
 	}
 	if s := polite.status(); s.GetExitCode() != 0 {
-		t.Errorf("one that stops when asked was not asked: exit code %d", s.GetExitCode())
+		t.Errorf("a program that stops on SIGTERM did not get it: exit code %d", s.GetExitCode())
 	}
 	p.eventually("all processes are gone", func() bool { return processes(t) <= before })
 	if _, err := p.RunPodSandbox(t.Context(), p.podConfig(), ""); err == nil {
-		t.Error("a Pod starts afterwards")
+		t.Error("a Pod started after the runtime had ended")
 	}
 }
 
@@ -87,7 +87,7 @@ func TestNoProcessIsLeftWhenTheRuntimeIsKilled(t *testing.T) {
 		t.Log(lines.Text())
 	}
 	if n := processes(t); n < before+3 {
-		t.Errorf("%d processes run, not the runtime, a program and its child", n-before)
+		t.Errorf("%d processes run; want the runtime, a program and its child", n-before)
 	}
 	_ = command.Process.Kill()
 	_ = command.Wait()
@@ -108,7 +108,7 @@ func TestNewSweepsWhatAnEarlierStartLeft(t *testing.T) {
 	}
 	_ = again.listener.Close()
 	if _, err := os.Stat(leftover); err == nil {
-		t.Error("it is there")
+		t.Error("the file of the earlier start still exists")
 	}
 	if list, err := again.ListPodSandbox(t.Context(), nil); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)

@@ -65,10 +65,10 @@ func TestLogGoesOnInANewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.ReopenContainerLog(t.Context(), b.id); err == nil {
-		t.Error("the log of an exited container is reopened")
+		t.Error("the log of an exited container was reopened")
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Error("a new file is there")
+		t.Error("a new log file exists")
 	}
 }
 

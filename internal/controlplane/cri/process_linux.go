@@ -47,8 +47,8 @@ type process struct {
 type identity struct{ uid, gid int64 }
 
 // identify returns the program's identity by the rules of other container
-// runtimes: without an explicit group, a user other than the image's gets group
-// 0. The user of the image has a group with the same number.
+// runtimes: without an explicit group, a user other than the image's user gets
+// group 0. The user of the image has a group with the same number.
 func identify(security *runtimeapi.LinuxContainerSecurityContext, program programs.Program) identity {
 	who := identity{program.UID(), program.UID()}
 	if user := security.GetRunAsUser(); user != nil && user.GetValue() != who.uid {
@@ -60,8 +60,8 @@ func identify(security *runtimeapi.LinuxContainerSecurityContext, program progra
 	return who
 }
 
-// adopt gives a process in a new user namespace this identity, the only one in
-// that namespace. In the current namespace, the process still runs as root.
+// adopt makes this identity the only user of the new user namespace in which
+// the process runs. In the current namespace, the process still runs as root.
 func (i identity) adopt(pid int) error {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	for _, write := range []struct{ file, text string }{
@@ -93,8 +93,8 @@ func (p *process) stopSignal() syscall.Signal {
 	if number := unix.SignalNum(name); number != 0 {
 		return number
 	}
-	// The others are real-time signals, which are named by their distance from
-	// either end of the range.
+	// All other names are for real-time signals, and give the distance from
+	// either end of their range.
 	var n int
 	if _, err := fmt.Sscanf(name, "SIGRTMINPLUS%d", &n); err == nil || name == "SIGRTMIN" {
 		return syscall.Signal(firstRealTime + n)

@@ -62,7 +62,7 @@ func do(args []string) int {
 		err = list(args[0])
 	case "write":
 		err = os.WriteFile(args[0], []byte(args[1]), 0o600)
-	case "block": // the default: SIGTERM ends a Go program, SIGKILL any program
+	case "block": // with Go's default signal handling: SIGTERM and SIGKILL end the program
 		<-time.After(time.Hour)
 	case "ignore":
 		signal.Ignore(syscall.SIGTERM)
@@ -83,11 +83,11 @@ func do(args []string) int {
 		fmt.Fprintf(os.Stdout, "hello %s", line)
 	case "size":
 		err = size(false)
-	case "sized": // once it has a size
+	case "sized": // prints the size of the terminal once it has one
 		err = size(true)
-	case "terminal": // prints its name, and whether it may open another
+	case "terminal": // prints the name of the terminal, and whether the program may open another one
 		err = terminals()
-	case "file": // prints whether it has the open file
+	case "file": // prints whether the file descriptor is open
 		number, _ := strconv.Atoi(args[0])
 		var stat unix.Stat_t
 		_, err = fmt.Fprintln(os.Stdout, unix.Fstat(number, &stat))

@@ -67,7 +67,7 @@ var (
 
 // goodbye is the time that programs have at the end of Run to stop on their
 // own. It is short because a user who pressed Ctrl-C waits for it. Pods that
-// the kubelet stopped before that have had their grace periods.
+// the kubelet stopped earlier have already had their full grace periods.
 const goodbye = time.Second
 
 // New prepares a runtime. Exec, attach and port-forward work only during Run.

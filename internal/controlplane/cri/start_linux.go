@@ -167,7 +167,7 @@ type complaint string
 
 func (c complaint) Error() string { return string(c) }
 
-// spec returns the Spec for the init. Its path is resolved later.
+// spec returns the Spec for the init. The Path of the Spec is resolved later.
 func (p *process) spec(argv []string) container.Spec {
 	security := p.config.GetLinux().GetSecurityContext()
 	granted, _ := capabilities(security.GetCapabilities()) // refuseContainer has already returned the error
@@ -241,7 +241,8 @@ func (r *Runtime) workingDir(p *process) (string, error) {
 	return r.cwd, nil
 }
 
-// filter gives the Pod's address to programs that will start on this thread.
+// filter installs the filter through which programs that start on this thread listen at
+// the Pod's address.
 func (r *Runtime) filter(p *process) error {
 	if p.sandbox.host {
 		return nil
@@ -265,8 +266,8 @@ func (r *Runtime) serveBinds(notifications *os.File, address netip.Addr) {
 	}
 }
 
-// exitCode returns the exit code of the program. If a signal ended it, the code
-// is the one that a shell reports.
+// exitCode returns the exit code of the program. If a signal ended the program, exitCode
+// returns the code that a shell would report.
 func exitCode(state *os.ProcessState, err error) int32 {
 	if err != nil {
 		return container.ExitFailed

@@ -17,9 +17,9 @@ import (
 )
 
 // listen prepares the server for exec, attach and port-forward. The server
-// listens on loopback without TLS: each URL is valid once and for one minute.
-// Only the kubelet gets the URL, and the kubelet lets the API server authorize
-// each request.
+// listens on loopback without TLS, which is safe, because each URL is valid
+// only once and for one minute. Only the kubelet gets the URL, and the kubelet
+// lets the API server authorize each request.
 func (r *Runtime) listen() error {
 	var err error
 	if r.listener, err = freeport.Listen(0); err != nil {

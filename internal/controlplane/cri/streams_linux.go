@@ -72,7 +72,7 @@ func openStreams(tty, stdin bool) (*streams, error) {
 // be nil.
 func (s *streams) started(log *logs.File) {
 	for _, f := range []*os.File{s.in, s.out, s.err} {
-		_ = f.Close() // with a terminal, all are the same file; this is harmless
+		_ = f.Close() // with a terminal, all are the same file; closing it again is harmless
 	}
 	s.read(log, logs.Stdout, s.fromOut, &s.stdout)
 	if s.fromErr != nil {

@@ -18,9 +18,9 @@ const (
 )
 
 // ClaimSubnet takes the first 127.N.0.0/16 that no other plane has. The claim
-// lasts until the Closer is closed or the process ends. It is a name in the
-// abstract socket namespace. Each network namespace has its own names there,
-// and its own loopback addresses.
+// lasts until the Closer is closed or the process ends. The claim is a name in
+// the abstract namespace of unix sockets. Each network namespace has its own
+// names there, and its own loopback addresses.
 func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	for n := byte(firstSubnet); n <= lastSubnet; n++ {
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, n, 0, 0}), 16)
@@ -37,7 +37,7 @@ func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 }
 
 // A claim is the file descriptor of a socket. It is not an *os.File, because
-// the garbage collector would close that.
+// the garbage collector would close an unused *os.File.
 type claim int
 
 func hold(name string) (claim, error) {

@@ -130,10 +130,10 @@ func TestOpenRefusesWhatItMustNotTouch(t *testing.T) {
 				t.Fatalf("Open: %v, want a *Problem", err)
 			}
 			if !strings.Contains(problem.What, test.what) {
-				t.Errorf("the problem is %q, want it to say %q", problem.What, test.what)
+				t.Errorf("the problem is %q, want it to contain %q", problem.What, test.what)
 			}
 			if problem.Dir != path || problem.Next == "" || strings.Contains(problem.Error(), "\n") {
-				t.Errorf("%q does not tell in one line which folder and what to do next", problem)
+				t.Errorf("%q does not name the folder and the next action in one line", problem)
 			}
 			after := tree(t, top)
 			delete(after, filepath.Join("parent", "data", lockName)) // names the last process that tried
@@ -166,7 +166,7 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 				// attempts.
 				mkdir(t, d.Path("etcd"))
 			case !errors.As(err, &problem) || !strings.Contains(problem.What, "is in use by"):
-				t.Errorf("Open: %v, want that it is in use", err)
+				t.Errorf("Open: %v, want the error that the folder is in use", err)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestOpenEphemeralIsGoneAfterRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.Path() == other.Path() {
-		t.Errorf("two share %s", d.Path())
+		t.Errorf("two data directories share the folder %s", d.Path())
 	}
 	for _, d := range []*Dir{d, other} {
 		if _, err := os.Stat(d.Path(markerName)); err != nil {

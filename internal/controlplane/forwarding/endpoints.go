@@ -28,8 +28,8 @@ func selects(service *corev1.Service, pod *corev1.Pod) bool {
 }
 
 // endpoints returns, in order, the addresses to which connections to a port of
-// a Service go. These are the Ready Pods that the Service selects. If there
-// are none, they are the terminating Pods that are still Ready, as in
+// a Service go. These are addresses of the Ready Pods that the Service selects
+// or, if there are none, of the terminating Pods that are still Ready, as in
 // kube-proxy.
 func endpoints(service *corev1.Service, port corev1.ServicePort, pods []*corev1.Pod) []string {
 	var ready, ending []string

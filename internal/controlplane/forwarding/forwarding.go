@@ -239,8 +239,8 @@ func (f *forwarding) sync(key cache.ObjectName) error {
 	return err
 }
 
-// forward sets the targets of a port. It opens the port's listener when there
-// is a first target.
+// forward sets the targets of a port. It opens the port's listener when the
+// port gets its first target.
 func (f *forwarding) forward(service *corev1.Service, here *forwarded, port corev1.ServicePort, targets []string) error {
 	if l := here.ports[port.Name]; l != nil {
 		l.targets.Store(&targets)

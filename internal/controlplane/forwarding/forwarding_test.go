@@ -62,7 +62,7 @@ func (c *cluster) become(t *testing.T, service *corev1.Service, pods ...*corev1.
 func (c *cluster) address(t *testing.T) string {
 	t.Helper()
 	if len(c.reachable) == 0 {
-		t.Fatal("no address was told")
+		t.Fatal("no address was reported")
 	}
 	last := c.reachable[len(c.reachable)-1]
 	address, found := strings.CutPrefix(last.URL, "http://")
@@ -97,7 +97,7 @@ func TestServiceIsReachableFromTheFirstReadyPodOn(t *testing.T) {
 
 	c.become(t, service, waiting)
 	if len(c.reachable) != 0 {
-		t.Fatalf("told %v before a Pod is Ready", c.reachable)
+		t.Fatalf("reported %v before a Pod is Ready", c.reachable)
 	}
 	c.become(t, service, pod)
 	address := c.address(t)
@@ -164,7 +164,7 @@ func TestServiceOfTheSameNameIsAnother(t *testing.T) {
 	again.UID = "2"
 	c.become(t, again, pod)
 	if len(c.reachable) != 2 {
-		t.Errorf("told %v, want an address for each", c.reachable)
+		t.Errorf("reported %v, want one address for each Service", c.reachable)
 	}
 	if got := line(t, connect(t, c.address(t))); got != "a" {
 		t.Errorf("connected to %q", got)

@@ -18,8 +18,8 @@ const (
 	// dialTimeout limits the wait for one Pod. On loopback, a connection waits only
 	// if the backlog is full.
 	dialTimeout = 3 * time.Second
-	// lastBytes is the time for which one direction of a connection may continue
-	// after the other has failed, so that a response in transit can still arrive.
+	// lastBytes is the time for which one direction of a connection may continue after
+	// the other direction has failed, so that a response in transit can still arrive.
 	lastBytes = time.Second
 	// acceptPause is the wait after a failed accept, for example when the process has
 	// too many open files.
@@ -103,8 +103,8 @@ func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	return nil
 }
 
-// carry copies one direction of a connection until it ends, and then closes to for
-// writing.
+// carry copies data from one connection to the other until the data ends. It then closes
+// the other connection for writing.
 func carry(to, from *net.TCPConn) {
 	_, err := io.Copy(to, from)
 	if err == nil {

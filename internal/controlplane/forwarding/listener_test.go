@@ -49,7 +49,7 @@ func vacant(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// serving returns a listener that serves until the test or stop ends it.
+// serving returns a listener that serves until the test ends or stop is called.
 func serving(t *testing.T, targets ...string) (l *listener, stop func()) {
 	t.Helper()
 	l, err := listen(0, slog.New(slog.DiscardHandler))
@@ -100,7 +100,7 @@ func ended(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		t.Error("the connection goes on")
+		t.Error("the connection did not end")
 	}
 }
 

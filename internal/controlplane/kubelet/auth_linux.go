@@ -11,8 +11,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/server"
 )
 
-// auth admits only the API server, and rejects even other certificates of the
-// plane: the API server decides who may access Pods.
+// auth admits only the API server, and rejects even clients with other
+// certificates of the plane, because the API server decides who may access
+// Pods.
 func (c Config) auth() (server.AuthInterface, error) {
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.ClientCA)
 	if err != nil {
@@ -26,7 +27,7 @@ func (c Config) auth() (server.AuthInterface, error) {
 	), nil
 }
 
-// only authorizes requests of a single user.
+// only is an authorizer that allows the requests of a single user.
 type only string
 
 func (name only) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {

@@ -45,7 +45,7 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		Port:       int32(port),
 		PodLogsDir: c.logs(),
 
-		// Only root can delegate cgroups, so nothing is enforced.
+		// Only root can delegate cgroups, so no resource limits are enforced.
 		CgroupsPerQOS:          new(bool),
 		EnforceNodeAllocatable: []string{"none"},
 		FailSwapOn:             new(bool),
@@ -53,7 +53,7 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 
 		// This is a user's machine, whose disk may be nearly full. That is the
 		// user's concern, and no reason to evict Pods. There are no images to
-		// collect either; 100 means never.
+		// collect either; a threshold of 100 means never.
 		EvictionHard:                map[string]string{},
 		ImageGCHighThresholdPercent: new(int32(100)),
 		SerializeImagePulls:         new(bool),

@@ -8,7 +8,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 )
 
-// If upstream treats an empty value as unset, the default is used again.
+// This test fails if upstream treats an empty value as unset and uses its
+// default instead.
 func TestWhatIsSwitchedOffIsOff(t *testing.T) {
 	t.Parallel()
 	config, err := Config{Root: t.TempDir()}.configuration()
@@ -26,7 +27,7 @@ func TestWhatIsSwitchedOffIsOff(t *testing.T) {
 		t.Errorf("something that needs root is on: %+v", config)
 	}
 	if config.RegistryPullQPS != 0 {
-		t.Errorf("of many Pods at once only %d a second start", config.RegistryPullQPS)
+		t.Errorf("if many Pods start at once, only %d can start per second", config.RegistryPullQPS)
 	}
 	if config.ReadOnlyPort != 0 || config.Address != "127.0.0.1" || config.Port == 0 {
 		t.Errorf("serves at %s:%d, without authentication at %d", config.Address, config.Port, config.ReadOnlyPort)
@@ -39,7 +40,7 @@ func TestAReservedPortCanBeListenedAtAndIsGivenToNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 2000 ports are a large part of those that the kernel assigns.
+	// 2000 ports are a large part of the ports that the kernel assigns.
 	for range 2000 {
 		other, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -47,7 +48,7 @@ func TestAReservedPortCanBeListenedAtAndIsGivenToNobodyElse(t *testing.T) {
 		}
 		defer func() { _ = other.Close() }()
 		if other.Addr().(*net.TCPAddr).Port == port {
-			t.Fatal("the kernel gave the port to another")
+			t.Fatal("the kernel gave the port to another socket")
 		}
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

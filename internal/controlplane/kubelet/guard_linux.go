@@ -11,8 +11,8 @@ import (
 )
 
 // guardedOS prevents upstream from removing or writing files outside the
-// kubelet's folder. A kubelet assumes that it owns its machine, but this one
-// is a guest.
+// kubelet's folder. A kubelet assumes that it owns its machine, but this
+// kubelet must not change the user's machine.
 type guardedOS struct {
 	kubecontainer.RealOS
 	root string
@@ -27,7 +27,7 @@ func (g guardedOS) foreign(doing, path string) error {
 	return fmt.Errorf("%s %q: the path is not below %s", doing, path, g.root)
 }
 
-// MkdirAll creates folders. It ignores those in /var/log, which are for links
+// MkdirAll creates folders. It ignores folders in /var/log, which are for links
 // to logs.
 func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	if legacyLogs(path) {
@@ -85,7 +85,7 @@ func (g guardedOS) Create(path string) (*os.File, error) {
 	return g.RealOS.Create(path)
 }
 
-// Glob finds files, but ignores those in /var/log: links there belong to
+// Glob finds files, but ignores files in /var/log, where any links belong to
 // another kubelet.
 func (g guardedOS) Glob(pattern string) ([]string, error) {
 	if legacyLogs(pattern) {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/kubernetes/pkg/volume"
 )
 
-// confined refuses a hostPath outside the allowed folders. The runtime also
-// refuses it, but only after upstream has created the path because of its type
-// or subPath.
+// confined refuses a hostPath outside the allowed folders. The runtime would
+// also refuse it, but only after upstream has created the path, as the type or
+// subPath of the volume can require.
 type confined struct {
 	volume.VolumePlugin
 	folders []string

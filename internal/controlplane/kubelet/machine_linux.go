@@ -18,7 +18,7 @@ import (
 )
 
 // machine replaces cAdvisor, which would read cgroups and disks. It provides
-// the part of the data that can be found without them.
+// the part of cAdvisor's data that can be found without them.
 type machine struct {
 	root string // the reported file system is the one that contains this folder
 }
@@ -55,7 +55,7 @@ func (machine) VersionInfo() (*model.VersionInfo, error) {
 }
 
 // ContainerInfoV2 returns one container, which stands for the machine and has
-// only a time. The kubelet uses it as the timestamp of its statistics.
+// only a time. The kubelet uses this time as the timestamp of its statistics.
 func (machine) ContainerInfoV2(string, model.RequestOptions) (map[string]model.ContainerInfo, error) {
 	return map[string]model.ContainerInfo{"/": {Stats: []*model.ContainerStats{{Timestamp: time.Now()}}}}, nil
 }

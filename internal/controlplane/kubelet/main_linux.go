@@ -51,8 +51,8 @@ func Main() int {
 }
 
 // goodbye is the time that programs have to stop when the plane stops. After
-// that, this process exits. Because it is the first of its pid namespace, the
-// kernel then kills all programs.
+// that, this process exits. Because it is the first process of its pid
+// namespace, the kernel then kills all programs.
 const goodbye = 1500 * time.Millisecond
 
 // inherited returns the pipes that Start created, or nil if there are none.

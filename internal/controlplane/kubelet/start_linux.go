@@ -19,7 +19,7 @@ const (
 )
 
 // A report is sent once by the kubelet process. It is empty if the kubelet is
-// set up, and otherwise gives the reason.
+// set up, and otherwise gives the reason for the failure.
 type report struct {
 	Forbidden bool   `json:"forbidden,omitempty"`
 	Error     string `json:"error,omitempty"`
@@ -66,9 +66,9 @@ func Start(c Config, logs *os.File) (*Process, error) {
 	return p, nil
 }
 
-// command returns the command that runs this program in new namespaces. It
-// also gets a new session, so that input and signals from the terminal do not
-// reach the kubelet or the programs.
+// command returns the command that runs this program in new namespaces. The
+// command also gets a new session, so that input and signals from the terminal
+// do not reach the kubelet or the programs.
 func command(logs, lifeline, reports *os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"koboshi", Verb}

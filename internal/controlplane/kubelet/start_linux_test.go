@@ -68,10 +68,10 @@ func TestAProcessThatDoesNotBeginSaysWhy(t *testing.T) {
 	for what, want := range map[string]string{"forbidden": "sysctl", "fails": "out of luck", "dies": "ended before it was ready"} {
 		_, _, err := start(t, what)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want something about %q", what, err, want)
+			t.Errorf("%s: %v, want an error that contains %q", what, err, want)
 		}
 		if errors.Is(err, ErrForbidden) != (what == "forbidden") {
-			t.Errorf("%s: forbidden is %t", what, errors.Is(err, ErrForbidden))
+			t.Errorf("%s: the error is ErrForbidden: %t", what, errors.Is(err, ErrForbidden))
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestStopLeavesNothingOfWhatWasStarted(t *testing.T) {
 	said, err := os.ReadFile(log.Name())
 	here, _ := os.Getwd()
 	if want := "1 " + here + "\n"; string(said) != want || err != nil {
-		t.Errorf("it is %q (%v), want %q: the first of its namespace, and programs start here", said, err, want)
+		t.Errorf("the process wrote %q (%v), want %q: its process ID in its own namespace, and this test's working directory", said, err, want)
 	}
 	children := childrenOf(t, p.cmd.Process.Pid)
 	if len(children) != 1 {
@@ -99,7 +99,7 @@ func TestStopLeavesNothingOfWhatWasStarted(t *testing.T) {
 		t.Error("a child is left")
 	}
 	if p.Err() == nil {
-		t.Error("its end is not reported")
+		t.Error("Err does not report that the process has ended")
 	}
 	p.Stop() // stopping again is harmless
 }
@@ -122,7 +122,7 @@ func TestTheEndOfTheLifelineIsTheEnd(t *testing.T) {
 	select {
 	case <-p.Ended():
 	case <-time.After(10 * time.Second):
-		t.Fatal("it goes on")
+		t.Fatal("the kubelet process did not end")
 	}
 	if alive(children[0]) {
 		t.Error("a child is left")

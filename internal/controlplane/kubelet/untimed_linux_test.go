@@ -18,6 +18,6 @@ func TestUpstreamAsksForTheContainersOfAPodItself(t *testing.T) {
 	t.Parallel()
 	response, err := untimed{timed{}}.PodSandboxStatus(t.Context(), "", false)
 	if err != nil || response.Timestamp != 0 || response.ContainersStatuses != nil {
-		t.Errorf("told %v, %v", response, err)
+		t.Errorf("the response is %v, %v", response, err)
 	}
 }

@@ -12,8 +12,9 @@ import (
 )
 
 // Like a kubelet, endings removes a Pod only while the Pod is terminating. The
-// stage engine deletes by name a Pod that it saw a moment ago. By now, that
-// name may belong to another Pod, or to a Pod that a Reset has restored.
+// stage engine deletes a Pod by name, some time after it has read the Pod. By
+// then, that name may belong to another Pod, or to a Pod that a Reset has
+// restored.
 type endings struct{ next http.RoundTripper }
 
 func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -61,7 +62,7 @@ func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missi
 	return pod, nil, nil
 }
 
-// remove deletes the Pod immediately if it still has that resource version.
+// remove deletes the Pod immediately if it still has the resource version.
 func (e endings) remove(r *http.Request, version string) (*http.Response, error) {
 	options := metav1.NewDeleteOptions(0)
 	options.Kind, options.APIVersion = "DeleteOptions", "v1"

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// script answers requests in order, and fails on any other request.
+// script expects the given requests in order and answers them. It fails on any
+// other request.
 type script struct {
 	*testing.T
 	steps []exchange

@@ -64,8 +64,8 @@ func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, 
 	return nil
 }
 
-// RemoveLocal deletes the node Local of an earlier start. If koboshi did not
-// create the node of that name, RemoveLocal leaves it alone and returns false.
+// RemoveLocal deletes the node Local of an earlier start, and reports whether
+// the node is gone. It leaves the node alone if koboshi did not create it.
 func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool, err error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, Local, metav1.GetOptions{})
 	switch {

@@ -39,7 +39,7 @@ func TestANodeOfAnEarlierStartIsKeptAndNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node.UID != "of the first start" {
-		t.Error("it is another node, and the Pods of the first are lost")
+		t.Error("the node was replaced, so the Pods of the original node are lost")
 	}
 	if ready := node.Status.Conditions[0]; len(node.Status.Conditions) != 1 || ready.Status != corev1.ConditionFalse || ready.Reason == "" {
 		t.Errorf("conditions: %+v", node.Status.Conditions)
@@ -63,13 +63,13 @@ func TestOnlyOurOwnNodeIsRemovedOrTaken(t *testing.T) {
 		}
 	}
 	if _, err := own.CoreV1().Nodes().Get(t.Context(), Local, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("our own is left: %v", err)
+		t.Errorf("koboshi's own node still exists: %v", err)
 	}
 	if _, err := foreign.CoreV1().Nodes().Get(t.Context(), Local, metav1.GetOptions{}); err != nil {
 		t.Errorf("another owner's node: %v", err)
 	}
 	if _, err := own.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a pod of our own is left: %v", err)
+		t.Errorf("a Pod of koboshi's own node still exists: %v", err)
 	}
 	if _, err := foreign.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
 		t.Errorf("another owner's pod: %v", err)

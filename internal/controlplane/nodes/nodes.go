@@ -84,7 +84,7 @@ type Config struct {
 	Log io.Writer
 }
 
-// Run starts the stage engine, which plays the stages until ctx ends. Run
+// Run starts the stage engine, which applies the stages until ctx ends. Run
 // returns once the engine is watching.
 func Run(ctx context.Context, c Config) error {
 	engine, err := c.engine()

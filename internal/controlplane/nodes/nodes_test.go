@@ -37,7 +37,7 @@ func TestPodRangesOfAllNodesAreDistinctAndInside(t *testing.T) {
 		}
 		seen[cidr] = index
 		if prefix := netip.MustParsePrefix(cidr); prefix.Masked() != prefix || !podCIDRs.Contains(prefix.Addr()) {
-			t.Fatalf("node %d has %s, which is no range inside %s", index, cidr, podCIDRs)
+			t.Fatalf("node %d has %s, which is not a range inside %s", index, cidr, podCIDRs)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// reportInterval is longer than any successful start, even on a busy machine.
+// reportInterval is longer than any successful start takes, even on a busy machine.
 const reportInterval = 10 * time.Second
 
 // A Poll configures how to ask. Its zero value asks without pauses and reports

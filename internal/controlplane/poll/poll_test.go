@@ -40,7 +40,7 @@ func TestPollEndsWithTheFirstYes(t *testing.T) {
 		return true, nil
 	})
 	if err != nil || asked != 3 {
-		t.Errorf("%v after %d questions, want none after 3", err, asked)
+		t.Errorf("%v after %d questions, want no error after 3", err, asked)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // inFlight is the maximum number of concurrent writes in Delete and Put. A
-// single-member etcd combines all writes that arrive during one commit into
-// the next commit. With one write at a time, every key would take a complete
-// commit.
+// single-member etcd combines all writes that arrive during one commit into the
+// next commit. With one write at a time, every key would have to wait for a
+// complete commit.
 const inFlight = 64
 
 // A Baseline is the content of the store below a prefix at one revision. It
@@ -110,8 +110,8 @@ func (b *Baseline) Differences(ctx context.Context) ([]Difference, error) {
 }
 
 // Present lists everything below a prefix, whether it differs or not, so that
-// Delete can remove it. After that, the baseline's keys below the prefix are
-// missing in the store, and so become differences.
+// Delete can remove it. After the deletion, the baseline's keys below the
+// prefix are missing in the store, and so become differences.
 func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, error) {
 	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -129,7 +129,7 @@ func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, er
 // transaction becomes the resource version of each object in it, and in a real
 // cluster no two objects share a version. Delete returns these revisions by
 // key. If a key has changed in the meantime, Delete leaves it alone and does
-// not return it; it will be a difference again next time.
+// not return it; the key will be a difference again next time.
 func (b *Baseline) Delete(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	return b.write(ctx, differences, func(d Difference) (clientv3.Cmp, clientv3.Op) {
 		return clientv3.Compare(clientv3.ModRevision(d.Key), "=", d.seen), clientv3.OpDelete(d.Key)
@@ -137,9 +137,9 @@ func (b *Baseline) Delete(ctx context.Context, differences []Difference) (map[st
 }
 
 // Put restores the values of the keys in the baseline, and returns the
-// revisions as Delete does. A key that was Recreated must have been deleted
-// first. Put does not restore a key that has expired, and removes it from the
-// baseline.
+// revisions as Delete does. A key whose difference has Recreated set must be
+// deleted first. Put does not restore a key that has expired, but removes it
+// from the baseline.
 func (b *Baseline) Put(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	alive, err := b.unexpired(ctx, differences)
 	if err != nil {
@@ -201,7 +201,7 @@ func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]D
 		if lease := b.entries[d.Key].lease; lease != clientv3.NoLease {
 			left, err := b.client.TimeToLive(ctx, lease)
 			if err != nil {
-				return nil, fmt.Errorf("reading from etcd when %s expires: %w", d.Key, err)
+				return nil, fmt.Errorf("reading the expiry time of %s from etcd: %w", d.Key, err)
 			}
 			if left.TTL <= 0 {
 				delete(b.entries, d.Key)

@@ -156,12 +156,12 @@ func TestEachDifferenceIsFoundUndoneAndHasARevisionOfItsOwn(t *testing.T) {
 		seen := map[int64]bool{}
 		for _, r := range b.restore(baseline, found) {
 			if seen[r] || r <= revision {
-				t.Errorf("round %d: a write has revision %d, and should be alone there, and above %d", round, r, revision)
+				t.Errorf("round %d: a write has revision %d, want a revision that no other write has and that is above %d", round, r, revision)
 			}
 			seen[r] = true
 		}
 		if len(seen) != 5 {
-			t.Errorf("round %d: %d writes, want 5: two for the key that was created again and one for each other", round, len(seen))
+			t.Errorf("round %d: %d writes, want 5: two for the recreated key and one for each other key", round, len(seen))
 		}
 		all, _ := b.contents()
 		if diff := cmp.Diff(want, all); diff != "" {
@@ -217,7 +217,7 @@ func TestPresentKeysCanBeTakenAwayAndComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, _ := b.contents(); !cmp.Equal(all, map[string]string{"/b": "original"}) {
-		t.Errorf("left are %v, want only what lies elsewhere", all)
+		t.Errorf("left are %v, want only the keys outside the prefix", all)
 	}
 	b.restore(baseline, b.differences(baseline))
 	if all, _ := b.contents(); !cmp.Equal(want, all) {
@@ -248,10 +248,10 @@ func TestKeyReturnsWithItsLeaseAndNotAfterIt(t *testing.T) {
 	}
 	b.restore(baseline, b.differences(baseline))
 	if all, _ := b.contents(); len(all) > 0 {
-		t.Errorf("%v is there, though its time had run out", all)
+		t.Errorf("%v was restored, though its lease had expired", all)
 	}
 	if left := b.differences(baseline); len(left) > 0 || baseline.Has("/event") {
-		t.Errorf("%v differs, though its time had run out", left)
+		t.Errorf("%v differs, though its lease had expired", left)
 	}
 }
 

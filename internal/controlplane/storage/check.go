@@ -22,8 +22,8 @@ import (
 // write-ahead log is missing, etcd would start a new, empty store. If the log
 // is unreadable from its start, etcd would truncate it to nothing and then
 // crash. If the log ends before the last entry of the database, etcd would wait
-// forever. If the database is truncated, etcd would crash. damaged creates the
-// error.
+// forever. If the database is truncated, etcd would crash. Check calls damaged
+// to create its error.
 func Check(dir string, damaged func(what string) error) error {
 	files, err := logFiles(filepath.Join(dir, "member", "wal"))
 	if err != nil {
@@ -110,7 +110,7 @@ func logFiles(dir string) (files []string, err error) {
 // readLog reads etcd's log as etcd's own Verify does, without writing, and
 // returns the index of its last entry. A log may end in the middle of a record
 // if the process was killed during the write; etcd drops that record, which was
-// never acknowledged. If the length of a record is garbage, this looks the
+// never acknowledged. A record with garbage in place of its length looks the
 // same.
 func readLog(files []string) (last uint64, err error) {
 	readers := make([]fileutil.FileReader, 0, len(files))

@@ -19,9 +19,9 @@ type Commit struct {
 // Follow calls pass with the keys below prefix and then with every write there,
 // in the order of the store and without gaps. The first call of pass gets all
 // existing keys. Each further call gets some of the next writes and the
-// revision of the store after them. It gets no writes if none of these was
-// below prefix. Follow returns the cause of ctx when ctx ends. It also returns
-// when the store ends.
+// revision of the store after them. A call gets an empty list if no write since
+// the previous call was below prefix. Follow returns the cause of ctx when ctx
+// ends. It also returns when the store ends.
 func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int64, commits []Commit)) error {
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())

@@ -11,7 +11,7 @@ import (
 // Shortcut makes a client of the server in this process call it directly,
 // without sockets or serialisation. The server behaves the same as with a
 // connection. After the server has stopped, the client uses its original
-// connection, because a suite may stop etcd and start another etcd in its
+// connection, because a test suite may stop etcd and start another etcd in its
 // place.
 func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 	direct := v3client.New(s)
@@ -25,7 +25,7 @@ func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 // Shortcut makes c call this store directly.
 func (e *Etcd) Shortcut(c *clientv3.Client) { Shortcut(e.etcd.Server, c) }
 
-// A way leads to the server while the server is running.
+// A way is a direct path to the server; it is open while the server is running.
 type way struct{ stopped <-chan struct{} }
 
 func (w way) open() bool {

@@ -68,10 +68,10 @@ func TestAShortcutDoesWhatAConnectionDoes(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if !swap(c, got.Kvs[0].ModRevision) || swap(c, got.Kvs[0].ModRevision) || swap(network, got.Kvs[0].ModRevision) {
-		t.Error("of three writes on one revision not just the first was taken")
+		t.Error("want only the first of three writes to succeed, since all compare the same revision")
 	}
 	if _, err := c.Get(ctx, "k1", clientv3.WithRev(1<<40)); err == nil {
-		t.Error("a revision of the future was answered")
+		t.Error("a read at a future revision succeeded")
 	}
 	if status, err := c.Status(ctx, e.Endpoint()); err != nil || status.DbSize == 0 {
 		t.Errorf("status %v, %v", status, err)
@@ -110,13 +110,13 @@ func TestWhenTheServerStopsWatchesEndAndTheClientFindsTheNextOne(t *testing.T) {
 	t.Cleanup(second.Stop)
 	got, err := c.Get(ctx, "k")
 	if err != nil || len(got.Kvs) != 1 {
-		t.Fatalf("%v, %v; want the key from the server that came after", got, err)
+		t.Fatalf("%v, %v; want the key from the second server", got, err)
 	}
 	events = c.Watch(ctx, "k")
 	if _, err := c.Put(ctx, "k", "w"); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-events; len(got.Events) != 1 {
-		t.Errorf("the watch on the second server told %v", got.Events)
+		t.Errorf("the watch on the second server sent %v", got.Events)
 	}
 }

@@ -86,7 +86,7 @@ func Start(ctx context.Context, c Config) (*Etcd, error) {
 }
 
 // startEmbedded starts etcd. If etcd panics, for example because the disk is
-// full, it returns an error.
+// full, startEmbedded returns an error.
 func startEmbedded(cfg *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -41,7 +41,7 @@ func TestAsNamesTheComponentAndNobodyElse(t *testing.T) {
 			t.Error(err)
 		}
 		if agent != test.want {
-			t.Errorf("a client that says %q is heard as %q, want %q", test.set, agent, test.want)
+			t.Errorf("a client with the user agent %q sends %q, want %q", test.set, agent, test.want)
 		}
 		if original.UserAgent != "" || original.WrapTransport != nil {
 			t.Error("As changed the configuration that it was given")

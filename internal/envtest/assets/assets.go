@@ -50,7 +50,7 @@ func Folder() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("creating a folder for envtest: %w, and in the temporary folder: %w; set XDG_CACHE_HOME or TMPDIR to a writable folder", err, tempErr)
+	return "", fmt.Errorf("creating a folder for envtest: in the cache folder: %w; in the temporary folder: %w; set XDG_CACHE_HOME or TMPDIR to a writable folder", err, tempErr)
 }
 
 // folder makes the folder for exe in root.

@@ -180,7 +180,7 @@ func TestAFolderThatOthersMayWriteIsRefused(t *testing.T) {
 	}
 	dir, err := Folder()
 	if err == nil {
-		t.Fatalf("%s is taken", dir)
+		t.Fatalf("the folder %s was accepted", dir)
 	}
 	if next := "set XDG_CACHE_HOME or TMPDIR to a writable folder"; !strings.HasSuffix(err.Error(), next) {
 		t.Errorf("%q does not end with %q", err, next)

@@ -32,10 +32,10 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s contains %s from another program", e.Dir, strings.Join(e.Files, ", "))
 }
 
-// Install puts the running executable into dir under each name. The files are regular,
-// because some tools skip symbolic links. Each file is replaced in one step, so it does
-// no harm if a file is in use or the installation is interrupted. Files that do not
-// belong to Koboshi are replaced only with force; without force nothing is written, and
+// Install puts the running executable into dir under each of the names in Names. The files
+// are regular, because some tools skip symbolic links. Each file is replaced in one step,
+// so it does no harm if a file is in use or the installation is interrupted. Files that do
+// not belong to Koboshi are replaced only with force; without force nothing is written, and
 // the error is a *ForeignError.
 func Install(dir string, force bool) (Installation, error) {
 	exe, err := os.Executable()
@@ -76,7 +76,7 @@ func install(exe, dir string, force bool, link func(from, to string) error) (Ins
 	return done, err
 }
 
-// place prepares all files under other names before it replaces the first one, so that
+// place prepares all files under temporary names before it replaces the first one, so that
 // failures such as a full disk happen before any file is replaced.
 func place(exe, dir string, link func(from, to string) error) (linked bool, err error) {
 	names := Names()

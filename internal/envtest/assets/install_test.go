@@ -75,9 +75,9 @@ func TestInstallSparesOtherProgramsUnlessForced(t *testing.T) {
 	t.Parallel()
 	stock := otherProgram(t)
 	for name, put := range map[string]func(path string) error{
-		"another Go program":    func(path string) error { return copyFile(stock, path) },
-		"a script":              func(path string) error { return os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700) },
-		"a link that leads off": func(path string) error { return os.Symlink("nowhere", path) },
+		"another Go program": func(path string) error { return copyFile(stock, path) },
+		"a script":           func(path string) error { return os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700) },
+		"a broken link":      func(path string) error { return os.Symlink("nowhere", path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 // tempPrefix is the prefix of the names of incomplete files.
 const tempPrefix = ".koboshi-"
 
-// stale is the age from which such a file must have been left by a killed process,
+// stale is the age from which an incomplete file must have been left by a killed process,
 // because no copy takes that long.
 const stale = time.Hour
 
@@ -57,7 +57,8 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	// The mode ignores the umask, because a store may be shared. The content is synced
-	// before the rename. Otherwise a power cut could leave an empty file of that name.
+	// Chmod overrides the umask, because several users may share the folder. The content is
+	// synced before the rename. Otherwise a power cut could leave an empty file of that
+	// name.
 	return errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close())
 }

@@ -1,5 +1,5 @@
 // Package gotest parses the arguments of go test, for a program that runs go test and
-// accepts its own flags among those of go.
+// accepts its own flags among go's flags.
 //
 // It follows cmd/go/internal/test of Go 1.26: a command line has one uninterrupted list
 // of packages, with flags of go before and after it, and flags for the test binary, whose
@@ -128,7 +128,7 @@ func (r *reader) word() {
 		r.maybe = false
 		r.pass(1)
 	default:
-		// It cannot be a value, so go stops parsing here.
+		// This word cannot be a flag's value, so go stops parsing here.
 		r.pass(len(r.args))
 	}
 }

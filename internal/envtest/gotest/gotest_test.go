@@ -33,8 +33,8 @@ func TestWhatIsNotOursGoesToGoTestInOrder(t *testing.T) {
 		{"-v -- x", "./... -v -- x"},
 		{"-ginkgo.focus=x -v", "./... -ginkgo.focus=x -v"},
 		{"-ginkgo.focus x -v", "./... -ginkgo.focus x -v"},
-		{"-ginkgo.v ./pkg", "./... -ginkgo.v ./pkg"}, // to go it may be a value
-		{"-test.race x", "./... -test.race x"},       // no flag of go's
+		{"-ginkgo.v ./pkg", "./... -ginkgo.v ./pkg"}, // ./pkg may be a value
+		{"-test.race x", "./... -test.race x"},       // not a flag of go
 		{"-C dir", "-C dir ./..."},
 		{"-C=dir -v", "-C=dir ./... -v"},
 		{"--C dir -run X", "--C dir ./... -run X"},
@@ -91,14 +91,14 @@ func TestWhatOnlyLooksLikeOursIsGoTests(t *testing.T) {
 		"./a --controllersx=gc",
 		"./a -args --controllers=gc",
 		"./a -v -- --controllers=gc",
-		"./a -v b --controllers=gc", // after b all belongs to the test binary
+		"./a -v b --controllers=gc", // all arguments after b belong to the test binary
 		"./a -run --help",
 		"./a -args --help",
 		"./a -v b --help",
 	} {
 		line, err := Read(strings.Fields(given), "controllers")
 		if got := strings.Join(line.Args, " "); err != nil || got != given || len(line.Own) > 0 || line.Help {
-			t.Errorf("%q: go test gets %q, we %q, help: %t (%v)", given, got, line.Own, line.Help, err)
+			t.Errorf("%q: go test gets %q, our own flags are %q, help: %t (%v)", given, got, line.Own, line.Help, err)
 		}
 	}
 	line, err := Read([]string{"--", "./a", "--controllers=gc", "--help"}, "controllers")
@@ -125,13 +125,14 @@ func TestHelpIsAskedForInAllOfGosWays(t *testing.T) {
 	t.Parallel()
 	for _, given := range []string{"-h", "--h", "-help", "--help", "-?", "-v --help", "./a -h", "--controllers=gc --help", "--help --controllers"} {
 		if line, err := Read(strings.Fields(given), "controllers"); err != nil || !line.Help {
-			t.Errorf("%q asks for no help (%v)", given, err)
+			t.Errorf("%q is not read as a request for help (%v)", given, err)
 		}
 	}
 }
 
-// The tables must match the Go version that runs the tests. go help lists each flag at
-// the start of a line after one tab, followed by the name of its value if it takes one.
+// The tables of go's flags must match the Go version that runs the tests. go help lists
+// each flag at the start of a line after one tab, followed by the name of its value if it
+// takes one.
 func TestEveryFlagThatGoDocumentsIsKnown(t *testing.T) {
 	t.Parallel()
 	listed := regexp.MustCompile(`(?m)^\t-([A-Za-z]+)( \S.*)?$`)

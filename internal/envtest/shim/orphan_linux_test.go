@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// A test starts this binary in one of two roles. A suite locks its reservation, if it has
-// one, starts a server and waits to be killed. A server waits for a line, which is sent
-// when its suite is dead, and only then reads its parent's process ID.
+// A test starts this binary in the role of a suite or of a server. The suite locks its
+// reservation, if it has one, starts a server and waits to be killed. The server waits for
+// a line, which the test sends when the suite is dead, and only then reads its parent's
+// process ID.
 const (
 	roleVariable        = "SHIM_TEST_ROLE"
 	reservationVariable = "SHIM_TEST_RESERVATION"
@@ -83,7 +84,7 @@ func afterTheSuite(t *testing.T, reservation string, args []string, env ...strin
 	_, _ = in.Close(), out.Close()
 	lines := bufio.NewScanner(output)
 	if !lines.Scan() || lines.Text() != "started" {
-		t.Fatalf("the suite said %q", lines.Text())
+		t.Fatalf("the suite printed %q", lines.Text())
 	}
 	_ = suite.Process.Kill()
 	_ = suite.Wait() // it was killed
@@ -115,7 +116,7 @@ func TestAServerEndsThoughItLooksOnlyWhenItsSuiteIsDead(t *testing.T) {
 	} {
 		args := []string{"--listen-client-urls=http://127.0.0.1:" + port, test.folder}
 		if got := afterTheSuite(t, test.reservation, args, test.env...); got != test.want {
-			t.Errorf("with the reservation %q, %s and %v it %s, want that it %s", test.reservation, test.folder, test.env, got, test.want)
+			t.Errorf("reservation %q, %s, environment %v: the server %s, want that it %s", test.reservation, test.folder, test.env, got, test.want)
 		}
 		_ = os.Remove(reserved)
 	}
@@ -134,7 +135,7 @@ func TestAServerOfAPersonsStaysWhereItWasStartedToStay(t *testing.T) {
 			server.Env = append(os.Environ(), roleVariable+"=server")
 			server.Stdin = strings.NewReader("look\n")
 			if out, err := server.Output(); err != nil || string(out) != "stays\n" {
-				t.Errorf("it %q, want that it stays: %v", out, err)
+				t.Errorf("the server printed %q, want that it stays: %v", out, err)
 			}
 		})
 	}

@@ -5,15 +5,16 @@
 //	test ──exec──▶ etcd            (shim) ──spawns, asks──▶ host: etcd
 //	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
 //
-// The shims are the processes that envtest sees, signals and waits for. Each lives
-// exactly as long as its server in the host. The one exception is SIGSTOP: a process
-// cannot notice it, so it stops a shim but not its server. A shim costs 10 ms and 7 MB,
-// whereas a program that initialises all of Kubernetes takes 60 ms and 90 MB. The shim is
-// cheap because it runs in this package's init. Go initialises packages whose imports are
-// ready in the order of their import paths (language specification, "Program
-// initialization"). This package and its imports need only the standard library, and most
-// of k8s.io must wait for other packages. In another order everything would still work,
-// but the shim would start later and use more memory. A contract test checks the order.
+// The shims are the processes that envtest sees, signals and waits for. Each shim lives
+// exactly as long as its server in the host. The one exception is SIGSTOP: a process cannot
+// notice it, so it stops a shim but not its server. A shim costs 10 ms and 7 MB, whereas a
+// program that initialises all of Kubernetes takes 60 ms and 90 MB. The shim is cheap
+// because it runs in this package's init. Go always initialises next the package with the
+// alphabetically first import path among those whose own imports are initialised (language
+// specification, "Program initialization"). This package and its imports need only the
+// standard library, and most of k8s.io must wait for other packages. In another order
+// everything would still work, but the shim would start later and use more memory. A
+// contract test checks the order.
 //
 // Where no host is possible (another operating system, a kube-apiserver with a foreign
 // etcd, or a second kube-apiserver on the same etcd), init returns and the process

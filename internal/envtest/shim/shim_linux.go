@@ -141,7 +141,8 @@ func root() string {
 	return fmt.Sprintf("%s %d %d", mounts, slash.Dev, slash.Ino)
 }
 
-// giveBack returns memory to the system, now and again after the start.
+// giveBack returns memory to the operating system twice: immediately, and again when the
+// shim has finished its start.
 func giveBack() {
 	memory.GiveBackPages()
 	<-time.After(startOver)

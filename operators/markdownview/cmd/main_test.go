@@ -62,7 +62,8 @@ func TestResourcesOfViewersAreRead(t *testing.T) {
 	}
 }
 
-// The lease of a killed manager remains until it expires.
+// If the manager is killed before it releases its lease, the next manager must wait until
+// the lease expires.
 func TestTheManagerStopsWithinTheTimeThatItsPodIsGiven(t *testing.T) {
 	for _, file := range []string{"../config/manager/manager.yaml", "../charts/markdownview/templates/deployment.yaml"} {
 		text, err := os.ReadFile(file)

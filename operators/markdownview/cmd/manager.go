@@ -139,7 +139,8 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// addHealthChecks adds the probes. A manager with webhooks is ready when they respond.
+// addHealthChecks adds the probes. A manager with webhooks is ready when the webhooks
+// respond.
 func addHealthChecks(mgr ctrl.Manager, o options) error {
 	ready := healthz.Ping
 	if o.webhooks {

@@ -21,7 +21,7 @@ import (
 )
 
 // viewerImage is the default of --viewer-image. The Makefile sets it to the manager's
-// image, which contains both programs.
+// image, which contains both the manager and the viewer.
 var viewerImage = ""
 
 // options holds the command line.
@@ -158,8 +158,9 @@ func (o options) pprofAddress() (string, error) {
 	return o.pprofAddr, nil
 }
 
-// metricsOptions never serves metrics to unknown clients: either the API server
-// authenticates the clients, or they are on this machine.
+// metricsOptions returns the options of the metrics server. It never allows unknown
+// clients: either the API server authenticates the clients, or the server listens only on a
+// loopback address.
 func (o options) metricsOptions() (metricsserver.Options, error) {
 	m := metricsserver.Options{BindAddress: o.metricsAddr}
 	switch {
@@ -179,7 +180,8 @@ func (o options) metricsOptions() (metricsserver.Options, error) {
 	return m, nil
 }
 
-// withoutHTTP2 avoids GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
+// withoutHTTP2 turns HTTP/2 off, to avoid the vulnerabilities GHSA-qppj-fm5r-hxr3 and
+// GHSA-4374-p667-p6c8.
 func withoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 func off(address string) bool { return address == "0" || address == "" }

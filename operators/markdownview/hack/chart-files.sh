@@ -1,9 +1,9 @@
 #!/bin/sh
-# Copies into the Helm chart what it shares with config/, because a chart cannot
-# refer to files outside its folder. hack/verify-generated.sh reports outdated copies.
+# Copies the files that the Helm chart shares with config/ into the chart, because a chart
+# cannot refer to files outside its folder. hack/verify-generated.sh reports outdated copies.
 #
 #   hack/chart-files.sh            into the chart
-#   hack/chart-files.sh FOLDER     into a folder, to compare
+#   hack/chart-files.sh FOLDER     into a folder, for a comparison
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -eq 0 ]; then

@@ -3,7 +3,8 @@
 #
 #   hack/with-koboshi.sh KOBOSHI COMMAND [ARG...]
 #
-# The command finds the plane the way envtest looks for an existing cluster.
+# The command finds the plane through the variables USE_EXISTING_CLUSTER and KUBECONFIG,
+# as envtest does.
 set -eu
 
 koboshi=$1

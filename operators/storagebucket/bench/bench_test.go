@@ -107,9 +107,9 @@ func TestClaimsAreJudgedByTheFigures(t *testing.T) {
 		missed      int
 	}{
 		{10, 0, 0},
-		{10, 1, 1},   // a status write
-		{2, 1.5, 5},  // and the four ratios
-		{10, 100, 8}, // all
+		{10, 1, 1},   // the claim about status writes
+		{2, 1.5, 5},  // also the four claims about ratios
+		{10, 100, 8}, // all claims
 		{10, never, 8},
 	} {
 		var out strings.Builder
@@ -133,7 +133,7 @@ func TestFigureThatWasNotObtainedIsMissed(t *testing.T) {
 	}
 	delete(r.Runs[0].Figures, "cpu")
 	if r.missing() == nil {
-		t.Error("a figure that is not there is not missed")
+		t.Error("a missing figure was not reported")
 	}
 }
 
@@ -149,7 +149,7 @@ func TestMedianOverRoundsIsByOperatorAndSize(t *testing.T) {
 		t.Errorf("%v, want 3", got)
 	}
 	if got := r.median(ours, 30, "cpu"); got.obtained() {
-		t.Errorf("%v of no run", got)
+		t.Errorf("the median of no runs is %v, want none", got)
 	}
 }
 

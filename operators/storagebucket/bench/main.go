@@ -71,7 +71,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.rounds, "rounds", 1, "number of measurements of each operator and size; medians are reported")
 	f.DurationVar(&o.interval, "interval", time.Minute, "time between two probes of a bucket")
 	f.DurationVar(&o.window, "window", 0, "length of the measurement, a multiple of the interval (default 2 intervals)")
-	f.DurationVar(&o.settle, "settle", 0, "time to wait after every bucket's first probe before measuring (default 1 interval)")
+	f.DurationVar(&o.settle, "settle", 0, "time to wait before measuring, once all buckets have been probed (default 1 interval)")
 	f.DurationVar(&o.delay, "delay", 2*time.Millisecond, "time the store takes to answer")
 	f.IntVar(&o.workers, "workers", 64, "number of concurrent reconciles in each operator")
 	f.BoolVar(&o.short, "short", false, "a quick run that only tests the benchmark: 200 buckets, 5 s")

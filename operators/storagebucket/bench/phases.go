@@ -172,7 +172,7 @@ func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	return r.judgeOutage(ctx, down.UnixNano(), up.UnixNano(), time.Now().UnixNano())
 }
 
-// awaitDown waits until all buckets show the outage, but for at most the limit. It
+// awaitDown waits until all buckets show the outage, but not longer than the limit. It
 // always waits for a multiple of the interval.
 func (r *run) awaitDown(ctx context.Context, down time.Time) error {
 	for k := 1; ; k++ {
@@ -187,17 +187,17 @@ func (r *run) awaitDown(ctx context.Context, down time.Time) error {
 	}
 }
 
-// awaitUp waits until all buckets are healthy again, but for at most the limit.
+// awaitUp waits until all buckets are healthy again, but not longer than the limit.
 func (r *run) awaitUp(ctx context.Context) error {
 	limited, done := context.WithTimeout(ctx, r.limit())
 	defer done()
 	if err := r.record.Await(limited, r.Buckets); err != nil && ctx.Err() != nil {
 		return err
 	}
-	return nil // missing the limit is a result, too
+	return nil // a recovery that takes longer than the limit is a result, too
 }
 
-// limit returns how long to wait for a change before it counts as lost.
+// limit returns how long to wait for a change before the change counts as missing.
 func (r *run) limit() time.Duration { return max(3*r.interval, time.Minute) }
 
 func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
@@ -221,7 +221,7 @@ func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
 }
 
 // notHealthy converts the counts of healthy buckets into counts of the other buckets.
-// It drops all counts from until on.
+// It drops all counts that were recorded at the time until or later.
 func (r *run) notHealthy(levels []figures.Level, until int64) []figures.Level {
 	var others []figures.Level
 	for _, l := range levels {

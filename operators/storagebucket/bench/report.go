@@ -119,8 +119,8 @@ func (r *Report) table(out io.Writer) {
 }
 
 // claimedFrom is the smallest number of buckets to which the operator's claims apply.
-// With fewer buckets, a peak is a matter of chance, and most of the memory is needed by
-// any manager.
+// With fewer buckets, a peak is a matter of chance, and most of the memory is used by the
+// parts that every manager has.
 const claimedFrom = 10000
 
 // claims compares the figures with the operator's claims.
@@ -128,7 +128,7 @@ func (r *Report) claims(out io.Writer, size int) {
 	if size < claimedFrom || !slices.Contains(r.operators, ours) {
 		return
 	}
-	fmt.Fprintln(out, "To be shown")
+	fmt.Fprintln(out, "Claims about the operator")
 	for _, c := range []struct {
 		label  string
 		is     Figure
@@ -171,7 +171,7 @@ func (r *Report) missing() error {
 		}
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("not obtained: %s", strings.Join(names, ", "))
+		return fmt.Errorf("figures not obtained: %s", strings.Join(names, ", "))
 	}
 	return nil
 }

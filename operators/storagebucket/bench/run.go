@@ -54,7 +54,7 @@ type run struct {
 	record   *fleet.Record
 }
 
-// measure does one Run. It stops everything that it has started before it returns.
+// measure does one Run. Before it returns, it stops everything that it has started.
 func measure(ctx context.Context, o options, operator string, buckets, round int) (Run, error) {
 	r := &run{options: o, Run: Run{Operator: operator, Buckets: buckets, Round: round, Figures: map[string]Figure{}}}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -72,14 +72,14 @@ func measure(ctx context.Context, o options, operator string, buckets, round int
 		{"starting the API server and the store", r.startSurroundings},
 		{"declaring the buckets", r.declare},
 		{"starting the operator", r.startOperator},
-		{"letting it settle", func(ctx context.Context, _ context.CancelCauseFunc) error { return pause(ctx, r.settle) }},
+		{"waiting for the steady state", func(ctx context.Context, _ context.CancelCauseFunc) error { return pause(ctx, r.settle) }},
 		{"measuring the steady state", r.steady},
 		{"store down", r.outage},
 	} {
 		r.progress("%s", step.name)
 		if err := step.do(ctx, cancel); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				err = cause // the cause of the end explains more than err
+				err = cause // the reason for the cancellation explains more than err
 			}
 			return r.Run, fmt.Errorf("%s, %d buckets: %s: %w", operator, buckets, step.name, err)
 		}
@@ -161,7 +161,7 @@ func (r *run) declare(ctx context.Context, cancel context.CancelCauseFunc) error
 	return err
 }
 
-// startOperator starts the operator and waits until it has seen all buckets once.
+// startOperator starts the operator and waits until all buckets are healthy.
 func (r *run) startOperator(ctx context.Context, cancel context.CancelCauseFunc) error {
 	address, err := freeAddress()
 	if err != nil {
@@ -191,8 +191,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// pause waits for a fixed time, because the end of a measurement has no other
-// condition.
+// pause waits for a fixed time, because nothing else marks the end of a measurement.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -204,7 +203,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// arrivals returns the times of all requests at the store, and the same by bucket.
+// arrivals returns the times of all requests at the store, and the same times grouped by
+// bucket.
 func (r *run) arrivals(ctx context.Context) (all []int64, byBucket map[int32][]int64, err error) {
 	journal, err := r.store.Journal(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs bin/s3server for one run of koboshi check, on an empty store that is
-# removed when the server stops. The keys are those in the scenarios.
+# removed when the server stops. The key pair is the same as in the scenarios.
 set -eu
 dir=$(mktemp -d)
 server=

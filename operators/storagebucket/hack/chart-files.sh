@@ -3,8 +3,8 @@
 # because a chart cannot refer to files outside its folder. A test fails if the
 # copies are out of date.
 #
-#   hack/chart-files.sh            into the chart
-#   hack/chart-files.sh FOLDER     into a folder, for a comparison
+#   hack/chart-files.sh            copies into the chart
+#   hack/chart-files.sh FOLDER     copies into a folder, for a comparison
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -eq 0 ]; then

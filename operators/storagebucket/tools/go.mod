@@ -1,5 +1,5 @@
-// The generators, pinned apart from the product: what generates code must not
-// decide which library versions the manager is built with.
+// The generators are pinned in a module of their own, so that they do not influence the
+// versions of the libraries that the manager is built with.
 module github.com/koboshi-dev/koboshi/operators/storagebucket/tools
 
 go 1.26.0

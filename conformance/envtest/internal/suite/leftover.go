@@ -9,9 +9,9 @@ import (
 )
 
 // killMarked kills the processes that have the variable in their environment. They are
-// servers that a suite started but did not stop, because it failed or by design, and they
-// would slow down the suites that follow. On systems without /proc
-// they keep running.
+// servers that a suite started but did not stop, either on purpose or because it failed,
+// and they would slow down the next suites. On systems without /proc these processes keep
+// running.
 func killMarked(variable string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {

@@ -34,7 +34,7 @@ func TestSpecsOfBothFrameworksAreRead(t *testing.T) {
 	}
 	for _, part := range []string{"doll_test.go:20", "it got up", "what it wrote"} {
 		if !strings.Contains(why, part) {
-			t.Errorf("of the failure it is not said %q: %s", part, why)
+			t.Errorf("the failure does not contain %q: %s", part, why)
 		}
 	}
 }

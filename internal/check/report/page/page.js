@@ -1,5 +1,5 @@
-// The page can be read without this. It adds buttons that need a script, and
-// unfolds what a link leads to.
+// The page can be read without this script. The script adds the buttons that need
+// it, and unfolds the target of a link.
 'use strict';
 (() => {
   const findings = [...document.querySelectorAll('details.finding')];
@@ -19,7 +19,7 @@
         await navigator.clipboard.writeText(code.textContent);
         button.textContent = 'Copied';
       } catch {
-        // Without the permission the text is at least selected.
+        // Without permission to use the clipboard, select the text instead.
         getSelection().selectAllChildren(code);
         button.textContent = 'Selected';
       }

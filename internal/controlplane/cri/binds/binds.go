@@ -9,7 +9,7 @@
 //
 // So two Pods may listen on the same port, and no port of a Pod is open to
 // other machines. This is a convenience, not a security boundary: a program can
-// still bind any address that it names.
+// still bind a socket to any address that it names explicitly.
 //
 // Some calls are left unchanged: those with other addresses, and those for
 // sockets that are IPv6-only, or neither TCP nor UDP. UDP sockets without a
@@ -17,7 +17,7 @@
 // bound to a loopback address could not send to other machines. 32-bit programs
 // are not filtered.
 //
-// If the kernel has no such filter (before 5.6, or gVisor), or another filter
-// already has a listener, programs run without the filter and share 0.0.0.0:
-// the second program on a port gets the error that the port is in use.
+// If the kernel has no such filter (before 5.6, or gVisor), or another seccomp
+// filter already has a listener, programs run without the filter and share
+// 0.0.0.0: the second program on a port gets the error that the port is in use.
 package binds

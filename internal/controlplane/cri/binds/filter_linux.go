@@ -26,9 +26,9 @@ const (
 	offsetArch   = 4
 )
 
-// Install puts the filter on the calling thread and on everything cloned from
-// it. It returns the file from which Serve reads the calls to bind. The filter
-// cannot be removed.
+// Install puts the filter on the calling thread and on all threads and
+// processes that are cloned from it. It returns the file from which Serve reads
+// the calls to bind. The filter cannot be removed.
 func Install() (*os.File, error) {
 	if arch == 0 {
 		return nil, fmt.Errorf("%w for %s", ErrUnavailable, runtime.GOARCH)
@@ -42,9 +42,10 @@ func Install() (*os.File, error) {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// Go signals its threads often. Without the second flag, which exists since
-	// Linux 5.19, a signal can make a thread repeat a call that has already
-	// been served; Serve handles that.
+	// Go signals its threads often. Without WAIT_KILLABLE_RECV, which exists
+	// since Linux 5.19, a signal can make a thread repeat a call that has
+	// already been served. The second attempt omits this flag; Serve handles
+	// repeated calls.
 	for _, flags := range []uintptr{
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,

@@ -167,7 +167,7 @@ func rewritten(socket int, port uint16, six bool) bool {
 		return false
 	}
 	switch protocol {
-	case unix.IPPROTO_TCP, unix.IPPROTO_MPTCP: // Go's listeners use the second
+	case unix.IPPROTO_TCP, unix.IPPROTO_MPTCP: // Go's listeners use MPTCP
 	case unix.IPPROTO_UDP:
 		if port == 0 {
 			return false

@@ -1,6 +1,6 @@
-// Package container contains the init, which is the first process of a
-// container before the program runs. The init mounts /proc of the new pid
-// namespace, gives up the privileges that a container must not have, and
+// Package container contains the init: the first process of a container, which
+// later becomes the container's program. The init mounts /proc of the new pid
+// namespace, gives up the privileges that a container must not have, and then
 // becomes the program, which is therefore pid 1.
 //
 // Before that, the kubelet process prepares everything else (volumes, the
@@ -12,8 +12,8 @@
 //
 // The code runs in the init function of this package, so that it costs only 10
 // ms, and not the time and memory of initialising all of Kubernetes; package
-// shim of internal/envtest explains the order. For this reason, the package
-// imports only the standard library.
+// shim of internal/envtest explains the order of initialisation. For this
+// reason, the package imports only the standard library.
 package container
 
 // Verb is the only argument of a process that will become a container.

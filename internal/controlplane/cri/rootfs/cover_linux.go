@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// covers keeps track of the covers: folders that replace others and show their
-// content.
+// covers keeps track of the covers: folders that are mounted over others and
+// show their content.
 type covers struct {
 	staging string
 	own     map[uint64]bool // the device numbers of covers

@@ -9,11 +9,11 @@ import (
 
 // Run calls f on a separate thread that ends afterwards, so that f may join
 // namespaces, change the root directory and install filters. Processes that f
-// starts inherit these changes. Goroutines that it starts do not, because Go
-// never clones a thread from a locked one.
+// starts inherit these changes. Goroutines that f starts do not inherit them,
+// because Go never clones a thread from a locked thread.
 //
-// PR_SET_PDEATHSIG must not be used in a process that f starts: the thread is
-// its parent, and soon ends.
+// PR_SET_PDEATHSIG must not be used in a process that f starts: the parent of
+// the process is the thread, which soon ends.
 func Run(f func() error) error {
 	done := make(chan error)
 	go func() {

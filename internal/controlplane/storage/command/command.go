@@ -234,8 +234,8 @@ func register(fs *flag.FlagSet, cfg *embed.Config) *ownFlags {
 	return own
 }
 
-// fill copies values from the flag set to the config. These are the values for
-// which parsing does not write to the config directly.
+// fill copies values from the flag set to the config. These are the values that
+// parsing does not write directly to the config.
 func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.ListenPeerUrls = flags.UniqueURLsFromFlag(fs, "listen-peer-urls")
 	cfg.AdvertisePeerUrls = flags.UniqueURLsFromFlag(fs, "initial-advertise-peer-urls")

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-var update = flag.Bool("update", false, "write the list of flags again")
+var update = flag.Bool("update", false, "rewrite the list of flags")
 
 func TestTheListOfFlagsIsThatOfEtcd(t *testing.T) {
 	fs := flag.NewFlagSet("etcd", flag.ContinueOnError)
@@ -33,7 +33,7 @@ func TestTheListOfFlagsIsThatOfEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(listed), got); diff != "" {
-		t.Errorf("run this test with -update (-listed +upstream):\n%s", diff)
+		t.Errorf("the list of flags is out of date; run this test with -update (-listed +upstream):\n%s", diff)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestAWrongFlagIsNamedAndEndsWithUpstreamsCode(t *testing.T) {
 			name = "advertise-client-urls"
 		}
 		if c != nil || code != want || !strings.Contains(strings.ReplaceAll(told.String(), "election timeout", "election-timeout"), name) {
-			t.Errorf("%s: code %d, want %d; told %q, want that it names %s", flag, code, want, &told, name)
+			t.Errorf("%s: code %d, want %d; stderr is %q, want it to name %s", flag, code, want, &told, name)
 		}
 	}
 }

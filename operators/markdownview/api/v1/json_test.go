@@ -20,7 +20,7 @@ func TestAnObjectWithoutStatusIsWrittenWithoutOne(t *testing.T) {
 	if string(text) != want {
 		t.Errorf("%s, want %s", text, want)
 	}
-	// Zeros in a status are not omitted, because columns show them.
+	// Zeros in a status are written, because kubectl get shows them in columns.
 	v.Status.ObservedGeneration = 1
 	if text, err = json.Marshal(v.Status); err != nil {
 		t.Fatal(err)

@@ -81,8 +81,9 @@ type MarkdownViewSpec struct {
 	BinaryAssets map[string][]byte `json:"binaryAssets,omitempty"`
 
 	// contentFrom adds files from the data and binaryData of ConfigMaps in this namespace.
-	// If paths are equal, markdowns and binaryAssets take precedence over contentFrom, and
-	// later entries over earlier ones. A change to a ConfigMap is an edit of the site.
+	// If a path occurs several times, markdowns and binaryAssets take precedence over
+	// contentFrom, and later entries of contentFrom over earlier ones. A change to one of
+	// these ConfigMaps is an edit of the site.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -116,9 +117,9 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	Title string `json:"title,omitempty"`
 
-	// language of the site, as a BCP 47 tag such as en, ja or pt-BR. Pages are marked
-	// with it. The viewer's own texts exist in en and ja; sites in other languages show the
-	// texts in en.
+	// language of the site, as a BCP 47 tag such as en, ja or pt-BR. Each page declares
+	// this language in its HTML. The viewer's own texts exist in en and ja; sites in other
+	// languages show the texts in en.
 	// +optional
 	// +kubebuilder:default=en
 	// +kubebuilder:validation:MaxLength=35
@@ -372,7 +373,7 @@ const (
 	ReasonGatewayAPIMissing  = "GatewayAPIMissing"
 )
 
-// MarkdownViewStatus is the observed site.
+// MarkdownViewStatus is the observed state of the site.
 type MarkdownViewStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -392,7 +393,7 @@ type MarkdownViewStatus struct {
 	// pages is the number of Markdown pages.
 	// +optional
 	Pages int32 `json:"pages,omitempty"`
-	// replicas is the current number of viewers, of any content.
+	// replicas is the current number of viewers, whatever content they serve.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of viewers that serve the newest content.

@@ -28,7 +28,7 @@ var _ = Describe("A MarkdownView", func() {
 	var namespace string
 	BeforeEach(func(ctx context.Context) { namespace = newNamespace(ctx) })
 
-	It("has defaults where they are the same for everybody, and no image", func(ctx context.Context) {
+	It("has defaults for some fields, but not for the image", func(ctx context.Context) {
 		s := site(namespace, obj{"service": obj{}})
 		Expect(api.Create(ctx, s)).To(Succeed())
 		Expect(s.Object["spec"]).To(Equal(obj{
@@ -38,11 +38,11 @@ var _ = Describe("A MarkdownView", func() {
 
 	DescribeTable("is accepted",
 		func(ctx context.Context, spec obj) { Expect(api.Create(ctx, site(namespace, spec))).To(Succeed()) },
-		Entry("with nested paths in any letters", obj{"markdowns": obj{"guide/über uns.md": "", ".hidden/x.md": "", "日本/a b.md": "", "a..b.md": "", "a.md": "x", "…/y.md": ""}}),
+		Entry("with nested paths that contain any letters", obj{"markdowns": obj{"guide/über uns.md": "", ".hidden/x.md": "", "日本/a b.md": "", "a..b.md": "", "a.md": "x", "…/y.md": ""}}),
 		Entry("with a path of 240 bytes", obj{"markdowns": obj{pathThatFits: ""}}),
-		Entry("with as many files as may be", obj{"markdowns": many(2000, func(i int) string { return fmt.Sprintf("dir/page%d.md", i) }, "# x"), "binaryAssets": many(200, func(i int) string { return fmt.Sprintf("img/%d.png", i) }, "AA==")}),
+		Entry("with the maximum number of files", obj{"markdowns": many(2000, func(i int) string { return fmt.Sprintf("dir/page%d.md", i) }, "# x"), "binaryAssets": many(200, func(i int) string { return fmt.Sprintf("img/%d.png", i) }, "AA==")}),
 		Entry("with files of ConfigMaps only", obj{"markdowns": nil, "contentFrom": []any{obj{"configMap": obj{"name": "pages"}, "path": "guide/x"}}}),
-		Entry("with one to five replicas", obj{"replicas": int64(5)}),
+		Entry("with five replicas", obj{"replicas": int64(5)}),
 		Entry("with a base path without the closing slash", obj{"basePath": "/a/b.c~d"}),
 		Entry("with an image by digest", obj{"viewerImage": "ghcr.io:443/a/b@sha256:0123456789abcdef"}),
 		Entry("with an ingress", obj{"ingress": obj{"host": "docs.example.com"}}),
@@ -50,7 +50,7 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("with a hundred kilobytes in a page", obj{"markdowns": obj{"a.md": long(100_000)}}),
 	)
 
-	DescribeTable("cannot have a path that is not one in markdowns or binaryAssets",
+	DescribeTable("cannot have an invalid path in markdowns or binaryAssets",
 		func(ctx context.Context, path string) {
 			Expect(refusals(api.Create(ctx, site(namespace, obj{"markdowns": obj{"good.md": "", path: ""}})))).To(ConsistOf(
 				"spec.markdowns: Invalid value: " + path + pathRule))
@@ -81,8 +81,8 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("with two dots", "../a.md"),
 		Entry("with two dots inside", "a/../b.md"),
 		Entry("with two dots at the end", "a/.."),
-		Entry("beginning with two dots, as the kubelet's own do", "..data/a.md"),
-		Entry("with a part that does", "a/..b.md"),
+		Entry("beginning with two dots, like the kubelet's own files", "..data/a.md"),
+		Entry("with a part that begins with two dots", "a/..b.md"),
 		Entry("with a backslash", `a\b.md`),
 		Entry("with a colon", "c:a.md"),
 		Entry("with a star", "a*.md"),
@@ -99,12 +99,12 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("longer than 240 bytes, of fewer characters", pathThatDoesNot),
 	)
 
-	It("cannot have a path with a line break, though its message cannot show it", func(ctx context.Context) {
+	It("cannot have a path with a line break, although the message cannot show the path", func(ctx context.Context) {
 		Expect(refusals(api.Create(ctx, site(namespace, obj{"markdowns": obj{"a\nb.md": ""}})))).To(ConsistOf(
 			"spec.markdowns: Invalid value: " + strings.TrimPrefix(pathRule, ": ")))
 	})
 
-	It("counts bytes of paths, for file systems do", func(ctx context.Context) {
+	It("limits the bytes of a path, because file systems do", func(ctx context.Context) {
 		Expect(len(pathThatFits)).To(Equal(240))
 		Expect(refusals(api.Create(ctx, site(namespace, obj{"markdowns": obj{pathThatDoesNot: ""}})))).To(ConsistOf(
 			"spec.markdowns: Invalid value: " + pathThatDoesNot + pathRule))
@@ -140,7 +140,7 @@ var _ = Describe("A MarkdownView", func() {
 		Entry("another type of Service", obj{"service": obj{"type": "ExternalName"}}, `spec.service.type: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`),
 	)
 
-	DescribeTable("cannot have a name that makes no Service",
+	DescribeTable("cannot have a name from which no Service name can be made",
 		func(ctx context.Context, name string) {
 			s := site(namespace, nil)
 			s.SetName(name)
@@ -157,7 +157,7 @@ var _ = Describe("A MarkdownView", func() {
 		Expect(api.Create(ctx, s)).To(Succeed())
 	})
 
-	It("is held to the rules when it is changed, too", func(ctx context.Context) {
+	It("is also checked when it is changed", func(ctx context.Context) {
 		s := site(namespace, nil)
 		Expect(api.Create(ctx, s)).To(Succeed())
 		s.Object["spec"].(obj)["markdowns"] = obj{"../a.md": ""}
@@ -184,7 +184,7 @@ var _ = Describe("A MarkdownView", func() {
 			"spec.replicas: Invalid value: 51: spec.replicas in body should be less than or equal to 50"))
 	})
 
-	It("keeps status and spec apart", func(ctx context.Context) {
+	It("has a spec and a status that are written separately", func(ctx context.Context) {
 		s := site(namespace, nil)
 		s.Object["status"] = obj{"pages": int64(7)}
 		Expect(api.Create(ctx, s)).To(Succeed())
@@ -198,7 +198,7 @@ var _ = Describe("A MarkdownView", func() {
 		Expect(view.Generation).To(Equal(int64(1)))
 	})
 
-	It("has numbers where nothing was found, and no gaps", func(ctx context.Context) {
+	It("shows 0 in columns for which no number was written", func(ctx context.Context) {
 		s := site(namespace, nil)
 		Expect(api.Create(ctx, s)).To(Succeed())
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"pages":1}}`))
@@ -223,8 +223,8 @@ var _ = Describe("A MarkdownView", func() {
 	})
 })
 
-// row returns the values that kubectl get shows, keyed by column, without the age. The
-// names of columns that only -o wide shows are in brackets.
+// row returns the values that kubectl get shows, except the age, keyed by column. The names
+// of columns that only -o wide shows are in brackets.
 func row(ctx context.Context, namespace string) obj {
 	GinkgoHelper()
 	config := rest.CopyConfig(cfg)

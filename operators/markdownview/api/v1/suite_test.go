@@ -35,7 +35,7 @@ func TestAPI(t *testing.T) {
 
 // envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
 // USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. No webhook is installed, so
-// these tests show that the API server refuses objects without one.
+// these tests show which objects the API server itself refuses.
 var _ = BeforeSuite(func(context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	EnforceDefaultTimeoutsWhenUsingContexts()
@@ -75,8 +75,8 @@ type obj = map[string]any
 // onePage holds the smallest site.
 var onePage = obj{"a.md": "# A"}
 
-// site returns a MarkdownView with one page and the fields of this spec. A nil value removes a
-// field.
+// site returns a MarkdownView with one page and the given fields of the spec. A nil value
+// removes a field.
 func site(namespace string, spec obj) *unstructured.Unstructured {
 	all := obj{"markdowns": onePage}
 	for key, value := range spec {
@@ -92,11 +92,11 @@ func site(namespace string, spec obj) *unstructured.Unstructured {
 	return u
 }
 
-// refusals returns the API server's messages about an object, without the prefix of
-// each message.
+// refusals returns the field and the message of each reason for which the API server
+// refused an object.
 func refusals(err error) []string {
 	GinkgoHelper()
-	Expect(err).To(HaveOccurred(), "it was accepted")
+	Expect(err).To(HaveOccurred(), "the object was accepted")
 	Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 	var told []string
 	for _, cause := range err.(apierrors.APIStatus).Status().Details.Causes {

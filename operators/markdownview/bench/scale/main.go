@@ -133,7 +133,7 @@ var rows = []row{
 	{"  CPU of the manager, ms", func(s *Size) float64 { return s.Edited.CPU * 1000 }},
 	{"  time until it is served, ms", func(s *Size) float64 { return s.Edited.Took * 1000 }},
 	{"memory of the manager, MiB", func(s *Size) float64 { return s.Resident / (1 << 20) }},
-	{"  of that its heap", func(s *Size) float64 { return s.Heap / (1 << 20) }},
+	{"  heap of the manager, MiB", func(s *Size) float64 { return s.Heap / (1 << 20) }},
 }
 
 // table writes the report as a table, 80 columns wide with three sizes.
@@ -154,16 +154,16 @@ func (r *Report) table(out io.Writer) {
 	for _, kind := range slices.Sorted(keys(last.Edited.Kinds)) {
 		fmt.Fprintf(out, "  %-36s%14.2f\n", kind, last.Edited.Kinds[kind])
 	}
-	fmt.Fprintf(out, "\nTo be shown, with %d sites\n", last.Sites)
+	fmt.Fprintf(out, "\nLimits, with %d sites\n", last.Sites)
 	for _, c := range []struct {
 		label      string
 		is, atMost float64
 	}{
-		{fmt.Sprintf("writes of an edit, to those with %d, at most %.2f", r.Sizes[0].Sites, flat), last.Edited.Writes / r.Sizes[0].Edited.Writes, flat},
+		{fmt.Sprintf("writes of an edit / with %d sites, at most %.2f", r.Sizes[0].Sites, flat), last.Edited.Writes / r.Sizes[0].Edited.Writes, flat},
 		{fmt.Sprintf("writes in %.0f s without an edit, none", r.Steady.Seconds), r.Steady.Writes, 0},
 		{fmt.Sprintf("reads in %.0f s without an edit, none", r.Steady.Seconds), r.Steady.Reads, 0},
 	} {
 		fmt.Fprintf(out, "  %-54s%12.2f%12s\n", c.label, c.is, figures.Verdict(c.is, c.atMost))
 	}
-	fmt.Fprintf(out, "CPU of the manager meanwhile, ms per second: %.2f\n", 1000*r.Steady.CPU/r.Steady.Seconds)
+	fmt.Fprintf(out, "CPU of the manager without edits, ms per second: %.2f\n", 1000*r.Steady.CPU/r.Steady.Seconds)
 }

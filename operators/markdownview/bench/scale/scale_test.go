@@ -30,7 +30,7 @@ func TestWritesAreAllRequestsThatAreNoReads(t *testing.T) {
 
 func TestMetricsWithoutRequestsAreAnError(t *testing.T) {
 	if _, err := parse("process_cpu_seconds_total 1\n"); err == nil {
-		t.Error("nothing is missed")
+		t.Error("no missing metric is reported")
 	}
 }
 
@@ -54,7 +54,7 @@ func TestTableFitsATerminalAndJudges(t *testing.T) {
 func TestBadFlagsAreRefusedWithTheReason(t *testing.T) {
 	for _, args := range []string{"-n 0", "-n 10,5", "-n x", "-pages 1", "-steady 0s", "more"} {
 		if err := command(t.Context(), strings.Fields(args), nil); err == nil {
-			t.Errorf("%s is taken", args)
+			t.Errorf("%s is accepted", args)
 		}
 	}
 }

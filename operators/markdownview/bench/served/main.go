@@ -95,11 +95,11 @@ func (r *Report) table(out io.Writer) {
 	}{
 		{"plain Deployment: created to all Ready", r.Plain},
 		{"MarkdownView: created to first page served", r.Served},
-		{"edit: patched to all viewers and readers", r.Edited},
+		{"edit: patched to new pages served", r.Edited},
 	} {
 		fmt.Fprintf(out, "%-44s%12.2f%12.2f%12.2f\n", row.label, row.s.Median, row.s.Least, row.s.Most)
 	}
-	fmt.Fprintf(out, "\nTo be shown\n")
+	fmt.Fprintf(out, "\nLimits\n")
 	for _, row := range []struct {
 		label      string
 		is, atMost float64
@@ -107,11 +107,11 @@ func (r *Report) table(out io.Writer) {
 		{"created to served / plain, at most 1.5", r.ServedRatio, atMost},
 		{"edited to served / plain, at most 1.5", r.EditedRatio, atMost},
 		{fmt.Sprintf("failed of %d requests in %d edits", r.Readers.Requests, r.Edits), float64(r.Readers.Failed), 0},
-		{"answers of two editions, or older than before", float64(r.Readers.Mixed), 0},
+		{"responses with two editions, or an older one", float64(r.Readers.Mixed), 0},
 	} {
 		fmt.Fprintf(out, "  %-54s%12.2f%12s\n", row.label, row.is, figures.Verdict(row.is, row.atMost))
 	}
-	fmt.Fprintf(out, "A reader with several kept connections met %d pages of an edition that was over.\n", r.Readers.Returned)
+	fmt.Fprintf(out, "A reader with several kept connections saw %d pages of an older edition.\n", r.Readers.Returned)
 	if len(r.Readers.Told) > 0 {
 		fmt.Fprintln(out, strings.Join(r.Readers.Told, "\n"))
 	}

@@ -31,7 +31,7 @@ func TestTableFitsATerminalAndJudges(t *testing.T) {
 func TestBadFlagsAreRefused(t *testing.T) {
 	for _, args := range []string{"-rounds 0", "-replicas 6", "-pages 1", "-edits 0", "more"} {
 		if err := command(t.Context(), strings.Fields(args), nil); err == nil {
-			t.Errorf("%s is taken", args)
+			t.Errorf("%s is accepted", args)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type bookCost struct {
 }
 
 func (c bookCost) String() string {
-	return fmt.Sprintf("book of %d pages, %.1f MB of Markdown\n  ready in %.2f s, RSS %.0f MiB (peak %.0f), heap of the site %.1f MiB\n  a page is %d kB, the search's index %d kB compressed",
+	return fmt.Sprintf("book of %d pages, %.1f MB of Markdown\n  ready in %.2f s, RSS %.0f MiB (peak %.0f), heap of the site %.1f MiB\n  a page is %d kB, the search index %d kB compressed",
 		c.Pages, float64(c.SourceBytes)/1e6, c.ReadySeconds, c.RSSMiB, c.PeakMiB, c.HeapMiB, c.PageBytes/1000, c.IndexBytes/1000)
 }
 

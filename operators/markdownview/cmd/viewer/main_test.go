@@ -56,7 +56,7 @@ func TestAwaitEndsWithTheFirstAnswerThatIsAPage(t *testing.T) {
 		t.Error(err)
 	}
 	if n := asked.Load(); n != 3 {
-		t.Errorf("it asked %d times, want 3", n)
+		t.Errorf("it sent %d requests, want 3", n)
 	}
 }
 

@@ -6,14 +6,15 @@ import (
 	"runtime/debug"
 )
 
-// roomForGarbage is the amount of garbage that triggers a collection. Requests leave
-// little garbage, and the site itself lives long. Go's default, a collection in proportion
-// to the live memory, would collect too often with a small site and use too much memory
-// with a large one.
+// roomForGarbage is the amount of garbage that triggers a collection. Requests leave little
+// garbage, and the site itself stays in memory. By default, Go collects whenever the memory
+// in use has doubled: too often with a small site, and too late with a large one, which
+// would then use too much memory.
 const roomForGarbage = 24 << 20
 
-// settleMemory returns the memory used for building a site to the system, and sets when
-// garbage is collected from now on. GOGC, if set, takes precedence.
+// settleMemory is called after a site has been built. It returns unused memory to the
+// system, and sets how much garbage triggers a collection from now on. GOGC, if set, takes
+// precedence.
 func settleMemory() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") != "" {

@@ -5,7 +5,7 @@ const SummaryPath = "SUMMARY.md"
 
 // File is one file of a site.
 type File struct {
-	// Path has slashes and is relative to the root of the site.
+	// Path is relative to the root of the site. Its parts are separated by slashes.
 	Path string
 	Data []byte
 }

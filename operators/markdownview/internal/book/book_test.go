@@ -102,7 +102,7 @@ d.md:0: warning: no entry of SUMMARY.md leads to this page
 z.md:0: warning: no entry of SUMMARY.md leads to this page
 `)
 	if b.Page("nowhere.md") != nil || b.Page(SummaryPath) != nil {
-		t.Error("there are pages that are none")
+		t.Error("Page returns a page for a path that has none")
 	}
 }
 
@@ -111,12 +111,12 @@ func TestTitle(t *testing.T) {
 		files []File
 		want  string
 	}{
-		"is the heading of SUMMARY.md":             {files(SummaryPath, "# The *Handbook*\n\n- [A](a.md)", "a.md", "# First"), "The Handbook"},
-		"is not Summary, that names nothing":       {files(SummaryPath, "# Summary\n\n- [A](a.md)", "a.md", "# First"), "First"},
-		"is not a part's":                          {files(SummaryPath, "[A](a.md)\n\n# Part\n\n- [B](b.md)", "a.md", "# First", "b.md", ""), "First"},
-		"is that of the home page":                 {files("a.md", "# First", "README.md", "# Home"), "Home"},
-		"is that of the first page without a home": {files("b.md", "# Second", "a.md", "# First"), "First"},
-		"is nothing without pages":                 {files("x.png", ""), ""},
+		"is the heading of SUMMARY.md":                        {files(SummaryPath, "# The *Handbook*\n\n- [A](a.md)", "a.md", "# First"), "The Handbook"},
+		"is not the heading Summary":                          {files(SummaryPath, "# Summary\n\n- [A](a.md)", "a.md", "# First"), "First"},
+		"is not the title of a part":                          {files(SummaryPath, "[A](a.md)\n\n# Part\n\n- [B](b.md)", "a.md", "# First", "b.md", ""), "First"},
+		"is the title of the home page":                       {files("a.md", "# First", "README.md", "# Home"), "Home"},
+		"is the title of the first page, without a home page": {files("b.md", "# Second", "a.md", "# First"), "First"},
+		"is empty without pages":                              {files("x.png", ""), ""},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			if got := Read(c.files).Title; got != c.want {
@@ -128,15 +128,15 @@ func TestTitle(t *testing.T) {
 
 func TestTitleOfAPage(t *testing.T) {
 	for claim, c := range map[string]struct{ path, text, want string }{
-		"is its heading of level 1":                   {"a.md", "## Small\n\n# Big `code` & [link](x.md) \\*", "Big code & link *"},
-		"is its first heading where none has level 1": {"a.md", "text\n\n### Small\n\n## Other", "Small"},
-		"is made of its file's name":                  {"guide/getting-started.md", "text", "Getting started"},
-		"is made of the directory's for an index":     {"user_guide/README.md", "text", "User guide"},
-		"may stand over an underline":                 {"a.md", "Big\nHeading\n===\n", "Big Heading"},
-		"is not a comment's or a code's":              {"a.md", "<!--\n# No\n-->\n\n```\n# No\n```\n\n# Yes", "Yes"},
-		"is found behind a byte order mark":           {"a.md", "\uFEFF# Big", "Big"},
-		"is found before a Windows line end":          {"a.md", "# Big\r\n\r\ntext\r\n", "Big"},
-		"is the next one's when it is empty":          {"a.md", "#\n\n# Big", "Big"},
+		"is its heading of level 1":                              {"a.md", "## Small\n\n# Big `code` & [link](x.md) \\*", "Big code & link *"},
+		"is its first heading if none has level 1":               {"a.md", "text\n\n### Small\n\n## Other", "Small"},
+		"is derived from the name of its file":                   {"guide/getting-started.md", "text", "Getting started"},
+		"is derived from the name of the directory for an index": {"user_guide/README.md", "text", "User guide"},
+		"may be an underlined heading":                           {"a.md", "Big\nHeading\n===\n", "Big Heading"},
+		"is not in a comment or in code":                         {"a.md", "<!--\n# No\n-->\n\n```\n# No\n```\n\n# Yes", "Yes"},
+		"is found after a byte order mark":                       {"a.md", "\uFEFF# Big", "Big"},
+		"is found before a Windows line end":                     {"a.md", "# Big\r\n\r\ntext\r\n", "Big"},
+		"is the next heading if the first is empty":              {"a.md", "#\n\n# Big", "Big"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			b := Read(files(c.path, c.text))
@@ -228,14 +228,14 @@ g/index.md:0: fatal: would be served at /g/, the address of g/README.md; rename 
 		"two spellings of README": {[]string{"README.md", "readme.md"}, `
 readme.md:0: fatal: would be served at /, the address of README.md; rename one of them
 `},
-		"a page and what looks like it": {[]string{"a.md", "a.html"}, `
+		"a page and an asset at its address": {[]string{"a.md", "a.html"}, `
 a.html:0: fatal: would be served at /a.html, the address of a.md; rename one of them
 `},
 		"a file that is a directory": {[]string{"a", "a/b.md"}, `
 a:0: fatal: is the name of a file and of a directory with other files; rename one of them
 `},
-		"a page that is a directory":             {[]string{"a.md", "a.md/b.png"}, "a.md:0: fatal: is the name of a file and of a directory with other files; rename one of them\n"},
-		"but not names that differ in case only": {[]string{"A.md", "a.md"}, ""},
+		"a page that is a directory":                  {[]string{"a.md", "a.md/b.png"}, "a.md:0: fatal: is the name of a file and of a directory with other files; rename one of them\n"},
+		"names that differ only in case are accepted": {[]string{"A.md", "a.md"}, ""},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			equal(t, "problems", told(Read(pages(c.paths...)).Problems), c.want)

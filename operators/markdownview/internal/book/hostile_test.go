@@ -100,7 +100,7 @@ func checkBook(t *testing.T, b *Book, given []File) {
 	}
 	for _, p := range b.Problems {
 		if most, ok := size[p.Path]; !ok || p.Line < 0 || p.Line > most {
-			t.Errorf("a problem of %s line %d, of %d: %s", p.Path, p.Line, most, p.Message)
+			t.Errorf("a problem in %s, line %d of %d: %s", p.Path, p.Line, most, p.Message)
 		}
 		if len(p.Message) > 2000 || p.Message == "" || !strings.HasPrefix(strings.ToValidUTF8(p.Message, "\xff"), p.Message) {
 			t.Errorf("message %q", p.Message)
@@ -113,7 +113,7 @@ func checkBook(t *testing.T, b *Book, given []File) {
 		}
 		for _, h := range p.Headings {
 			if h.Line < 1 || h.Line > size[p.Path] || h.Level < 1 || h.Level > 6 || h.ID == "" {
-				t.Errorf("%s: heading %+v of %d lines", p.Path, h, size[p.Path])
+				t.Errorf("%s: invalid heading %+v; the page has %d lines", p.Path, h, size[p.Path])
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func checkBook(t *testing.T, b *Book, given []File) {
 	walk = func(entries []Entry) {
 		for _, e := range entries {
 			if e.Path != "" && (ids[e.Path] || b.Page(e.Path) == nil) {
-				t.Errorf("entry %+v is of no page, or of one that has an entry", e)
+				t.Errorf("entry %+v leads to no page, or to a page that already has an entry", e)
 			}
 			ids[e.Path] = true
 			if b.HasSummary && (e.Line < 1 || e.Line > size[SummaryPath]) {
@@ -132,6 +132,6 @@ func checkBook(t *testing.T, b *Book, given []File) {
 	}
 	walk(b.Nav)
 	if len(b.Pages)+len(b.Assets) != len(size)-map[bool]int{true: 1}[b.HasSummary] {
-		t.Errorf("%d pages and %d assets of %d files", len(b.Pages), len(b.Assets), len(size))
+		t.Errorf("%d pages and %d assets from %d files", len(b.Pages), len(b.Assets), len(size))
 	}
 }

@@ -28,8 +28,8 @@ const (
 	// mostFilled limits the number of cells that are added to a table whose rows are
 	// shorter than its head.
 	mostFilled = 100_000
-	// mostExpanded, added to the size of the page, limits the total size of expanded
-	// references.
+	// mostExpanded is the number of bytes by which the addresses and titles of all
+	// references together may exceed the size of the page.
 	mostExpanded = 100_000
 )
 

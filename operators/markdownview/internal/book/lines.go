@@ -8,7 +8,7 @@ import (
 
 // lines converts offsets into line numbers.
 type lines struct {
-	starts []int // of each line after the first
+	starts []int // the offset of each line after the first
 }
 
 func newLines(source []byte) lines {

@@ -16,19 +16,19 @@ func TestDeadLinks(t *testing.T) {
 		"to pages, assets and directories are alive": {
 			"[a](install.md) [b](./install.md) [c](../README.md) [d](../guide/install.md) [e](img/logo.png) [f](/guide/install.md) " +
 				"[g](/files/data.csv) [h](..) [i](../) [j](.) [k](./) [l](/) [m](../guide) [n](/guide/) [o](install.html) [p](index.html) [q](/index.html) ![r](img/logo.png) [s](page.md)", ""},
-		"with encoded letters are alive":           {"[a](with%20space.md) [b](<with space.md>) [c](gr%C3%B6%C3%9Fe.md) [d](größe.md) [e](<(p).md>) [f](\\(p\\).md) [g]((p).md) [h](quote&quot;s.md)", ""},
-		"with queries are alive":                   {"[a](install.md?x=1#install) [b](?x=1) ![c](img/logo.png?raw=true)", ""},
-		"to headings are alive":                    {"# Page\n\n[a](#page) [b](install.md#step-one) [c](install.md#größe--co) [d](install.md#gr%C3%B6%C3%9Fe--co) [e](install.md#old) [f](#) [g](#top) [h](/#home) [i](..#home) [j](install.md#)", ""},
-		"to other sites are not looked at":         {"[a](https://example.com/x.md#y) [b](mailto:a@b.example) [c](//example.com/x) [d](tel:+1) [e](javascript:alert) <https://example.com> https://example.com/x www.example.com ![f](data:image/png;base64,AAAA)", ""},
-		"to fragments of assets are not looked at": {"[a](../files/data.csv#row=4)", ""},
-		"in code are none":                         {"`[a](x.md)`\n\n```\n[b](x.md)\n```\n\n    [c](x.md)\n\n<!-- [d](x.md) <a href=\"x.md\"> -->\n", ""},
-		"that are escaped are none":                {"\\[a](x.md) [b\\](x.md)", ""},
-		"to pages that are not there are told of with the line": {"one\ntwo [a](x.md)\n\n> four\n> [b](../y.md#z)\n", `
+		"with encoded letters are alive":         {"[a](with%20space.md) [b](<with space.md>) [c](gr%C3%B6%C3%9Fe.md) [d](größe.md) [e](<(p).md>) [f](\\(p\\).md) [g]((p).md) [h](quote&quot;s.md)", ""},
+		"with queries are alive":                 {"[a](install.md?x=1#install) [b](?x=1) ![c](img/logo.png?raw=true)", ""},
+		"to headings are alive":                  {"# Page\n\n[a](#page) [b](install.md#step-one) [c](install.md#größe--co) [d](install.md#gr%C3%B6%C3%9Fe--co) [e](install.md#old) [f](#) [g](#top) [h](/#home) [i](..#home) [j](install.md#)", ""},
+		"to other sites are not checked":         {"[a](https://example.com/x.md#y) [b](mailto:a@b.example) [c](//example.com/x) [d](tel:+1) [e](javascript:alert) <https://example.com> https://example.com/x www.example.com ![f](data:image/png;base64,AAAA)", ""},
+		"to fragments of assets are not checked": {"[a](../files/data.csv#row=4)", ""},
+		"in code are not links":                  {"`[a](x.md)`\n\n```\n[b](x.md)\n```\n\n    [c](x.md)\n\n<!-- [d](x.md) <a href=\"x.md\"> -->\n", ""},
+		"that are escaped are not links":         {"\\[a](x.md) [b\\](x.md)", ""},
+		"to missing pages are reported with the line": {"one\ntwo [a](x.md)\n\n> four\n> [b](../y.md#z)\n", `
 guide/page.md:2: warning: link x.md leads to guide/x.md, which does not exist [guide/x.md]
 guide/page.md:5: warning: link ../y.md#z leads to y.md, which does not exist [y.md]
 `},
-		"from Windows lines have right lines": {"one\r\n\r\ntwo\r\n[a](x.md)\r\n", "guide/page.md:4: warning: link x.md leads to guide/x.md, which does not exist [guide/x.md]\n"},
-		"behind a byte order mark":            {"\uFEFF[a](x.md)", "guide/page.md:1: warning: link x.md leads to guide/x.md, which does not exist [guide/x.md]\n"},
+		"in a file with Windows line ends have correct lines": {"one\r\n\r\ntwo\r\n[a](x.md)\r\n", "guide/page.md:4: warning: link x.md leads to guide/x.md, which does not exist [guide/x.md]\n"},
+		"after a byte order mark":                             {"\uFEFF[a](x.md)", "guide/page.md:1: warning: link x.md leads to guide/x.md, which does not exist [guide/x.md]\n"},
 		"in lists, tables, headings, footnotes": {"- a\n  - [a](x1.md)\n\n| h |\n|---|\n| c |\n| [b](x2.md) |\n\n## H [c](x3.md)\n\ntext[^1]\n\n[^1]: note [d](x4.md)\n\n*em **strong [e](x5.md)***\n", `
 guide/page.md:2: warning: link x1.md leads to guide/x1.md, which does not exist [guide/x1.md]
 guide/page.md:7: warning: link x2.md leads to guide/x2.md, which does not exist [guide/x2.md]
@@ -54,18 +54,18 @@ guide/page.md:8: warning: image x4.png leads to guide/x4.png, which does not exi
 guide/page.md:11: warning: link x5.mp4 leads to guide/x5.mp4, which does not exist [guide/x5.mp4]
 guide/page.md:12: warning: link x6.mp4 leads to guide/x6.mp4, which does not exist [guide/x6.mp4]
 `},
-		"to headings that are not there": {"# Page\n\n[a](#pag)\n[b](install.md#step-two)\n[c](install.md#Install)\n", `
+		"to missing headings": {"# Page\n\n[a](#pag)\n[b](install.md#step-two)\n[c](install.md#Install)\n", `
 guide/page.md:3: warning: link #pag leads to #pag, which this page does not have
 guide/page.md:4: warning: link install.md#step-two leads to #step-two, which guide/install.md does not have
 guide/page.md:5: warning: link install.md#Install leads to #Install, which guide/install.md does not have
 `},
-		"out of the site":                       {"[a](../../x.md)\n", "guide/page.md:1: warning: link ../../x.md leads outside the site\n"},
-		"from the root":                         {"[a](/nowhere/x.md)\n[b](/../README.md)\n", "guide/page.md:1: warning: link /nowhere/x.md leads to nowhere/x.md, which does not exist [nowhere/x.md]\n"},
-		"to directories that have no page":      {"[a](img/)\n[b](../files)\n", "guide/page.md:1: warning: link img/ leads to a directory without README.md or index.md [guide/img/README.md]\nguide/page.md:2: warning: link ../files leads to a directory without README.md or index.md [files/README.md]\n"},
-		"to directories that are not there":     {"[a](nope/)\n", "guide/page.md:1: warning: link nope/ leads to guide/nope/, which does not exist [guide/nope/]\n"},
-		"with a broken encoding are as written": {"[a](100%.md)\n", "guide/page.md:1: warning: link 100%.md leads to guide/100%.md, which does not exist [guide/100%.md]\n"},
-		"that are very long are cut":            {"[a](" + strings.Repeat("x", 300) + ")\n", "guide/page.md:1: warning: link " + strings.Repeat("x", 120) + "… leads to guide/" + strings.Repeat("x", 114) + "…, which does not exist [guide/" + strings.Repeat("x", 300) + "]\n"},
-		"that are too long are not followed":    {"[a](" + strings.Repeat("x", 3000) + ")\n[b](https://example.com/" + strings.Repeat("x", 3000) + ")\n", "guide/page.md:1: warning: the link to " + strings.Repeat("x", 120) + "… is longer than 1024 bytes\n"},
+		"out of the site":                        {"[a](../../x.md)\n", "guide/page.md:1: warning: link ../../x.md leads outside the site\n"},
+		"from the root":                          {"[a](/nowhere/x.md)\n[b](/../README.md)\n", "guide/page.md:1: warning: link /nowhere/x.md leads to nowhere/x.md, which does not exist [nowhere/x.md]\n"},
+		"to directories that have no page":       {"[a](img/)\n[b](../files)\n", "guide/page.md:1: warning: link img/ leads to a directory without README.md or index.md [guide/img/README.md]\nguide/page.md:2: warning: link ../files leads to a directory without README.md or index.md [files/README.md]\n"},
+		"to missing directories":                 {"[a](nope/)\n", "guide/page.md:1: warning: link nope/ leads to guide/nope/, which does not exist [guide/nope/]\n"},
+		"with a broken encoding are not decoded": {"[a](100%.md)\n", "guide/page.md:1: warning: link 100%.md leads to guide/100%.md, which does not exist [guide/100%.md]\n"},
+		"that are very long are cut":             {"[a](" + strings.Repeat("x", 300) + ")\n", "guide/page.md:1: warning: link " + strings.Repeat("x", 120) + "… leads to guide/" + strings.Repeat("x", 114) + "…, which does not exist [guide/" + strings.Repeat("x", 300) + "]\n"},
+		"that are too long are not followed":     {"[a](" + strings.Repeat("x", 3000) + ")\n[b](https://example.com/" + strings.Repeat("x", 3000) + ")\n", "guide/page.md:1: warning: the link to " + strings.Repeat("x", 120) + "… is longer than 1024 bytes\n"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			b := Read(append(files(from, c.text), others...))
@@ -142,6 +142,6 @@ func TestFind(t *testing.T) {
 		}
 	}
 	if got, ok := Read(nil).Find(""); ok {
-		t.Errorf("a site of nothing has %q at its root", got)
+		t.Errorf("a site without files has %q at its root", got)
 	}
 }

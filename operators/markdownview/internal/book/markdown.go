@@ -15,7 +15,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Markdown returns the parser for pages. Their language is GitHub's Markdown with
+// Markdown returns the parser for pages, which are written in GitHub's Markdown with
 // footnotes. Heading ids are given explicitly ({#id}) or derived from the text of the
 // heading. Renderers add options to this parser, so that they use the same limits on cost
 // and the same heading ids as Read. Read checks links against these ids.
@@ -26,7 +26,7 @@ func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	}, options...)...)
 }
 
-// commonMark returns goldmark's parser with limits.
+// commonMark returns goldmark's parser, with limits on the cost of a page.
 func commonMark() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(

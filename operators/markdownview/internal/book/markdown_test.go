@@ -80,7 +80,7 @@ func TestNewIDsOfTwoPagesKnowNothingOfEachOther(t *testing.T) {
 	}
 }
 
-// Beyond a limit, the characters lose their meaning but stay readable.
+// Beyond a limit, Markdown's characters are kept as plain text.
 func TestBeyondALimitTheCharactersStandAsText(t *testing.T) {
 	deep := strings.Repeat("> ", 300) + "bottom"
 	links := strings.Repeat("[a](b.md) ", 600) + "bottom"
@@ -100,7 +100,7 @@ func TestBeyondALimitTheCharactersStandAsText(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "bottom") {
-			t.Errorf("%s: what stands beyond the limit is lost", name)
+			t.Errorf("%s: the text beyond the limit is lost", name)
 		}
 		if most := 25*len(text) + 4*mostExpanded; out.Len() > most {
 			t.Errorf("%s: %d bytes became %d", name, len(text), out.Len())

@@ -38,9 +38,9 @@ func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 	return link, fragment, true
 }
 
-// Find returns the file for a target of Resolve: the file itself, the index of a directory,
-// or the page that is served at this address. For a directory without an index it returns
-// the directory, with a trailing slash.
+// Find returns the file for a target that Resolve returned: the file itself, the index of a
+// directory, or the page that is served at this address. For a directory without an index
+// it returns the directory, with a trailing slash.
 func (b *Book) Find(target string) (path string, ok bool) {
 	if _, isPage := b.paths.page[target]; isPage || b.paths.asset[target] {
 		return target, true

@@ -1,8 +1,8 @@
-// Package children builds the objects of a site, as typed apply configurations with
-// exactly the fields that the operator owns. It is pure.
+// Package children builds the objects of a site, as typed apply configurations with exactly
+// the fields that the operator owns. The package itself sends no requests.
 //
 // This package omits the zero values that the API omits, and sets all keys of list items.
-// The fields that are read back then equal the applied fields.
+// The fields that the API server returns are then equal to the applied fields.
 package children
 
 import (
@@ -67,7 +67,7 @@ func ContentName(site, hash string, n int) string {
 	return fmt.Sprintf("markdowns-%s-%s-%d", site, hash, n)
 }
 
-// Labels returns the labels that all children of a site and its Pods have.
+// Labels returns the labels that all children and Pods of a site have.
 func Labels(site string) map[string]string {
 	return map[string]string{NameLabel: "markdownview", InstanceLabel: site, ManagerLabel: Owner}
 }
@@ -129,7 +129,7 @@ func URL(view *viewv1.MarkdownView) string {
 		return "http://" + view.Spec.Ingress.Host + path
 	case view.Spec.HTTPRoute != nil && len(view.Spec.HTTPRoute.Hostnames) > 0:
 		// The MarkdownView does not show whether the Gateway's listener uses TLS. If it
-		// does, the Gateway redirects readers.
+		// does, the Gateway redirects readers to https.
 		return "http://" + view.Spec.HTTPRoute.Hostnames[0] + path
 	default:
 		return fmt.Sprintf("http://%s.%s.svc%s", ViewerName(view.Name), view.Namespace, path)

@@ -32,7 +32,7 @@ func TestAnImageNamedMdbookIsRunAsMdBook(t *testing.T) {
 		}
 	}
 	if Engine(&viewv1.MarkdownViewSpec{ViewerImage: "mdbook", Engine: viewv1.EngineViewer}) != viewv1.EngineViewer {
-		t.Error("spec.engine does not win")
+		t.Error("spec.engine does not take precedence over the name of the image")
 	}
 }
 
@@ -56,19 +56,19 @@ func TestTheTemplateHashChangesWithAllThatAViewerIsMadeOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		if other, dup := seen[hash]; dup {
-			t.Errorf("%s is the same as %s", name, other)
+			t.Errorf("%s has the same hash as %s", name, other)
 		}
 		seen[hash] = name
 		if template.Labels[TemplateLabel] != hash {
 			t.Errorf("%s: label %s", name, template.Labels[TemplateLabel])
 		}
 		if _, again, _ := Template(s); again != hash {
-			t.Errorf("%s has two hashes", name)
+			t.Errorf("%s has a different hash at the second call", name)
 		}
 	}
 	replicas := site(func(s *viewv1.MarkdownViewSpec) { s.Replicas = new(int32(5)) })
 	if _, hash, _ := Template(replicas); seen[hash] != "plain" {
-		t.Error("a scale rolls out new viewers")
+		t.Error("scaling rolls out new viewers")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestTheNetworkPolicyLetsReadersToTheViewersOfBothEngines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name := *template.Spec.Containers[0].Ports[0].Name; port != name {
-			t.Errorf("%s: the port %q is let in, and viewers have %q", engine, port, name)
+			t.Errorf("%s: the policy allows the port %q, but the viewers have %q", engine, port, name)
 		}
 	}
 }

@@ -65,8 +65,8 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 		// its last Pod. The Pod would then have no controller, and PodDisruptionBudgets
 		// would report errors.
 		WithRevisionHistoryLimit(2).
-		// This disables the deadline, because the operator has its own, which takes the
-		// hold into account.
+		// This disables the Deployment's own deadline, because it does not take Hold into
+		// account. The operator has a deadline that does.
 		WithProgressDeadlineSeconds(math.MaxInt32)
 	if held {
 		spec.WithMinReadySeconds(Hold)
@@ -183,7 +183,7 @@ func HTTPRoute(view *viewv1.MarkdownView) *gatewayv1ac.HTTPRouteApplyConfigurati
 	path := BasePath(&view.Spec)
 	if path != "/" {
 		// A prefix always matches complete path segments. Without its trailing slash, the
-		// prefix /docs also matches /docs itself, which redirects to /docs/.
+		// prefix /docs also matches /docs itself, which the viewer redirects to /docs/.
 		path = strings.TrimSuffix(path, "/")
 	}
 	spec.WithRules(gatewayv1ac.HTTPRouteRule().

@@ -52,7 +52,7 @@ func Template(s *Site) (template *corev1ac.PodTemplateSpecApplyConfiguration, ha
 	}
 	text, err := json.Marshal(template)
 	if err != nil {
-		return nil, "", fmt.Errorf("writing the template of the Pods: %w", err)
+		return nil, "", fmt.Errorf("encoding the Pod template: %w", err)
 	}
 	hash = content.HashOf(text)
 	template.Labels[TemplateLabel] = hash
@@ -117,7 +117,8 @@ func place(spec *corev1ac.PodSpecApplyConfiguration, view *viewv1.MarkdownView, 
 	return err
 }
 
-// spread prefers different hosts and zones for viewers of the same revision.
+// spread returns constraints that prefer different hosts and zones for viewers of the same
+// revision.
 func spread() []corev1.TopologySpreadConstraint {
 	var constraints []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -171,10 +172,10 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			"--title="+literal(s.Title),
 			"--language="+language(&s.View.Spec),
 			"--theme="+strings.ToLower(string(theme)),
-			// A preStop hook is not used for this pause, because SIGTERM must reach the
-			// viewer at the beginning of the pause. During the pause, the viewer closes
-			// each connection after a response, so no client keeps a connection to old
-			// pages.
+			// The viewer itself waits before it exits. A preStop hook would delay SIGTERM
+			// until the end of this pause, but the viewer must receive it at the beginning:
+			// it then closes each connection after a response, so no client keeps a
+			// connection to old pages.
 			fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
@@ -184,8 +185,9 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
 }
 
-// mdBook configures the container to build the book in an emptyDir, because its own
-// directory is read-only. There is no book.toml, so environment variables configure it.
+// mdBook configures the container to build the book in an emptyDir, because the directory
+// with the sources is read-only. There is no book.toml, so environment variables configure
+// mdBook.
 func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 	c.WithName("mdbook").
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(

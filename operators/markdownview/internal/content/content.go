@@ -139,7 +139,7 @@ func sorted(files map[string][]byte, limit int) ([]book.File, error) {
 	list := make([]book.File, 0, len(files))
 	for path, data := range files {
 		if len(path) > maxPath {
-			return nil, wrong(viewv1.ReasonContentInvalid, "the path %q has %d bytes, more than %d: shorten it, for example with items", path, len(path), maxPath)
+			return nil, wrong(viewv1.ReasonContentInvalid, "the path %q has %d bytes, more than %d: shorten it, for example by setting a path in items", path, len(path), maxPath)
 		}
 		if len(data) > maxFile {
 			return nil, wrong(viewv1.ReasonContentTooLarge, "the file %q has %d bytes, more than a ConfigMap can hold (%d): make it smaller", path, len(data), maxFile)

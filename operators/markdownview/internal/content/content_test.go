@@ -55,12 +55,12 @@ func TestWhatMakesNoSiteIsRefusedWithAReason(t *testing.T) {
 	}{
 		{"a ConfigMap is missing", viewv1.MarkdownViewSpec{Markdowns: page, ContentFrom: []viewv1.ContentSource{source("none", "")}}, viewv1.ReasonContentMissing, `"none"`},
 		{"a key is missing", viewv1.MarkdownViewSpec{ContentFrom: []viewv1.ContentSource{source("cm", "", viewv1.ContentItem{Key: "x"})}}, viewv1.ReasonContentMissing, `"x"`},
-		{"an optional one is missing and nothing else there", viewv1.MarkdownViewSpec{ContentFrom: []viewv1.ContentSource{optional}}, viewv1.ReasonContentMissing, "no file"},
+		{"an optional ConfigMap is missing and there are no other files", viewv1.MarkdownViewSpec{ContentFrom: []viewv1.ContentSource{optional}}, viewv1.ReasonContentMissing, "no file"},
 		{"a file is a directory", viewv1.MarkdownViewSpec{Markdowns: map[string]string{"a/b/c.md": "", "a/b": ""}}, viewv1.ReasonContentInvalid, `"a/b"`},
-		{"a path is there twice", viewv1.MarkdownViewSpec{Markdowns: page, BinaryAssets: map[string][]byte{"a.md": nil}}, viewv1.ReasonContentInvalid, `"a.md"`},
+		{"a path occurs twice", viewv1.MarkdownViewSpec{Markdowns: page, BinaryAssets: map[string][]byte{"a.md": nil}}, viewv1.ReasonContentInvalid, `"a.md"`},
 		{"a path is long", viewv1.MarkdownViewSpec{ContentFrom: []viewv1.ContentSource{source("cm", strings.Repeat("d", 240))}}, viewv1.ReasonContentInvalid, "245"},
 		{"a file is big", viewv1.MarkdownViewSpec{Markdowns: map[string]string{"a.md": strings.Repeat("x", 1<<20+1)}}, viewv1.ReasonContentTooLarge, `"a.md"`},
-		{"all is big", viewv1.MarkdownViewSpec{Markdowns: map[string]string{"a": strings.Repeat("x", 1<<20), "b": strings.Repeat("x", 1<<20), "c": "x"}}, viewv1.ReasonContentTooLarge, "2097153"},
+		{"all files together are big", viewv1.MarkdownViewSpec{Markdowns: map[string]string{"a": strings.Repeat("x", 1<<20), "b": strings.Repeat("x", 1<<20), "c": "x"}}, viewv1.ReasonContentTooLarge, "2097153"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Collect(&tc.spec, map[string]*corev1.ConfigMap{"cm": {Data: page}}, 2<<20)
@@ -84,11 +84,11 @@ func TestTheHashTellsAnyTwoContentsApart(t *testing.T) {
 	} {
 		h := Hash(files)
 		if other, dup := seen[h]; dup || len(h) != hashLength {
-			t.Errorf("%s has the hash %s of %s", name, h, other)
+			t.Errorf("%s has the hash %s, as does %s", name, h, other)
 		}
 		seen[h] = name
 		if Hash(files) != h {
-			t.Errorf("%s has two hashes", name)
+			t.Errorf("%s has a different hash at the second call", name)
 		}
 	}
 }

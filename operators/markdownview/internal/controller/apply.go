@@ -32,7 +32,8 @@ type child struct {
 	live client.Object
 	// applied returns the part of live that the operator has applied.
 	applied func() (runtime.ApplyConfiguration, error)
-	// keepPath leaves a route unchanged if its path differs from the wanted path.
+	// keepPath reports whether a route must stay unchanged if its path differs from the
+	// wanted path.
 	keepPath bool
 }
 
@@ -53,8 +54,8 @@ func (e *childError) Error() string {
 
 func (e *childError) Unwrap() error { return e.err }
 
-// errRace reports that a child changed between the read and the write. The change is an
-// event, so another reconciliation follows.
+// errRace reports that a child changed between the read and the write. The change triggers
+// an event, so another reconciliation follows.
 var errRace = errors.New("changed in the meantime")
 
 // errGone reports that the MarkdownView has been deleted, although the cache still has it.
@@ -108,8 +109,8 @@ func (r *Reconciler) ensure(ctx context.Context, p *pass, c child) error {
 }
 
 // look reads the live object. An object that is missing from the cache may still exist,
-// because it may lack the operator's labels or be too new. So a wanted object is then read
-// from the API server.
+// because it may lack the operator's labels or be too new. If the site needs the object,
+// look therefore also reads it from the API server.
 func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (found bool, err error) {
 	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: c.name}
 	err = r.client.Get(ctx, key, c.live)
@@ -122,8 +123,8 @@ func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (fo
 	return err == nil, err
 }
 
-// exists returns an error unless the MarkdownView still exists. It reads from the API
-// server only once per pass.
+// exists returns an error if the MarkdownView no longer exists or cannot be read. It reads
+// from the API server only once per pass.
 func (r *Reconciler) exists(ctx context.Context, p *pass) error {
 	switch {
 	case p.exists:

@@ -31,7 +31,7 @@ func TestEveryDefectOfTheTableHasATest(t *testing.T) {
 	}
 	for n := 1; n <= 24; n++ {
 		if !tested[strconv.Itoa(n)] {
-			t.Errorf("defect %d: there is no spec that begins with its number, nor a test that the comment of defects_test.go names", n)
+			t.Errorf("defect %d: no spec begins with its number, and the comment in defects_test.go names no other test for it", n)
 		}
 	}
 }

@@ -27,8 +27,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// The operator at the end of the tutorial has defects, which are numbered in our table. The
-// name of each spec says what this operator does instead. Other tests also cover:
+// The operator that the MarkdownView tutorial builds has 24 known defects. The name of each
+// spec begins with the number of a defect, and describes what this operator does instead.
+// Tests elsewhere also cover some of the defects:
 //
 //	 8  names that could not become a Service: here for the schema, in internal/webhook/v1 for the rest
 //	10  links of SUMMARY.md: here for the controller, in internal/webhook/v1 for the refusal
@@ -52,7 +53,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(cms[0].Data).To(Equal(map[string]string{"0": "# One\n"}))
 	})
 
-	It("2: the metrics of a site end with it", func(ctx SpecContext) {
+	It("2: the metrics of a site end when the site is deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -63,7 +64,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Eventually(func() []string { return series(w.namespace) }).Should(BeEmpty())
 	})
 
-	It("3: a transition time says since when, however often the site is looked at", func(ctx SpecContext) {
+	It("3: a transition time changes only when the status of its condition changes", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", noPlace)
 		create(ctx, v)
@@ -72,7 +73,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Eventually(func() bool { return time.Since(before.Status.Conditions[0].LastTransitionTime.Time) > 2*time.Second }).Should(BeTrue())
 		quiet(w)
 		writes := len(w.journal.accepted())
-		// This event changes nothing.
+		// This event does not change the status of the site.
 		update(ctx, childOf(ctx, v, &corev1.Service{}), func(s *corev1.Service) {
 			s.Annotations = map[string]string{"somebody": "else"}
 		})
@@ -84,7 +85,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 			To(Equal(meta.FindStatusCondition(before.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime))
 		quiet(w)
 		// The Deployment is written once. Then the status is written for the new generation
-		// and for the new viewers. If the suite plays the Deployment controller, it also
+		// and for the new viewers. If the suite imitates the Deployment controller, it also
 		// removes the old viewers, which are not Ready.
 		states := 2
 		if bare {
@@ -97,7 +98,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		))
 	})
 
-	It("4: a child that the API server refuses is in the conditions, and the rest goes on", func(ctx SpecContext) {
+	It("4: a condition reports a child that the API server refuses, and the other children are applied", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) {
 			s.Ingress = &viewv1.IngressSettings{Host: "Not a host"}
@@ -116,7 +117,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(got.Status.URL).To(Equal("http://docs.example.org/"))
 	})
 
-	It("5: a status is written without conflicts in the log, whoever writes the object as well", func(ctx SpecContext) {
+	It("5: a status is written without conflicts in the log, even if other clients write the object", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -131,7 +132,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(w.logs.String()).NotTo(Or(ContainSubstring("ERROR"), ContainSubstring("object has been modified")))
 	})
 
-	It("6: viewers that never get Ready leave the old content served, and are told of", func(ctx SpecContext) {
+	It("6: if viewers never become Ready, the old content is still served and a condition reports them", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -155,7 +156,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		eventually(ctx, v, viewv1.ConditionDegraded, "False OK")
 	})
 
-	It("7: an object of somebody else is never taken over, whichever it is", func(ctx SpecContext) {
+	It("7: an object of another owner is never taken over, whatever its kind", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		foreign := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "viewer-site"},
@@ -192,7 +193,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		eventuallyReady(ctx, v)
 	})
 
-	It("9: pages have directories and any letters, assets any bytes, and all together more than a ConfigMap", func(ctx SpecContext) {
+	It("9: pages can have directories and any letters, assets any bytes, and a site more data than a ConfigMap", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		big := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "big"},
@@ -275,7 +276,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		settle(ctx, w, v)
 	})
 
-	It("14: an image that is not allowed does not run, with the webhooks off as well", func(ctx SpecContext) {
+	It("14: an image that is not allowed does not run, even without the webhooks", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -287,7 +288,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(childOf(ctx, v, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image).To(Equal(viewerImage))
 	})
 
-	It("15: readers get the whole of the old content, then the whole of the new", func(ctx SpecContext) {
+	It("15: readers get only the old content, and then only the new content", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -302,7 +303,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(r.contents()[1]).To(Equal(got.Status.ContentHash))
 	})
 
-	It("17: a site is published, limited, budgeted and spread as asked, and no more than asked", func(ctx SpecContext) {
+	It("17: a site has an Ingress, a disruption budget and a network policy only while the spec asks for them", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) {
 			s.BasePath = "/handbook"
@@ -327,7 +328,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		}
 	})
 
-	It("18: kubectl scale and an autoscaler work, and nothing fights them", func(ctx SpecContext) {
+	It("18: kubectl scale and an autoscaler work, and the operator does not revert them", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -350,7 +351,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		}
 	})
 
-	It("19: what the schema can say holds without the webhooks", func(ctx SpecContext) {
+	It("19: the rules in the schema hold without the webhooks", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		for field, change := range map[string]func(*viewv1.MarkdownViewSpec){
 			"spec.replicas":    func(s *viewv1.MarkdownViewSpec) { s.Replicas = new(int32(51)) },
@@ -380,7 +381,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(sets.Items[0].Spec.Template.Spec.Containers).To(BeEmpty())
 	})
 
-	It("20: the manager holds the text of a spec once, and that of a ConfigMap not at all", func(ctx SpecContext) {
+	It("20: the manager keeps the text of a spec in memory once, and the text of a ConfigMap not at all", func(ctx SpecContext) {
 		const pairs, size = 4, 500_000
 		w := newWorld(ctx)
 		w.run()
@@ -411,7 +412,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(each).To(BeNumerically("<", size/2), "bytes for each site, beside the text in its spec")
 	})
 
-	It("21: the manager stops at once, in the middle of a rollout as well", func(ctx SpecContext) {
+	It("21: the manager stops at once, even in the middle of a rollout", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", noPlace)
 		create(ctx, v)
@@ -422,7 +423,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
 	})
 
-	It("22: who may read the metrics is the server that scrapes them, not the one that installs it", func() {
+	It("22: the right to read the metrics belongs to the Prometheus server, not to Prometheus Operator", func() {
 		files, err := filepath.Glob(filepath.Join("..", "..", "config", "*", "*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		found := 0
@@ -440,7 +441,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(found).To(Equal(1))
 	})
 
-	It("23: Events are of events.k8s.io, and the manager may write those only", func(ctx SpecContext) {
+	It("23: Events belong to events.k8s.io, and the manager may write only these Events", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)

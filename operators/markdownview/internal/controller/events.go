@@ -33,7 +33,7 @@ func (r *Reconciler) announce(before, after *viewv1.MarkdownView) {
 	case degraded == metav1.ConditionTrue && (was != metav1.ConditionTrue || reasonOf(before) != reasonOf(after)):
 		r.event(after, viewv1.ConditionDegraded, corev1.EventTypeWarning, actionRollOut)
 	case degraded == metav1.ConditionFalse && was == metav1.ConditionTrue:
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Recovered", actionRollOut, "everything that the spec asks for is done again")
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "Recovered", actionRollOut, "the problem that the condition Degraded reported is resolved")
 	}
 }
 
@@ -47,7 +47,7 @@ func (r *Reconciler) event(view *viewv1.MarkdownView, kind, eventType, action st
 func (r *Reconciler) switched(p *pass, sel template) {
 	metrics.Switched()
 	r.recorder.Eventf(p.view, nil, corev1.EventTypeNormal, "Switched", actionServe,
-		"readers now get content %s", p.contents[sel])
+		"readers now get the content with the hash %s", p.contents[sel])
 }
 
 func statusOf(view *viewv1.MarkdownView, kind string) metav1.ConditionStatus {

@@ -180,8 +180,8 @@ func own[O client.Object](ctx context.Context, from client.Reader, key types.Nam
 	return into, nil
 }
 
-// unlabelled stands for any template without its label. It never equals the desired
-// template.
+// unlabelled stands for any template without the label children.TemplateLabel. It never
+// equals the desired template.
 const unlabelled template = "unlabelled"
 
 // note fills in the rollout from the observed objects.

@@ -22,8 +22,8 @@ import (
 )
 
 // The cache lags behind the API server, sometimes by seconds.
-var _ = Describe("A cache that is behind", func() {
-	It("makes nothing for a site that is deleted", func(ctx SpecContext) {
+var _ = Describe("A controller whose cache is outdated", func() {
+	It("creates nothing for a deleted site", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -33,7 +33,7 @@ var _ = Describe("A cache that is behind", func() {
 		Expect(w.journal.writes()).To(BeEmpty())
 	})
 
-	It("makes nothing for a site that another of its name has replaced", func(ctx SpecContext) {
+	It("creates nothing for a site that another site of the same name has replaced", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -44,7 +44,7 @@ var _ = Describe("A cache that is behind", func() {
 		Expect(w.journal.writes()).To(BeEmpty())
 	})
 
-	It("takes a status that cannot be written because the site is deleted for no error", func(ctx SpecContext) {
+	It("does not report an error if a status cannot be written because the site is deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -52,9 +52,9 @@ var _ = Describe("A cache that is behind", func() {
 		Expect(behind(w, v).report(ctx, &pass{view: v})).To(Succeed())
 	})
 
-	// A wrong status is written, as if by a reconciliation with a stale cache. No further
-	// reconciliation was due, so only the event of this write can trigger the repair.
-	It("does not leave a wrong status behind", func(ctx SpecContext) {
+	// A wrong status is written, as if by a reconciliation with a stale cache. No other
+	// reconciliation is due, so only the event of this write can trigger the repair.
+	It("corrects a wrong status", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)

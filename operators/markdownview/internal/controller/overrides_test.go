@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("Settings that the platform team does not allow", func() {
-	It("are left out and named, while the site is served and edited, with the webhooks off as well", func(ctx SpecContext) {
+	It("are ignored and reported, even without the webhooks, while the site is served and can be edited", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) {
 			s.Pod = &viewv1.PodSettings{Labels: map[string]string{"app": "shop"}, PriorityClassName: "system-cluster-critical"}

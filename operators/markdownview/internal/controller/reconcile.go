@@ -31,7 +31,7 @@ const (
 	raceRetry = 200 * time.Millisecond
 )
 
-// Reconciler makes sites.
+// Reconciler brings sites to the state that their specs ask for.
 type Reconciler struct {
 	// client reads from the cache; reader reads from the API server.
 	client   client.Client
@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var view viewv1.MarkdownView
 	err := r.client.Get(ctx, req.NamespacedName, &view)
 	if apierrors.IsNotFound(err) || err == nil && view.DeletionTimestamp != nil {
-		// The garbage collector deletes its children.
+		// The garbage collector deletes the children of a deleted site.
 		r.refs.Want(req.NamespacedName)
 		r.readings.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -96,7 +96,8 @@ type pass struct {
 	observed
 	// troubles are the reasons why something cannot be done.
 	troubles []trouble
-	// again is the delay until the next reconciliation without an event; 0 means none.
+	// again is the delay after which a reconciliation runs even without an event; 0 means
+	// that only events trigger it.
 	again time.Duration
 	// retry holds errors that may go away by themselves.
 	retry []error
@@ -123,7 +124,7 @@ func (r *Reconciler) begin(view *viewv1.MarkdownView) *pass {
 		names = append(names, d.String())
 	}
 	p.trouble(trouble{reason: viewv1.ReasonOverrideNotAllowed, message: fmt.Sprintf(
-		"the operator does not allow %s and ignores it: remove it, or ask the administrator to add it to --author-overrides", strings.Join(names, ", "))})
+		"the operator ignores settings that it does not allow (%s): remove them, or ask the administrator to add them to --author-overrides", strings.Join(names, ", "))})
 	return p
 }
 
@@ -136,8 +137,8 @@ type trouble struct {
 	terminal bool
 }
 
-// isTerminal reports whether only a person can resolve the trouble. A trouble may disappear
-// by itself after a retry, or after another object has changed.
+// isTerminal reports whether only a person can resolve the trouble. Other troubles may
+// disappear after a retry, or after another object has changed.
 func (t trouble) isTerminal() bool {
 	switch t.reason {
 	case viewv1.ReasonContentInvalid, viewv1.ReasonContentTooLarge, viewv1.ReasonImageNotAllowed,

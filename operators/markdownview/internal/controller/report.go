@@ -161,8 +161,8 @@ func stalled(p *pass) metav1.Condition {
 	return condition(viewv1.ConditionStalled, false, viewv1.ReasonOK, "the spec and the cluster need no changes")
 }
 
-// stall reports viewers that have not become Ready in time. Before their deadline, it
-// requests a reconciliation at the deadline.
+// stall reports viewers that have not become Ready in time. If their deadline has not
+// passed yet, it requests a reconciliation for that time.
 func (r *Reconciler) stall(ctx context.Context, p *pass) {
 	r.refusedPods(p)
 	if p.rollout.desired == "" || p.rollout.done() || p.view.Spec.Suspend || p.deployment == nil {
@@ -190,14 +190,14 @@ func (r *Reconciler) stall(ctx context.Context, p *pass) {
 		p.view.Namespace, children.TemplateLabel, p.rollout.desired)})
 }
 
-// refusedPods reports why ReplicaSets cannot create Pods, such as a quota.
+// refusedPods reports why ReplicaSets cannot create Pods, for example because of a quota.
 func (r *Reconciler) refusedPods(p *pass) {
 	if p.deployment == nil {
 		return
 	}
 	for _, c := range p.deployment.Status.Conditions {
 		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
-			p.trouble(trouble{reason: viewv1.ReasonChildRejected, message: "Pods of Deployment " + p.deployment.Name + ": " + c.Message, blocks: true})
+			p.trouble(trouble{reason: viewv1.ReasonChildRejected, message: "the Pods of the Deployment " + p.deployment.Name + " cannot be created: " + c.Message, blocks: true})
 		}
 	}
 }

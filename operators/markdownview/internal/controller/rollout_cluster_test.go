@@ -28,8 +28,8 @@ type reader struct {
 	nothing string
 }
 
-// read observes the site until the spec ends. Once the first viewer is Ready, one must always
-// be Ready.
+// read observes the site until the test ends. After the first viewer has become Ready, at
+// least one viewer must be Ready at all times.
 func (w *world) read(v *viewv1.MarkdownView) *reader {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -80,8 +80,8 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	}
 }
 
-// contents returns the contents that were served, in order. It fails if nothing was served at
-// any time.
+// contents returns the contents that were served, in order. It fails the test if there was
+// a time at which nothing was served.
 func (r *reader) contents() []string {
 	GinkgoHelper()
 	r.mu.Lock()
@@ -98,7 +98,7 @@ func eventuallyOneContent(ctx context.Context, v *viewv1.MarkdownView) {
 }
 
 var _ = Describe("A rollout", func() {
-	It("ends at the newest content whichever write the controller is stopped after, and readers always have one", func(ctx SpecContext) {
+	It("reaches the newest content and always serves readers, after whichever write the controller is stopped", func(ctx SpecContext) {
 		for limit := 1; ; limit++ {
 			w := newWorld(ctx)
 			v := w.newView("site")
@@ -118,8 +118,9 @@ var _ = Describe("A rollout", func() {
 			w.run()
 			settle(ctx, w, v)
 			Expect(r.contents()).To(HaveLen(2))
-			// If the last write of the stopped controller was the status, the next controller
-			// must not be considered quiet before it has started.
+			// If the last write of the stopped controller was the status, settle may return
+			// before the next controller has started. So the test also waits until the old
+			// content is deleted.
 			Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
 			if before < limit {
 				Expect(before).To(BeNumerically(">=", 5), "ConfigMap, Deployment, Service, Deployment, ConfigMap")
@@ -129,7 +130,7 @@ var _ = Describe("A rollout", func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 
-	It("to another content and on to a third leaves readers with the first until the third is there", func(ctx SpecContext) {
+	It("that another edit interrupts keeps serving the first content until the third is Ready", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -154,7 +155,7 @@ var _ = Describe("A rollout", func() {
 		eventuallyOneContent(ctx, v)
 	})
 
-	It("back to the content that is served ends it", func(ctx SpecContext) {
+	It("ends when an edit restores the content that is served", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -177,7 +178,7 @@ var _ = Describe("A rollout", func() {
 		eventuallyOneContent(ctx, v)
 	})
 
-	It("of ten edits in a row, one upon the other, never leaves readers with nothing", func(ctx SpecContext) {
+	It("always serves readers during ten edits in quick succession", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)

@@ -165,8 +165,9 @@ func (m *model) old() []template {
 	return old
 }
 
-// resize acts as the ReplicaSet controller, which removes unready Pods first. The model updates
-// the status immediately: Deployments that act on a stale status are a problem of upstream.
+// resize acts as the ReplicaSet controller, which removes unready Pods first. The model
+// updates the status immediately, because this test does not cover the upstream problem
+// that Deployments act on a stale status.
 func (m *model) resize(t template, pods int32) {
 	s := m.sets[t]
 	m.note("set %s: %d to %d", t, s.pods, pods)
@@ -213,9 +214,10 @@ func (m *model) rescale() {
 // cluster.
 func (m *model) restart() { m.pending = nil }
 
-// The seeds are fixed. Among the first 10,000 seeds, one (6146) finds a failure, which we
-// accept. In it, an edit restores the previous content at the moment when the viewers of
-// this content leave. The site is scaled up just before, and scaled down just after.
+// The test runs the first 1,000 seeds. Among the first 10,000 seeds, one (6146) finds a
+// failure, which we accept. In this failure, an edit restores the previous content at the
+// moment when the viewers of this content leave. The site is scaled up just before, and
+// scaled down just after.
 func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 	for seed := range uint64(1000) {
 		m := &model{random: rand.New(rand.NewPCG(seed, 1)), sets: map[template]*set{}, wanted: 2, desired: "a"}
@@ -227,7 +229,8 @@ func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 			if served && !ready {
 				t.Fatalf("seed %d: readers have nothing\n%s", seed, strings.Join(m.log, "\n"))
 			}
-			// A viewer counts once the status shows it; before that, it may be replaced.
+			// A viewer counts as serving only once the status shows it as Ready; before
+			// that, it may be replaced.
 			served = served || ready && m.sets[m.selected].saidReady > 0
 		}
 		for range 300 {
@@ -246,7 +249,7 @@ func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 		}
 		s := m.sets["c"]
 		if m.selected != "c" || s == nil || s.ready != m.wanted || m.held || len(m.old()) > 0 {
-			t.Fatalf("seed %d: not at rest: selected %s held %v %+v\n%s", seed, m.selected, m.held, s, strings.Join(m.log[max(0, len(m.log)-60):], "\n"))
+			t.Fatalf("seed %d: the rollout has not ended: selected %s held %v %+v\n%s", seed, m.selected, m.held, s, strings.Join(m.log[max(0, len(m.log)-60):], "\n"))
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (r *routes) known() (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for HTTPRoutes: %w", err)
+		return false, fmt.Errorf("looking for the kind HTTPRoute: %w", err)
 	}
 	err = r.controller.Watch(source.Kind(r.cache, &gatewayv1.HTTPRoute{},
 		handler.TypedEnqueueRequestForOwner[*gatewayv1.HTTPRoute](r.scheme, r.mapper, &viewv1.MarkdownView{}, handler.OnlyControllerOwner())))

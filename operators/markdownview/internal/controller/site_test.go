@@ -49,7 +49,7 @@ func everything(s *viewv1.MarkdownViewSpec) {
 }
 
 var _ = Describe("A site", func() {
-	It("costs no write once it is as asked, whatever was asked for, and none after a restart", func(ctx SpecContext) {
+	It("causes no writes once it matches its spec, whatever the spec contains, even after a restart", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "more"}, Data: map[string]string{"more.md": "# More\n"}})
 		from := []viewv1.ContentSource{{Path: "more", ConfigMap: viewv1.ConfigMapSource{Name: "more"}}}
@@ -80,7 +80,7 @@ var _ = Describe("A site", func() {
 		}
 	})
 
-	It("is repaired, and keeps what others have set", func(ctx SpecContext) {
+	It("is repaired, and keeps the fields that other clients have set", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -116,7 +116,7 @@ var _ = Describe("A site", func() {
 		Expect(childOf(ctx, v, &appsv1.Deployment{}).OwnerReferences).To(HaveLen(1))
 	})
 
-	It("never adopts what is made between its look and its write", func(ctx SpecContext) {
+	It("never adopts an object that is created between the read and the write", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -131,7 +131,8 @@ var _ = Describe("A site", func() {
 		want := children.Service(view, "c", "t").WithName("theirs")
 		r := &Reconciler{client: blind{api, theirs.Name}, reader: blind{api, theirs.Name}}
 		Expect(r.ensure(ctx, &pass{view: view}, service("theirs", want))).To(MatchError(errRace))
-		// This object belonged to the site, and has been replaced since.
+		// This object belonged to the site when it was read, and has been replaced since
+		// then.
 		ours := children.Service(view, "c", "t").WithName("ours")
 		r = &Reconciler{client: api, reader: api}
 		Expect(r.ensure(ctx, &pass{view: view}, service("ours", ours))).To(Succeed())
@@ -140,7 +141,7 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, theirs).ResourceVersion).To(Equal(theirs.ResourceVersion))
 	})
 
-	It("follows the ConfigMaps it names, and stays up when one goes", func(ctx SpecContext) {
+	It("follows its ConfigMaps, and is still served when one is deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pages"}, Data: map[string]string{"a.md": "# A\n", "b.md": "# B\n"}}
 		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) {
@@ -171,7 +172,7 @@ var _ = Describe("A site", func() {
 		Eventually(func() int32 { return current(ctx, v).Status.Replicas }).Should(BeEquivalentTo(3))
 	})
 
-	It("is taken away while suspended, and comes back", func(ctx SpecContext) {
+	It("has no viewers while it is suspended, and is served again afterwards", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")
 		create(ctx, v)
@@ -189,7 +190,7 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, v).Status.ReadyReplicas).To(BeEquivalentTo(2))
 	})
 
-	It("says what is wrong with its pages", func(ctx SpecContext) {
+	It("reports the problems in its pages", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) { s.Markdowns["two.md"] = "# Two\n\n[dead](none.md)\n" })
 		create(ctx, v)
@@ -200,7 +201,7 @@ var _ = Describe("A site", func() {
 		Expect(got.Status.Problems[0].Line).To(BeEquivalentTo(3))
 	})
 
-	It("is published at a new path when its viewers are there, and not before", func(ctx SpecContext) {
+	It("is published at a new path only when the viewers for this path are Ready", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site", func(s *viewv1.MarkdownViewSpec) {
 			s.BasePath = "/old/"
@@ -264,7 +265,7 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
 		eventuallyOneContent(ctx, v)
-		// From now on, the controller watches the route. It writes nothing without need,
+		// From now on, the controller watches the route. It makes no unnecessary writes,
 		// restores a deleted route, and deletes the route when the spec no longer has it.
 		writes := w.journal.writes()
 		metav1.SetMetaDataAnnotation(&route.ObjectMeta, "a", "b")

@@ -32,7 +32,7 @@ var _ = Describe("The status of a site", func() {
 		eventuallyReady(ctx, v)
 	})
 
-	It("explains a read that fails, and returns no time beside the error", func(ctx SpecContext) {
+	It("explains a failed read, and does not return a delay together with the error", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v, pages := withPages(w)
 		// This failure is retried after a delay.

@@ -91,7 +91,7 @@ func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
 }
 
 // behind reports whether readers still get viewers of an older spec. These viewers may
-// serve another path, and the route must lead to it.
+// serve another path, so the route must keep leading to that path.
 func (p *pass) behind() bool {
 	return p.rollout.selected != "" && p.rollout.selected != p.rollout.desired
 }
@@ -110,7 +110,7 @@ func (r *Reconciler) applyRoute(ctx context.Context, p *pass) {
 		p.failed(ctx, r.ensure(ctx, p, c), false)
 	case c.want != nil:
 		p.trouble(trouble{reason: viewv1.ReasonGatewayAPIMissing,
-			message: "the cluster has no HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress"})
+			message: "the cluster does not have the kind HTTPRoute (gateway.networking.k8s.io/v1): install the Gateway API, or use ingress"})
 		p.lookAgain(refusalRetry)
 	}
 }

@@ -44,7 +44,7 @@ var (
 	cfg    *rest.Config
 	api    client.Client
 	// bare reports whether no Deployment controller is running. The suite then imitates
-	// it.
+	// one.
 	bare bool
 )
 
@@ -225,8 +225,8 @@ func edit(ctx context.Context, v *viewv1.MarkdownView, text string) {
 	update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Markdowns["one.md"] = text })
 }
 
-// told returns "Status Reason" for a condition of the newest generation. It is empty if there
-// is no such condition.
+// told returns "Status Reason" for a condition of the newest generation. The result is
+// empty if there is no such condition.
 func told(v *viewv1.MarkdownView, kind string) string {
 	for _, c := range v.Status.Conditions {
 		if c.Type == kind && c.ObservedGeneration == v.Generation {
@@ -245,7 +245,7 @@ func message(v *viewv1.MarkdownView, kind string) string {
 	return ""
 }
 
-// eventually waits for a condition to be "Status Reason".
+// eventually waits until a condition has the wanted status and reason, such as "True OK".
 func eventually(ctx context.Context, v *viewv1.MarkdownView, kind, want string) *viewv1.MarkdownView {
 	GinkgoHelper()
 	var got *viewv1.MarkdownView

@@ -33,5 +33,5 @@ func newCounters() counters {
 // ChildWritten counts a write of a child. The verb is apply or delete.
 func ChildWritten(kind, verb string) { all.writes.WithLabelValues(kind, verb).Inc() }
 
-// Switched counts how often a site switches its readers to another version.
+// Switched counts one switch of the readers of a site to another version.
 func Switched() { all.switches.Inc() }

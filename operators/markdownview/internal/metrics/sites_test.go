@@ -74,7 +74,7 @@ func TestEachConditionHasAMetricOfItsOwn(t *testing.T) {
 			want[m] = number(c == condition)
 		}
 		if diff := cmp.Diff(want, scrape(t, cached{sites: []viewv1.MarkdownView{view}})); diff != "" {
-			t.Errorf("%s, of %s (-want +got):\n%s", metric, condition, diff)
+			t.Errorf("%s, for the condition %s (-want +got):\n%s", metric, condition, diff)
 		}
 	}
 }

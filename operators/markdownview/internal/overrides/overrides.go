@@ -29,7 +29,7 @@ type Policy struct {
 	patterns map[string][]string
 }
 
-// field is one governed field of the spec.
+// field is a field of the spec that a policy allows or denies.
 type field struct {
 	name string
 	// keys returns the keys that the spec sets in the field, or the value of the field.
@@ -39,7 +39,7 @@ type field struct {
 	drop func(s *viewv1.MarkdownViewSpec, allowed func(string) bool)
 }
 
-// fields lists every governed field.
+// fields lists every field that a policy allows or denies.
 var fields = []field{
 	mapField("service.annotations", func(s *viewv1.MarkdownViewSpec) map[string]string {
 		if s.Service == nil {
@@ -142,7 +142,7 @@ func Parse(entries ...string) (*Policy, error) {
 	return p, nil
 }
 
-// Fields returns the names of all governed fields.
+// Fields returns the names of all fields that a policy allows or denies.
 func Fields() []string {
 	names := make([]string, 0, len(fields))
 	for _, f := range fields {

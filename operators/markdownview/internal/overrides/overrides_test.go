@@ -11,7 +11,7 @@ import (
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 )
 
-// greedy sets every governed field.
+// greedy returns a spec that sets every field that a policy allows or denies.
 func greedy() *viewv1.MarkdownViewSpec {
 	return &viewv1.MarkdownViewSpec{
 		Service: &viewv1.ServiceSettings{Type: "LoadBalancer", Annotations: map[string]string{"lb.example.com/public": "true"}},

@@ -67,8 +67,9 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 }
 
 // watch starts a stream that stops after each change; the reflector then starts a new one.
-// As long as a stream exists, it keeps buffers of the size of its largest event. Events can
-// be large, because the annotation of kubectl apply repeats all content.
+// This saves memory, because a stream keeps buffers of the size of its largest event until
+// it stops. Events can be large, because the annotation of kubectl apply repeats all
+// content.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -99,7 +100,8 @@ func (r *requester) failed(ctx context.Context, err error) {
 	r.logger.Error(err, "cannot watch an object to which a MarkdownView refers: allow the operator to list and watch it")
 }
 
-// versionStore reports changes of the version, and keeps nothing else of the object.
+// versionStore reports changes of an object's version, and stores no other data of the
+// object.
 type versionStore struct {
 	changed func()
 	// version is the last version; empty if there is no object.

@@ -1,8 +1,8 @@
-// Package refs watches single objects that other objects refer to by name. It neither
-// watches nor caches the rest of their kind.
+// Package refs watches single objects that other objects refer to by name. It does not
+// watch or cache other objects of the same kind.
 //
-// Each such object has its own watch, limited to its name and metadata. Only the version of
-// an object is kept.
+// Each referenced object has its own watch, limited to the name and the metadata of the
+// object. Only the version of an object is kept.
 package refs
 
 import (
@@ -25,8 +25,9 @@ type Ref struct {
 	Namespace, Name string
 }
 
-// Watcher is a source for a controller. It enqueues the owners of references. It is safe
-// for concurrent use.
+// Watcher is a source for a controller. It enqueues the owner of a reference, which is the
+// object that contains the reference, when the referenced object changes. It is safe for
+// concurrent use.
 type Watcher struct {
 	client metadata.Interface
 

@@ -110,7 +110,7 @@ func (r *rig) wantTold(owners ...types.NamespacedName) {
 func (r *rig) wantNoMore() {
 	r.t.Helper()
 	if len(r.told) > 0 {
-		r.t.Errorf("%d more are enqueued, first %v", len(r.told), <-r.told)
+		r.t.Errorf("%d more owners are enqueued; the first is %v", len(r.told), <-r.told)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestChangesWhileTheAPIServerIsAwayAreReportedAfterwards(t *testing.T) {
 		r.Want(owner(name), configMap(ns, name))
 	}
 	eventually(t, func() bool { return spy.count() == 3 && len(r.told) >= 3 }, "%d watches, %d told", spy.count(), len(r.told))
-	spy.cut(errors.New("the API server is away"))
+	spy.cut(errors.New("the API server is unreachable"))
 	remove(t, ns, "gone")
 	change(t, ns, "changed", "1")
 	create(t, ns, "new")
@@ -378,7 +378,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 		}, "%d are not enqueued", len(missing))
 	}
 	before := heap()
-	for i := range objects { // in a list
+	for i := range objects { // these annotations arrive in a list
 		if _, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(), annotated(i, "a"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +388,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 	for len(r.told) > 0 {
 		<-r.told
 	}
-	for i := range objects { // in a watch
+	for i := range objects { // these annotations arrive in a watch
 		if _, err := api.CoreV1().ConfigMaps(ns).Update(t.Context(), annotated(i, "b"), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +397,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 	each := (heap() - before) / objects
 	t.Logf("%d KiB of heap and stack for each of %d watches", each>>10, objects)
 	if each > size/2 {
-		t.Errorf("%d bytes stay for each watch; an annotation has %d", each, size)
+		t.Errorf("%d bytes stay in memory for each watch; an annotation has %d", each, size)
 	}
 }
 

@@ -68,7 +68,7 @@ func renderPage(t testing.TB, source string) render.Page {
 	b := book.Read([]book.File{{Path: "guide/page.md", Data: []byte(source)}, {Path: "README.md", Data: []byte("# Home")}, {Path: "guide/a.png"}})
 	p := b.Page("guide/page.md")
 	if p == nil {
-		t.Fatal("the book has lost its page")
+		t.Fatal("the book does not contain the page")
 	}
 	out, err := render.New(render.Options{Base: "/docs/"}).Page(b, p)
 	if err != nil {
@@ -114,12 +114,12 @@ func harmfulAttribute(element string, a html.Attribute) string {
 	case key == "href" || key == "src":
 		u, err := url.Parse(a.Val)
 		if err != nil {
-			return "an address that is none"
+			return "an invalid address"
 		}
 		local := u.Scheme == "" && u.Host == ""
 		image := u.Scheme == "data" && strings.HasPrefix(u.Opaque, "image/")
 		if key == "src" && !local && !image {
-			return "an image from elsewhere"
+			return "an image from another host"
 		}
 		if !local && !image && !slices.Contains([]string{"http", "https", "mailto", "tel", ""}, u.Scheme) {
 			return "a scheme " + u.Scheme
@@ -141,7 +141,7 @@ func TestNothingAnAuthorWritesBecomesScript(t *testing.T) {
 func TestHarmIsFoundWhereItIs(t *testing.T) {
 	for _, out := range []string{"<script>", "<p onclick=x>", "<a href=javascript:x>", "<p style=x>", "<img src=https://x.example/>", "<p id=mdv:x>", "<!-- x -->", "<svg>"} {
 		if harm([]byte(out)) == "" {
-			t.Errorf("no harm was found in %s, so the other tests prove nothing of it", out)
+			t.Errorf("no harm was found in %s, so the other tests would not find it", out)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestScriptTextIsNotFoundByASearch(t *testing.T) {
 	page := renderPage(t, "visible\n\n<script>hiddenword</script><style>hiddenword</style>\n\nend")
 	for _, s := range page.Sections {
 		if strings.Contains(s.Text, "hiddenword") {
-			t.Errorf("the text for the search has what no reader sees: %q", s.Text)
+			t.Errorf("the text for the search contains text that readers do not see: %q", s.Text)
 		}
 	}
 }

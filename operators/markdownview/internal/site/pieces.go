@@ -136,7 +136,7 @@ func (c *composer) plain(parts []part) (body Body, tag string) {
 	var own []byte
 	for _, p := range parts {
 		if p.shared == nil && own == nil {
-			own = slices.Clip(p.own) // not copied unless another part is appended
+			own = slices.Clip(p.own) // copied only if another part is appended
 			continue
 		}
 		if p.shared == nil {

@@ -87,7 +87,8 @@ func terms(query string) []string {
 	return words
 }
 
-// search returns the sections that contain the largest number of the words.
+// search returns the sections that contain the most words of the query, beginning with the
+// best section.
 func (x *index) search(words []string) []result {
 	var found []result
 	if len(words) == 0 {
@@ -199,8 +200,8 @@ func snippet(text, lower string, words []string) []string {
 	return pieces
 }
 
-// boundary returns an offset close to the offset at. A word begins there or, if there is no
-// word boundary nearby, at least a character.
+// boundary returns an offset close to the offset at. At the returned offset, a word begins
+// or, if no word begins nearby, at least a character.
 func boundary(text string, at int) int {
 	const near = 20
 	if at <= 0 || at >= len(text) {

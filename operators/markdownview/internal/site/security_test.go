@@ -46,7 +46,7 @@ func TestPagesHaveNoInlineScriptOrStyleAndAskNobodyElse(t *testing.T) {
 				}
 				if a.Key == "src" || a.Key == "action" || a.Key == "href" && token.Data == "link" {
 					if u, err := url.Parse(a.Val); err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(a.Val, "/") {
-						t.Errorf("%s asks somebody else: %s", name, token)
+						t.Errorf("%s sends a request to another host: %s", name, token)
 					}
 				}
 			}
@@ -94,7 +94,7 @@ func TestAnSVGOpenedOnItsOwnRunsNoScript(t *testing.T) {
 			t.Errorf("policy %s", policy)
 		}
 		if got := header(e, "Content-Type"); got != "image/svg+xml" {
-			t.Errorf("type %s: it is an image in pages", got)
+			t.Errorf("the media type is %s, but pages show the file as an image", got)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestNoFileOfAnAuthorsIsAScriptAStyleOrAPageToABrowser(t *testing.T) {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 		if header(e, "X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s may be guessed to be something else", path)
+			t.Errorf("a browser may guess another media type for %s", path)
 		}
 		if path != "/files/doc.pdf" && !strings.Contains(header(e, "Content-Security-Policy"), "sandbox") {
 			t.Errorf("%s has no sandbox", path)

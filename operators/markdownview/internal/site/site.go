@@ -47,7 +47,8 @@ var ErrNoPages = errors.New("there is no page (no file that ends in .md)")
 
 // Site is one version of a documentation site.
 type Site struct {
-	// Book is the source of the site. Its pages have no Source.
+	// Book is the book from which the site was built. To save memory, the Source of each
+	// page is nil.
 	Book *book.Book
 	// Failed holds the errors of pages that could not be rendered. These pages show their
 	// source.

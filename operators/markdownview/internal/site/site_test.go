@@ -92,11 +92,11 @@ func TestEveryFileIsServedWhereTheBookSays(t *testing.T) {
 			continue
 		}
 		if !book.IsPage(path) && plain(t, r) != small[path] {
-			t.Errorf("%s is served changed: %q", path, plain(t, r))
+			t.Errorf("the content of %s is not served unchanged: %q", path, plain(t, r))
 		}
 	}
 	if s.Find("/docs/SUMMARY.md") != nil || s.Find("/") != nil || s.Find("/docs") != nil || s.Find("/docs/guide") != nil {
-		t.Error("something is served that is no file's")
+		t.Error("an address that belongs to no file is served")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestOtherSpellingsOfAnAddressLeadToThePage(t *testing.T) {
 		}
 	}
 	if to, ok := s.Redirect("//evil.example/"); ok {
-		t.Errorf("a stranger's address leads to %q", to)
+		t.Errorf("an address on another host leads to %q", to)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestThePageShowsWhereItIsInTheBook(t *testing.T) {
 		}
 	}
 	if end := plain(t, s.Find("/end.html")); !strings.Contains(end, "<h1>End</h1>") || strings.Contains(end, "mdv-toc") {
-		t.Errorf("a page without headings has not its name as one: %s", end)
+		t.Errorf("the name of a page without headings is not its heading: %s", end)
 	}
 	nav, _, _ := strings.Cut(page, "</nav>")
 	if n := strings.Count(nav, "aria-current"); n != 1 {
@@ -185,7 +185,7 @@ func TestAPageOfSharedPiecesIsTheSamePlainAndCompressed(t *testing.T) {
 			reader.Multistream(false) // browsers read one member
 			unzipped, err := io.ReadAll(reader)
 			if err != nil || string(unzipped) != page {
-				t.Fatalf("%s %s: the compressed page is another one (%d bytes for %d), error %v", name, url, len(unzipped), len(page), err)
+				t.Fatalf("%s %s: the compressed page differs from the plain page (%d bytes, want %d), error %v", name, url, len(unzipped), len(page), err)
 			}
 			_, nav, _ := strings.Cut(page, `id="mdv:nav"`)
 			nav, _, _ = strings.Cut(nav, "</nav>")
@@ -214,7 +214,7 @@ func TestTagsTellPagesAndEncodingsApart(t *testing.T) {
 		r := s.Find("/" + book.URL(path))
 		for _, e := range []site.Encoded{r.Plain, r.Gzip} {
 			if other, ok := seen[e.Tag]; ok {
-				t.Fatalf("%s and %s have one tag", path, other)
+				t.Fatalf("%s and %s have the same tag", path, other)
 			}
 			seen[e.Tag] = path
 			if header(e, "ETag") != e.Tag || !strings.HasPrefix(e.Tag, `"`) {
@@ -243,14 +243,14 @@ func TestAPageThatCannotBeRenderedShowsItsSourceAndANote(t *testing.T) {
 		t.Errorf("no note, or no source as text: %.2000s", page)
 	}
 	if !strings.Contains(plain(t, s.Find("/")), "Fine") {
-		t.Error("another page suffers")
+		t.Error("another page is not rendered")
 	}
 }
 
 func TestWithoutPagesThereIsNoSite(t *testing.T) {
 	for _, texts := range []map[string]string{nil, {"a.png": "x"}, {"SUMMARY.md": "# x"}} {
 		if _, err := site.Build(filesOf(texts), site.Options{}); !errors.Is(err, site.ErrNoPages) {
-			t.Errorf("of %v: error %v", texts, err)
+			t.Errorf("with the files %v: error %v", texts, err)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestWithoutPagesThereIsNoSite(t *testing.T) {
 func TestOptionsThatCannotBeServedAreRefused(t *testing.T) {
 	for _, o := range []site.Options{{BasePath: "docs/"}, {BasePath: "//evil.example"}, {BasePath: "/a b/"}, {BasePath: "/../"}, {BasePath: "/x\"><script>"}, {Theme: "blue"}} {
 		if _, err := site.Build(filesOf(small), o); err == nil {
-			t.Errorf("%+v was taken", o)
+			t.Errorf("%+v was accepted", o)
 		}
 	}
 	for given, want := range map[string]string{"": "/", "/": "/", "/docs": "/docs/", "/docs/": "/docs/", "/a/b.c": "/a/b.c/"} {
@@ -280,19 +280,19 @@ func TestTheOwnFilesOfAnotherVersionAreThoseOfThisOne(t *testing.T) {
 	s := build(t, small, site.Options{})
 	old := s.Find("/_/style.000000000000.css")
 	if old == nil || header(old.Plain, "Cache-Control") != "no-cache" {
-		t.Fatalf("a page of another version has no style, or keeps it for ever")
+		t.Fatalf("a page of another version gets no style sheet, or one that it may keep forever")
 	}
 	page := plain(t, s.Find("/"))
 	_, rest, _ := strings.Cut(page, `<link rel="stylesheet" href="`)
 	address, _, _ := strings.Cut(rest, `"`)
 	current := s.Find(address)
 	if diff := cmp.Diff(plain(t, old), plain(t, current)); diff != "" {
-		t.Errorf("they differ: %s", diff)
+		t.Errorf("the style sheets at the outdated and the current address differ: %s", diff)
 	}
 	if got := header(current.Plain, "Cache-Control"); !strings.Contains(got, "immutable") {
 		t.Errorf("the file with its hash in its name has Cache-Control %q", got)
 	}
 	if s.Find("/_/other.000000000000.css") != nil {
-		t.Error("there is a file that is not there")
+		t.Error("a file that does not exist is served")
 	}
 }

@@ -39,7 +39,7 @@ var english = words{
 	FirstPage:    "Go to the first page.",
 	AskQuery:     "Enter a search term in the field at the top.",
 	noResult:     "This site does not contain “%s”. Try fewer or shorter words.",
-	foundOne:     "%d place with “%s”.", foundMany: "%d places with “%s”.",
+	foundOne:     "%d result for “%s”.", foundMany: "%d results for “%s”.",
 	script: scriptWords{
 		Copy: "Copy", Copied: "Copied", NotAllowed: "Not allowed",
 		Results: "Results", None: "Nothing found.", One: "1 result", Many: "%d results",

@@ -133,6 +133,16 @@ func (b *browser) value(expression string) string {
 	return out
 }
 
+// location returns the address of the page. It needs no script, and returns "" while the
+// browser changes pages.
+func (b *browser) location() string {
+	at, err := chromedp.Run(b.ctx, chromedp.Location())
+	if err != nil {
+		return ""
+	}
+	return at
+}
+
 func (b *browser) until(expression, want string) {
 	b.Helper()
 	last := ""
@@ -205,19 +215,19 @@ func TestTheSiteInARealBrowser(t *testing.T) {
 	})
 	b.step("a search by keys finds a section", func() { searchByKeys(b) })
 	b.step("the dark theme is chosen and remembered", func() { chooseTheme(b) })
-	b.step("nothing sticks out at 360 pixels", func() { narrow(b) })
+	b.step("no page is wider than 360 pixels", func() { narrow(b) })
 
 	for _, fault := range b.taken() {
 		t.Error(fault)
 	}
-	b.step("a fault would have been seen", func() {
+	b.step("an error in the browser is noticed", func() {
 		b.value("fetch('https://outside.example/').catch(() => {})")
-		until(b, "the policy's complaint", func() bool { return len(b.taken()) > 0 })
+		until(b, "the error that the policy causes", func() bool { return len(b.taken()) > 0 })
 	})
 }
 
-// press presses a key as a keyboard does. Unlike this, chromedp's own key events insert the
-// character, or submit the form, even if a page has handled the key.
+// press presses a key as a keyboard does. In contrast, chromedp's own key events insert the
+// character, or submit the form, even if the page has already handled the key.
 func (b *browser) press(key, text string) {
 	b.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
@@ -293,19 +303,9 @@ func TestTheSiteWorksWithoutJavaScript(t *testing.T) {
 	b.do(chromedp.Navigate(r.url+"/"),
 		chromedp.SendKeys(chromedp.CSS(".mdv-search input"), "zebra"+kb.Enter))
 	until(t, "the results of the server", func() bool {
-		at, err := chromedp.Run(b.ctx, chromedp.Location())
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := url.Parse(at)
+		u, err := url.Parse(b.location())
 		return err == nil && u.Path == "/search" && u.Query().Get("q") == "zebra"
 	})
 	b.do(chromedp.Click(chromedp.CSS(".mdv-found a")))
-	until(t, "the section", func() bool {
-		at, err := chromedp.Run(b.ctx, chromedp.Location())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at == r.url+"/guide/install.html#from-source"
-	})
+	until(t, "the section", func() bool { return b.location() == r.url+"/guide/install.html#from-source" })
 }

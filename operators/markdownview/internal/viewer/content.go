@@ -16,7 +16,7 @@ import (
 )
 
 // Limits of a content directory. They prevent the viewer from filling the memory if a wrong
-// directory was chosen. Kubernetes mounts far less.
+// directory was chosen. The volumes of a site are far smaller than these limits.
 const (
 	mostFiles = 20_000
 	mostBytes = 512 << 20

@@ -100,7 +100,7 @@ func until(t testing.TB, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-deadline:
-			t.Fatalf("waited in vain for: %s", what)
+			t.Fatalf("timed out while waiting for: %s", what)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -207,14 +207,14 @@ func TestRequestsAreAnsweredAsHTTPSays(t *testing.T) {
 			t.Errorf("%s: a body of %d bytes", name, len(text))
 		}
 		if answer.Header.Get("X-Content-Type-Options") != "nosniff" || answer.Header.Get("Content-Security-Policy") == "" {
-			t.Errorf("%s: without the headers of security: %v", name, answer.Header)
+			t.Errorf("%s: the security headers are missing: %v", name, answer.Header)
 		}
 	}
 	if head, _ := do(t, "HEAD", r.url+"/docs/"); head.ContentLength != int64(len(body)) {
-		t.Errorf("HEAD says %d bytes, GET has %d", head.ContentLength, len(body))
+		t.Errorf("HEAD reports %d bytes, but the body of GET has %d", head.ContentLength, len(body))
 	}
 	if _, text := get(t, r.url+"/docs/nothing"); !strings.Contains(text, `href="/docs/guide/one.html"`) {
-		t.Error("the page for what is not found has no navigation")
+		t.Error("the page for missing addresses has no navigation")
 	}
 }
 
@@ -232,7 +232,7 @@ func TestARequestAllocatesLittle(t *testing.T) {
 		clear(w.header)
 		v.Handler().ServeHTTP(w, request)
 	}); got > 0 {
-		t.Errorf("%v allocations per request, want none: everything was made when the site was", got)
+		t.Errorf("%v allocations per request, want none, because all responses were prepared when the site was built", got)
 	}
 	if w.bytes == 0 {
 		t.Error("nothing was served")

@@ -60,12 +60,12 @@ type loader struct {
 	loaded    func()
 
 	last *[32]byte // the fingerprint of the last files read
-	hash [32]byte  // of the last content, whether it was accepted or refused
+	hash [32]byte  // the hash of the last content, whether it was accepted or refused
 	seen bool
 }
 
-// load reads the directory and replaces the site if the new content is good. It ignores
-// content that is worse than the content being served.
+// load reads the directory and replaces the site if the new content is good. It refuses new
+// content that is worse than the content being served, as the method worse defines.
 func (l *loader) load() {
 	started := time.Now()
 	print, err := l.directory.fingerprint()

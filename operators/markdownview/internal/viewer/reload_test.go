@@ -145,7 +145,7 @@ func TestTheDirectoryIsReadInOneState(t *testing.T) {
 			seen[string(f.Data)] = true
 		}
 		if len(files) != 3 || len(seen) != 1 {
-			t.Errorf("%d files of %d states were read as one", len(files), len(seen))
+			t.Errorf("%d files from %d states of the directory were read together", len(files), len(seen))
 			break
 		}
 	}
@@ -177,7 +177,7 @@ func TestAnEditOfAPlainDirectoryIsServed(t *testing.T) {
 func TestAChangeThatIsNotAnnouncedIsFoundByLooking(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later") // cannot be watched: it is not there yet
 	r := start(t, viewer.Options{Content: dir, Rescan: 10 * time.Millisecond})
-	until(t, "the complaint", func() bool {
+	until(t, "the problem to be reported", func() bool {
 		answer, text := get(t, r.url+"/readyz")
 		return answer.StatusCode == http.StatusServiceUnavailable && strings.Contains(text, "problem") && strings.Contains(text, "later")
 	})
@@ -215,12 +215,12 @@ func TestAWorseStateKeepsTheOldSiteAndSaysSo(t *testing.T) {
 				t.Errorf("version %q is served", got)
 			}
 			if !strings.Contains(r.log.String(), "the previous site") {
-				t.Errorf("the log does not say so: %s", r.log)
+				t.Errorf("the log does not mention that the previous site is kept: %s", r.log)
 			}
 			v.swap(version(3))
-			until(t, "the mended content", func() bool { return served(t, r.url+"/") == "3" })
+			until(t, "the repaired content", func() bool { return served(t, r.url+"/") == "3" })
 			if _, text := get(t, r.url+"/readyz"); strings.Contains(text, "problem") {
-				t.Errorf("the problem stays after it is gone: %s", text)
+				t.Errorf("the problem is still reported after its repair: %s", text)
 			}
 		})
 	}

@@ -205,6 +205,6 @@ func TestADrainingViewerTakesConnectionsAndKeepsNone(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(started); took < drain {
-		t.Errorf("it took connections for %v, not %v", took, drain)
+		t.Errorf("it accepted connections for %v, not %v", took, drain)
 	}
 }

@@ -47,7 +47,8 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 				return
 			case event := <-watcher.Events:
 				if event.Has(fsnotify.Create) && !strings.HasPrefix(filepath.Base(event.Name), ".") {
-					// This matters only for a new directory; all files are read anyway.
+					// This adds watches for a new directory. A new file needs no watch,
+					// because its directory is watched.
 					if err := add(watcher, event.Name); err != nil {
 						logger.Debug("not watched", "path", event.Name, "error", err)
 					}

@@ -61,7 +61,7 @@ func TestKeyboardAloneReachesEverythingAndShowsWhere(t *testing.T) {
 	ok(t, tab.Press(kb.Tab))
 	const skip = `document.activeElement.classList.contains('mdv-skip')`
 	if !value[bool](t, tab, skip+` && document.activeElement.getBoundingClientRect().top >= 0`) {
-		t.Errorf("the first stop is no link that skips to the text, or it cannot be seen")
+		t.Errorf("the first element that gets the focus is not a visible link that skips to the text")
 	}
 	ok(t, tab.Press(kb.Enter))
 	ok(t, tab.Await(`document.activeElement.closest('main') || location.hash.endsWith('main')`))
@@ -94,7 +94,7 @@ func TestKeyboardAloneReachesEverythingAndShowsWhere(t *testing.T) {
 	all := strings.Join(slices.Sorted(maps.Keys(stops)), "\n")
 	for _, want := range []string{"INPUT", "mdv-theme", "words.html", "code.html", "mdv-next"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("the keyboard does not reach %s, but\n%s", want, all)
+			t.Errorf("the keyboard does not reach %s, but only\n%s", want, all)
 		}
 	}
 	expectQuiet(t, tab, book)
@@ -141,13 +141,13 @@ func TestResultsOfASearchAreAccessibleInBothThemes(t *testing.T) {
 
 func TestWhatIsNotAccessibleIsFound(t *testing.T) {
 	for want, change := range map[string]string{
-		"contrast of 2": `document.querySelector('article p').style.color = '#aaa'`,
-		"no alt":        `document.querySelector('article img').removeAttribute('alt')`,
-		"of main":       `document.querySelector('main').replaceWith(...document.querySelector('main').childNodes)`,
-		"not one h1":    `document.querySelector('article').append(document.createElement('h1'))`,
-		"level 5":       `document.querySelector('article').append(document.createElement('h5'))`,
-		"no name":       `document.querySelector('.mdv-theme').removeAttribute('aria-label')`,
-		"no label":      `document.querySelector('.mdv-search input').removeAttribute('aria-label')`,
+		"contrast of 2":  `document.querySelector('article p').style.color = '#aaa'`,
+		"no alt":         `document.querySelector('article img').removeAttribute('alt')`,
+		"for main":       `document.querySelector('main').replaceWith(...document.querySelector('main').childNodes)`,
+		"exactly one h1": `document.querySelector('article').append(document.createElement('h1'))`,
+		"level 5":        `document.querySelector('article').append(document.createElement('h5'))`,
+		"no name":        `document.querySelector('.mdv-theme').removeAttribute('aria-label')`,
+		"no label":       `document.querySelector('.mdv-search input').removeAttribute('aria-label')`,
 	} {
 		tab := open(t, book)
 		ok(t, tab.Prefer("light"))

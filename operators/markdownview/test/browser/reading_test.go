@@ -17,7 +17,7 @@ func TestReaderWalksThroughTheSiteByClicking(t *testing.T) {
 	ok(t, tab.Click(`.mdv-nav a[href$="words.html"]`))
 	ok(t, tab.Await(`document.querySelector('main h1')?.textContent.startsWith('Words')`))
 	if got := value[string](t, tab, `document.querySelector('.mdv-nav [aria-current]').textContent`); !strings.Contains(got, "Words") {
-		t.Errorf("the navigation says one is at %q", got)
+		t.Errorf("the navigation marks %q as the current page", got)
 	}
 	if got := value[string](t, tab, `document.title`); !strings.Contains(got, "Words") || !strings.Contains(got, "The book of everything") {
 		t.Errorf("the title is %q", got)
@@ -25,7 +25,7 @@ func TestReaderWalksThroughTheSiteByClicking(t *testing.T) {
 	ok(t, tab.Click(`a[rel=next]:not(link)`))
 	ok(t, tab.Await(`document.querySelector('main h1')?.textContent.startsWith('Deep down')`))
 	if size := value[int](t, tab, `document.querySelector('main img').naturalWidth`); size == 0 {
-		t.Error("the picture is not shown two folders down")
+		t.Error("the picture is not shown on a page two folders down")
 	}
 	ok(t, tab.Click(`article a[href]:not(.anchor)`))
 	ok(t, tab.Await(`document.querySelector('main h1')?.textContent.startsWith('Welcome')`))
@@ -87,7 +87,7 @@ func TestThemeFollowsTheSystemUntilItIsChosen(t *testing.T) {
 	ok(t, tab.Click(`.mdv-theme`))
 	expectDark(t, tab, true, "when dark is chosen")
 	if got := value[string](t, tab, `document.querySelector('.mdv-theme').getAttribute('aria-pressed')`); got != "true" {
-		t.Errorf("the button says it is pressed: %s", got)
+		t.Errorf("aria-pressed of the button is %s", got)
 	}
 	ok(t, tab.Visit(book+"/end.html"))
 	expectDark(t, tab, true, "on another page")
@@ -128,7 +128,7 @@ func TestWhatAnAuthorWritesNeverRuns(t *testing.T) {
 		for (const element of document.querySelectorAll('main *')) element.dispatchEvent(new Event('focus'));
 		return true;
 	})()`)
-	// All handlers have run by the second frame.
+	// After two frames and a pause, all handlers have run.
 	value[bool](t, tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true), 200))))`)
 	if by := value[string](t, tab, `document.documentElement.dataset.owned || ''`); by != "" {
 		t.Errorf("the author's %s ran", by)
@@ -141,7 +141,8 @@ func TestWhatAnAuthorWritesNeverRuns(t *testing.T) {
 		t.Errorf("the page has %q", found)
 	}
 	for _, problem := range tab.Problems() {
-		// The policy should have had nothing to block.
+		// The renderer removes everything that the content security policy would block, so
+		// the only problem is the missing picture.
 		if !strings.Contains(problem, missingPicture) {
 			t.Error(problem)
 		}
@@ -159,7 +160,7 @@ func TestSiteWorksWithoutJavaScript(t *testing.T) {
 		t.Fatal("scripts run")
 	}
 	if shown := value[bool](t, tab, `document.querySelector('.mdv-theme').checkVisibility()`); shown {
-		t.Error("there is a button for the theme that does nothing")
+		t.Error("the button for the theme is shown, although it does nothing without scripts")
 	}
 	ok(t, tab.Click(`.mdv-nav a[href$="words.html"]`))
 	ok(t, tab.Await(`document.querySelector('main h1')?.textContent.startsWith('Words')`))

@@ -1,5 +1,5 @@
-// Package browser tests sites in a real Chromium. Viewers in Pods serve the sites. The tests
-// use mouse and keyboard, only the keyboard, a narrow screen, and no JavaScript.
+// Package browser tests sites in a real Chromium. The sites are served by viewers in Pods.
+// The tests use mouse and keyboard, only the keyboard, a narrow screen, and no JavaScript.
 package browser
 
 import (
@@ -29,7 +29,7 @@ var (
 
 func TestMain(m *testing.M) {
 	if runtime.GOOS != "linux" {
-		fmt.Fprintln(os.Stderr, "Pods are processes on Linux only: these tests are skipped")
+		fmt.Fprintln(os.Stderr, "Pods can run as processes only on Linux: these tests are skipped")
 		return
 	}
 	if err := suite(m); err != nil {
@@ -135,7 +135,7 @@ func walk(t *testing.T, tab *chrome.Tab, site string, look func(address string))
 		next := value[string](t, tab, `document.querySelector('a[rel=next]')?.href || ''`)
 		if next == "" {
 			if want := value[int](t, tab, `new Set([...document.querySelectorAll('.mdv-nav a[href]')].map(a => a.pathname)).size`); pages < want-1 {
-				t.Errorf("%d pages follow each other, and the navigation has %d", pages, want)
+				t.Errorf("the next links lead to %d pages, but the navigation has %d", pages, want)
 			}
 			return
 		}

@@ -29,7 +29,7 @@ func publishBook(t *testing.T) (*viewv1.MarkdownView, string, *readers.Crowd) {
 	t.Helper()
 	view := newView(t, book(1))
 	site := publish(t, view)
-	// The context of the test ends before its cleanup, and so do the readers.
+	// The readers stop when the context of the test ends, which is before its cleanup.
 	return view, site, must[*readers.Crowd](t)(readers.Gather(t.Context(), site))
 }
 
@@ -47,9 +47,9 @@ func expectContent(t *testing.T, crowd *readers.Crowd, edition int) {
 		return nil
 	})
 	r := crowd.Disperse()
-	t.Logf("%d requests; who keeps several connections met %d pages of an edition that was over", r.Requests, r.Returned)
+	t.Logf("%d requests; readers with several kept connections saw %d pages of an older edition", r.Requests, r.Returned)
 	if r.Failed > 0 || r.Mixed > 0 {
-		t.Errorf("of %d requests %d failed and %d were of two editions:\n%s", r.Requests, r.Failed, r.Mixed, strings.Join(r.Told, "\n"))
+		t.Errorf("of %d requests, %d failed and %d returned mixed or older editions:\n%s", r.Requests, r.Failed, r.Mixed, strings.Join(r.Told, "\n"))
 	}
 }
 
@@ -110,7 +110,7 @@ func TestSuspendedSiteIsGoneAndComesBackWhereItWas(t *testing.T) {
 	view.Spec.Title = title
 	site := publish(t, view)
 	edit(t, view, func(s *viewv1.MarkdownViewSpec) { s.Suspend = true })
-	await(t, "the viewers to go", func(ctx context.Context) error {
+	await(t, "the viewers to exit", func(ctx context.Context) error {
 		if home, err := read(ctx, site); err == nil {
 			return fmt.Errorf("it is served: %d", home.status)
 		}
@@ -123,7 +123,7 @@ func TestSuspendedSiteIsGoneAndComesBackWhereItWas(t *testing.T) {
 	awaitServing(t, view)
 	again := must[string](t)(world.Address(t.Context(), patience, view))
 	if again != site {
-		t.Errorf("it is at %s and was at %s", again, site)
+		t.Errorf("the site is at %s, but was at %s", again, site)
 	}
 	await(t, "the site to be back", func(ctx context.Context) error {
 		_, err := read(ctx, site)
@@ -138,7 +138,7 @@ func TestImageThatDoesNotRunKeepsTheOldSite(t *testing.T) {
 		setEdition(2)(s)
 		s.ViewerImage = brokenImage
 	})
-	await(t, "the trouble to be told", func(ctx context.Context) error {
+	await(t, "the problem to be reported", func(ctx context.Context) error {
 		if err := world.Get(ctx, client.ObjectKeyFromObject(view), view); err != nil {
 			return err
 		}
@@ -196,14 +196,14 @@ func TestSiteIsServedWhileNoManagerRuns(t *testing.T) {
 	}()
 	// leaving is the time in which old viewers would leave if they were not held.
 	const leaving = 15 * time.Second
-	await(t, "nothing to happen", func(context.Context) error {
+	await(t, "the time in which old viewers would leave to pass", func(context.Context) error {
 		if passed := time.Since(killed); passed < leaving {
 			return fmt.Errorf("%v have passed", passed)
 		}
 		return nil
 	})
 	if r := crowd.Report(); r.Failed > 0 || r.Mixed > 0 {
-		t.Errorf("of %d requests %d failed and %d were of two editions:\n%s", r.Requests, r.Failed, r.Mixed, strings.Join(r.Told, "\n"))
+		t.Errorf("of %d requests, %d failed and %d returned mixed or older editions:\n%s", r.Requests, r.Failed, r.Mixed, strings.Join(r.Told, "\n"))
 	}
 }
 

@@ -30,7 +30,7 @@ func TestMdBookIsRunAsTheTutorialDoes(t *testing.T) {
 		}
 		return
 	}
-	t.Log("there is no mdbook: a stand-in tells how it was run")
+	t.Log("mdbook is not installed: a replacement reports how it was started")
 	var got struct {
 		Args               []string
 		Dir                string
@@ -63,7 +63,7 @@ func scale(t *testing.T, view *viewv1.MarkdownView, replicas int32) {
 		}
 		return
 	}
-	await(t, "the scale to be written", func(ctx context.Context) error {
+	await(t, "the new number of replicas to be written", func(ctx context.Context) error {
 		wanted := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 		return world.SubResource("scale").Update(ctx, view, client.WithSubResourceBody(wanted))
 	})

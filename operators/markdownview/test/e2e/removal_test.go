@@ -51,7 +51,7 @@ func remove(ctx context.Context, view *viewv1.MarkdownView) error {
 	if err := world.Delete(ctx, view); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return rig.Await(ctx, patience, "all children of "+view.Name+" to go", func(ctx context.Context) error {
+	return rig.Await(ctx, patience, "all children of "+view.Name+" to be deleted", func(ctx context.Context) error {
 		left, err := children(ctx, view)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("there are still %s", strings.Join(left, ", "))

@@ -73,7 +73,8 @@ func linkTo(t *testing.T, at string, p page, words string) (string, page) {
 	return "", page{}
 }
 
-// The tutorial has no such test, which is its defect 24.
+// The operator that the MarkdownView tutorial builds has no test that a page is rendered.
+// In our list of its defects (see internal/controller/defects_test.go), this is defect 24.
 func TestPagesAreRenderedFromOneResource(t *testing.T) {
 	view := newView(t, viewv1.MarkdownViewSpec{
 		Replicas: new(int32(2)), Markdowns: guide, BinaryAssets: map[string][]byte{"images/pixel.png": pixel},
@@ -94,7 +95,7 @@ func TestPagesAreRenderedFromOneResource(t *testing.T) {
 		t.Errorf("%s does not lead to the heading", linux)
 	}
 	if _, back := linkTo(t, linux, page, "the start"); !bytes.Contains(back.text, []byte("how to install")) {
-		t.Error("the way back does not lead to the home page")
+		t.Error("the link back does not lead to the home page")
 	}
 	if at, page := linkTo(t, site, home, "Grüße"); page.status != http.StatusOK || !bytes.Contains(page.text, []byte("Aus der Ferne")) {
 		t.Errorf("%s: %d", at, page.status)
@@ -105,11 +106,11 @@ func TestPagesAreRenderedFromOneResource(t *testing.T) {
 		}
 		image := get(t, must[*url.URL](t)(must[*url.URL](t)(url.Parse(site+"/")).Parse(attribute(img, "src"))).String())
 		if !bytes.Equal(image.text, pixel) || image.header.Get("Content-Type") != "image/png" {
-			t.Errorf("the image is not what was given: %d %s", image.status, image.header)
+			t.Errorf("the image is not served as it was given: %d %s", image.status, image.header)
 		}
 	}
 	if missing := get(t, site+"/nowhere.html"); missing.status != http.StatusNotFound {
-		t.Errorf("a page that is not there: %d", missing.status)
+		t.Errorf("a missing page has the status %d", missing.status)
 	}
 	want := viewv1.MarkdownViewStatus{Pages: 3, Replicas: 2, ReadyReplicas: 2, URL: "http://viewer-handbook." + view.Namespace + ".svc/"}
 	got := view.Status
@@ -122,7 +123,7 @@ func TestSiteIsServedBelowItsBasePath(t *testing.T) {
 	view := newView(t, viewv1.MarkdownViewSpec{Markdowns: guide, BasePath: "/team/guide"})
 	site := publish(t, view)
 	if view.Spec.BasePath != "/team/guide/" {
-		t.Errorf("the webhook left %q as it was", view.Spec.BasePath)
+		t.Errorf("the webhook did not change the base path %q", view.Spec.BasePath)
 	}
 	home := get(t, site+"/team/guide/")
 	if home.status != http.StatusOK {
@@ -140,7 +141,7 @@ func TestLinkOfSummaryToNoPageIsRefusedWithItsLine(t *testing.T) {
 	}})
 	err := world.Create(t.Context(), view)
 	if err == nil || !strings.Contains(err.Error(), "nothere.md") || !strings.Contains(err.Error(), "4") {
-		t.Errorf("it is not refused for its 4th line: %v", err)
+		t.Errorf("the site is not refused because of line 4 of SUMMARY.md: %v", err)
 	}
 }
 
@@ -168,10 +169,10 @@ func TestContentOfConfigMapsIsServedAndSoIsItsEdit(t *testing.T) {
 	}
 	site := publish(t, view)
 	if got := get(t, site+"/deep/down/pixel.png"); !bytes.Equal(got.text, pixel) {
-		t.Errorf("the picture: %d", got.status)
+		t.Errorf("the picture has the status %d", got.status)
 	}
 	if got := get(t, site+"/other"); got.status != http.StatusNotFound {
-		t.Errorf("a key that was not asked for: %d", got.status)
+		t.Errorf("a key that is not in items has the status %d", got.status)
 	}
 	if _, today := linkTo(t, site, get(t, site), "News"); !bytes.Contains(today.text, []byte("It rains.")) {
 		t.Errorf("%s", today.text)
@@ -183,7 +184,7 @@ func TestContentOfConfigMapsIsServedAndSoIsItsEdit(t *testing.T) {
 	await(t, "the edit to be served", func(ctx context.Context) error {
 		today, err := read(ctx, site+"/news/today.html")
 		if err == nil && !bytes.Contains(today.text, []byte("The sun is out.")) {
-			err = fmt.Errorf("%d without the sun", today.status)
+			err = fmt.Errorf("status %d, without the edit", today.status)
 		}
 		return err
 	})

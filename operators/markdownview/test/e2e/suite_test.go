@@ -1,5 +1,5 @@
-// Package e2e runs the operator as it is shipped, on a control plane whose Pods are processes,
-// and reads its sites as users do.
+// Package e2e runs the operator as it is shipped, on a control plane that runs Pods as
+// processes, and reads its sites as users do.
 //
 // It uses the programs that "make build" creates, here and in the root of the repository,
 // or the programs that KOBOSHI, MANAGER and VIEWER name.
@@ -41,7 +41,7 @@ var realMdBook bool
 
 func TestMain(m *testing.M) {
 	if runtime.GOOS != "linux" {
-		fmt.Fprintln(os.Stderr, "Pods are processes on Linux only: these tests are skipped")
+		fmt.Fprintln(os.Stderr, "Pods can run as processes only on Linux: these tests are skipped")
 		return
 	}
 	if err := suite(m); err != nil {
@@ -84,7 +84,7 @@ func findMdBook(dir string) (string, error) {
 	build := exec.Command("go", "build", "-o", path, "../mdbook")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the stand-in of mdBook: %w\n%s", err, out)
+		return "", fmt.Errorf("building the replacement for mdBook: %w\n%s", err, out)
 	}
 	return path, nil
 }

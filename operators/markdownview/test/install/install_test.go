@@ -59,7 +59,7 @@ func built(t *testing.T, resource string, components ...string) objects {
 		}
 		key := o.Kind + "/" + o.Name
 		if found[key] != nil {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("%s exists twice", key)
 		}
 		found[key] = []byte(document)
 	}
@@ -142,12 +142,12 @@ func TestEveryBindingIsOfARoleThatExists(t *testing.T) {
 			}
 			b := get[rbacv1.RoleBinding](t, in, key)
 			if in[b.RoleRef.Kind+"/"+b.RoleRef.Name] == nil {
-				t.Errorf("%s: %s is of %s %s, which is not there", name, key, b.RoleRef.Kind, b.RoleRef.Name)
+				t.Errorf("%s: %s refers to %s %s, which does not exist", name, key, b.RoleRef.Kind, b.RoleRef.Name)
 			}
 			for _, s := range b.Subjects {
 				// The account of Prometheus is not part of the installation.
 				if s.Namespace == namespace && in[s.Kind+"/"+s.Name] == nil || s.Namespace != namespace && s.Namespace != "monitoring" {
-					t.Errorf("%s: %s is for %s/%s, which is not there", name, key, s.Namespace, s.Name)
+					t.Errorf("%s: %s grants rights to %s/%s, which does not exist", name, key, s.Namespace, s.Name)
 				}
 			}
 		}
@@ -157,7 +157,7 @@ func TestEveryBindingIsOfARoleThatExists(t *testing.T) {
 func TestWithNamespacesTheManagerWatchesThoseThatItHasRightsIn(t *testing.T) {
 	in := built(t, "default", "namespaced")
 	if in["ClusterRoleBinding/markdownview-manager-rolebinding"] != nil {
-		t.Error("it has its rights everywhere")
+		t.Error("the manager has its rights in all namespaces")
 	}
 	watched := get[rbacv1.RoleBinding](t, in, "RoleBinding/markdownview-manager-rolebinding").Namespace
 	args := get[appsv1.Deployment](t, in, "Deployment/markdownview-controller-manager").Spec.Template.Spec.Containers[0].Args
@@ -214,7 +214,7 @@ func TestTheWebhooksAreAskedWhereTheManagerAnswers(t *testing.T) {
 			t.Errorf("the certificate is for %v, want %s", certificate.Spec.DNSNames, want)
 		}
 		if want := certificate.Namespace + "/" + certificate.Name; from[i] != want {
-			t.Errorf("the authority is that of %q, want %s", from[i], want)
+			t.Errorf("the certificate authority is taken from %q, want %s", from[i], want)
 		}
 	}
 	if in["Issuer/"+certificate.Spec.IssuerRef["name"]] == nil {

@@ -192,8 +192,8 @@ func (r *reader) request(ctx context.Context, at *url.URL) ([]byte, error) {
 	return text, err
 }
 
-// note records a response. Concurrent requests have no order, so before is the newest edition
-// that the reader had seen before all of them.
+// note records a response. Concurrent requests have no order, so before is the newest
+// edition that the reader had seen when it sent the first of them.
 func (r *reader) note(a answer, before int) {
 	c := r.crowd
 	c.mu.Lock()

@@ -32,8 +32,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// run starts a program, and appends its output to a log file with its name. The program ends
-// with this process at the latest.
+// run starts a program, and appends its output to a log file with its name. The program
+// ends at the latest when this process ends.
 func (r *Rig) run(name, program string, env []string, args ...string) (*Process, error) {
 	p := &Process{name: name, Log: filepath.Join(r.dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -2,7 +2,8 @@ package rig
 
 import "syscall"
 
-// attributes make the kernel kill the child if its parent is killed and cannot stop it.
+// attributes returns attributes with which the kernel kills the child when its parent ends,
+// even if the parent is killed and cannot stop the child itself.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

@@ -4,5 +4,6 @@ package rig
 
 import "syscall"
 
-// attributes are empty, because both this feature and Pods that are processes need Linux.
+// attributes returns nil, because both this feature and Pods that run as processes need
+// Linux.
 func attributes() *syscall.SysProcAttr { return nil }

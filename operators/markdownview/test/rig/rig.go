@@ -1,6 +1,6 @@
-// Package rig starts everything that sites need: a control plane whose Pods are processes, and
-// the manager, each as a separate program. It also installs the operator's CRD and webhooks.
-// Tests, benchmarks and the screenshot use it.
+// Package rig starts everything that sites need: a control plane that runs Pods as
+// processes, and the manager, each as a separate program. It also installs the operator's
+// CRD and webhooks. Tests, benchmarks and the screenshot use it.
 //
 // It uses the programs that "make build" creates, here and in the root of the repository,
 // or the programs that KOBOSHI, MANAGER and VIEWER name.

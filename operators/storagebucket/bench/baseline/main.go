@@ -39,7 +39,7 @@ type options struct {
 func main() {
 	var o options
 	flag.DurationVar(&o.interval, "interval", time.Minute, "time between two broadcasts")
-	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 1, "workers; controller-runtime's default is 1")
+	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 1, "number of workers; controller-runtime's default is 1")
 	flag.StringVar(&o.metrics, "metrics-bind-address", "0", "address of the metrics; 0 turns them off")
 	flag.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS, to clients the API server authorizes")
 	flag.StringVar(&o.pprof, "pprof-bind-address", "0", "address of Go's profiles; 0 turns them off")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// side is the side of a write on which the operator dies.
+// side determines when the operator is killed, relative to a write.
 type side string
 
 const (
@@ -26,8 +26,8 @@ const (
 
 var bothSides = []side{beforeEffect, afterEffect}
 
-// moment selects the write at which the operator dies: the n-th of that kind
-// since the count started.
+// moment reports whether the operator dies at a write of this kind, which is the n-th write
+// of any kind since the count started.
 type moment func(n int, kind string) bool
 
 func nth(at int) moment { return func(n int, _ string) bool { return n == at } }
@@ -51,7 +51,8 @@ type blade struct {
 	late chan int
 }
 
-// arm starts the count. It returns a channel that is closed once the operator is dead.
+// arm starts the count of writes. It returns a channel that is closed once the operator is
+// dead.
 func (b *blade) arm(at moment, s side) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,8 +80,7 @@ func (b *blade) deliver() int {
 	return <-b.late
 }
 
-// count counts a write, and returns the side of this write on which the operator must
-// die.
+// count counts a write, and returns when the operator must die, relative to this write.
 func (b *blade) count(kind string) side {
 	b.mu.Lock()
 	defer b.mu.Unlock()

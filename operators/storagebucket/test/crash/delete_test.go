@@ -49,8 +49,8 @@ func TestEmptyBucketIsDeletedWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// The finalizer is removed when the bucket is known to be gone. A store's promise to
-// delete the bucket is not enough.
+// The finalizer must be removed only when the bucket is known to be gone. A store's promise
+// to delete the bucket is not enough.
 func TestBucketIsSeenToBeGoneBeforeItsObjectIs(t *testing.T) {
 	sweep(t, scenario{
 		habit: deletesLater, prepare: emptyBucket, act: removeObject, want: wantGone,
@@ -80,7 +80,7 @@ func TestRetainedBucketStaysAsItIsWhereverTheOperatorDies(t *testing.T) {
 
 // The user deletes the object while the operator is dead. At that time, the
 // bucket may or may not have been created, and a request in progress may still
-// create it: the operator waits as long as that is possible.
+// create it. The operator must wait as long as that is possible.
 func TestBucketOfAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{
@@ -88,7 +88,7 @@ func TestBucketOfAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
 		want: func(ctx context.Context, w *world) error {
 			b, err := w.bucket(ctx)
 			if err == nil && b.DeletionTimestamp.IsZero() {
-				// The operator survived.
+				// The operator survived, so the user did not delete the object.
 				return wantCreated(ctx, w)
 			}
 			return wantGone(ctx, w)

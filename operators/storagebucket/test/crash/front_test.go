@@ -23,7 +23,7 @@ var errStruck = errors.New("the operator is dead")
 
 type fatalKey struct{}
 
-// front is a proxy in front of a server that shows every write to the blade.
+// front is a proxy in front of a server. It shows every write to the blade.
 type front struct {
 	blade   *blade
 	forward *httputil.ReverseProxy
@@ -46,11 +46,11 @@ func newFront(t *testing.T, b *blade, target string, transport http.RoundTripper
 	f := &front{blade: b, write: write}
 	f.forward = &httputil.ReverseProxy{
 		Transport: transport,
-		// Watches must stream.
+		// Watches need each event immediately.
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(u)
-			// The host is part of the signature.
+			// The host name is part of the request's signature, so it must not change.
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del("Authorization")
 			if a := p.In.Header.Values("Authorization"); a != nil {
@@ -98,7 +98,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.forward.ServeHTTP(w, r.WithContext(context.WithValue(ctx, fatalKey{}, s == afterEffect)))
 }
 
-// hold kills the operator and keeps its request until it is delivered.
+// hold kills the operator, and keeps its request until blade.deliver is called.
 func (f *front) hold(r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -23,7 +23,8 @@ func takenBy(tags map[string]string) func(context.Context, *world) error {
 		if w.foreign, err = w.note(ctx); err != nil {
 			return err
 		}
-		// If all work was done, the operator has no reason to check again soon.
+		// The annotation makes the operator check the bucket again. Without it, an operator
+		// that has no work left would not check the bucket soon.
 		return w.annotate(ctx, storagev1.AnnotationReconcileRequestedAt, "now")
 	}
 }
@@ -56,7 +57,7 @@ func TestBucketSomebodyTaggedMeanwhileIsNotTouched(t *testing.T) {
 }
 
 // The store drops tags, so the operator may claim a bucket because of the
-// time at which it was created, but not if the bucket contains anything.
+// time at which it was created, but it may not claim a bucket that contains an object.
 func TestBucketSomebodyMadeMeanwhileIsNotTouchedThoughTheStoreDropsTags(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{

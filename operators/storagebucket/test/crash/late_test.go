@@ -37,17 +37,17 @@ func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Con
 	g.Expect(meanwhile(ctx, w)).To(Succeed())
 	before := s.shop.reads.Load()
 	s.operator.start(t)
-	s.await(ctx, t, 0, "the store to be asked again", func() error {
+	s.await(ctx, t, 0, "another request to the store", func() error {
 		// A HEAD request, and then a request whose response contains the reason.
 		if s.shop.reads.Load() < before+2 {
-			return errors.New("it has not been")
+			return errors.New("the store got no request")
 		}
 		return nil
 	})
 	status = s.blade.deliver()
-	s.await(ctx, t, 100*time.Second, "all to be well", func() error { return want(ctx, w) })
+	s.await(ctx, t, 100*time.Second, "the expected state", func() error { return want(ctx, w) })
 	s.atRest(ctx, t)
-	g.Expect(want(ctx, w)).To(Succeed(), "it was well, and did not stay so")
+	g.Expect(want(ctx, w)).To(Succeed(), "the expected state was reached, but did not last")
 	g.Expect(w.accounted(ctx)).To(Succeed())
 	g.Expect(w.end(ctx)).To(Succeed())
 	return status
@@ -68,6 +68,6 @@ func TestBucketMadeByALateRequestIsTheOperatorsOwnThoughTheStoreDropsTags(t *tes
 func TestBucketMadeByALateRequestForAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
 	wholeSet(t)
 	if status := lateCreate(t, wellBehaved, removeObject, wantGone); status != http.StatusOK {
-		t.Errorf("the late request was answered with %d: it made no bucket, and nothing was shown", status)
+		t.Errorf("the late request was answered with %d, so it created no bucket, and the test proves nothing", status)
 	}
 }

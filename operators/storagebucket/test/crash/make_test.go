@@ -93,8 +93,8 @@ func TestBucketIsAdoptedWhereverTheOperatorDies(t *testing.T) {
 		},
 		act:  func(ctx context.Context, w *world) error { return w.annotate(ctx, storagev1.AnnotationAdopt, w.name) },
 		want: func(ctx context.Context, w *world) error { return w.ready(ctx, storagev1.ExternalAdopted) },
-		// It was not created by the operator, so it is not deleted, whatever the policy
-		// is.
+		// The operator did not create the bucket, so it must not delete it, whatever the
+		// policy is.
 		then: func(ctx context.Context, w *world) error {
 			adopted, err := w.note(ctx)
 			if err != nil {

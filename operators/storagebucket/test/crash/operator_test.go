@@ -11,7 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
 )
 
-// clusterID is the cluster that the operator writes into tags.
+// clusterID identifies the cluster in the tags that the operator writes.
 const clusterID = "crash-test"
 
 // logTail is the length of the dead operator's log that a failure shows.
@@ -79,7 +79,7 @@ func (o *operator) logs() string {
 	var b strings.Builder
 	for _, s := range o.sessions[max(0, len(o.sessions)-2):] {
 		lines := strings.Split(string(s.Err.Contents()), "\n")
-		b.WriteString("--- one life of the operator\n")
+		b.WriteString("--- output of one operator process\n")
 		b.WriteString(strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
 	}
 	return b.String()

@@ -53,8 +53,7 @@ type scenario struct {
 	limit time.Duration
 }
 
-// series is one operator with its own namespace, which survives many runs of
-// one scenario.
+// series is one operator with its own namespace. It is used for many runs of one scenario.
 type series struct {
 	blade     *blade
 	operator  *operator
@@ -86,7 +85,7 @@ func newSeries(t *testing.T, habit storeHabit) *series {
 	return s
 }
 
-// clearAway removes everything that could affect later tests, whatever has failed.
+// clearAway removes everything that could affect later tests, even after a failure.
 func (s *series) clearAway(t *testing.T, ns *corev1.Namespace) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
 	defer cancel()
@@ -136,7 +135,7 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 	var seen []string
 	for at := 1; ; at++ {
 		if at > mostWrites {
-			t.Fatalf("after %d writes there is no end to them", mostWrites)
+			t.Fatalf("the operator is still writing after %d writes", mostWrites)
 		}
 		if sc.skip != nil && sc.skip(at) {
 			continue
@@ -153,20 +152,20 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 			break
 		}
 		if !ran && at == mostWrites {
-			// No kill has run, because another test was selected by its name.
+			// No kill was run, because the command line selects another test by its name.
 			return
 		}
 	}
 	t.Logf("killed %s each of: %s", killed, strings.Join(seen, ", "))
 	for _, write := range sc.writes {
 		if !slices.Contains(seen, write) {
-			t.Errorf("%s was not among the writes: the sweep does not show what it is for", write)
+			t.Errorf("%s was not among the writes, so the sweep does not test what it is meant to test", write)
 		}
 	}
 }
 
-// run runs the scenario once, with one kill. It reports whether the operator
-// survived because there was no such write.
+// run runs the scenario once, with one kill. It reports whether the operator survived
+// because it made fewer writes.
 func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool, seen []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*settleLimit+sc.limit)
 	defer cancel()
@@ -195,9 +194,9 @@ func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool
 			g.Expect(sc.meddle(ctx, w)).To(Succeed())
 		}
 		s.operator.start(t)
-		s.await(ctx, t, sc.limit, "all to be well after the restart", func() error { return sc.want(ctx, w) })
+		s.await(ctx, t, sc.limit, "the expected state after the restart", func() error { return sc.want(ctx, w) })
 		s.atRest(ctx, t)
-		g.Expect(sc.want(ctx, w)).To(Succeed(), "it was well, and did not stay so")
+		g.Expect(sc.want(ctx, w)).To(Succeed(), "the expected state was reached, but did not last")
 	}
 	g.Expect(w.accounted(ctx)).To(Succeed())
 	if sc.then != nil {
@@ -208,7 +207,8 @@ func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool
 	return alive, seen
 }
 
-// untilStruck waits until the operator is dead, or the goal is reached and stays reached.
+// untilStruck waits until the operator is dead, or the goal is reached and there are no
+// more writes.
 func (s *series) untilStruck(ctx context.Context, t *testing.T, struck <-chan struct{}, want func() error) (alive bool) {
 	t.Helper()
 	tick := time.NewTicker(pollEvery)
@@ -218,7 +218,7 @@ func (s *series) untilStruck(ctx context.Context, t *testing.T, struck <-chan st
 		case <-struck:
 			return false
 		case <-ctx.Done():
-			t.Fatalf("undisturbed, it does not come to rest: %v", want())
+			t.Fatalf("the operator was not killed, but did not reach the expected state: %v", want())
 		case <-tick.C:
 		}
 		if s.blade.quietFor() > quiet && want() == nil {
@@ -243,10 +243,10 @@ func (s *series) await(ctx context.Context, t *testing.T, limit time.Duration, w
 	}).WithPolling(pollEvery).WithTimeout(max(settleLimit, limit)).Should(Succeed(), "waiting for "+what)
 }
 
-// wholeSet skips scenarios that do not run every time.
+// wholeSet skips the current test, unless all scenarios should run.
 func wholeSet(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CRASH") != "all" {
-		t.Skip("set CRASH=all to run it")
+		t.Skip("set CRASH=all to run this test")
 	}
 }

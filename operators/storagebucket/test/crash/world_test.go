@@ -24,26 +24,27 @@ import (
 )
 
 // The tags that identify the owner of a bucket. They are repeated here, so that a test
-// fails if they are changed: the operator would lose the buckets of its users.
+// fails if they are changed: with different tags, the operator would no longer recognize
+// the buckets of its users.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
 	tagUID     = "storage.koboshi.dev/uid"
 	tagOrigin  = "storage.koboshi.dev/origin"
 )
 
-// world belongs to one run: an ObjectStore, a StorageBucket and a bucket of
-// the same name, and a bystander whose name begins with the bucket's name.
+// world holds the objects of one run: an ObjectStore, a StorageBucket and a bucket of the
+// same name, and a bystander, a bucket whose name begins with the first bucket's name.
 type world struct {
 	*series
 	name string
 	// uid is the UID of the StorageBucket.
 	uid string
-	// base is the content of a bucket before it was given to the operator, or
-	// before the operator had to let it go.
+	// base is the content of a bucket before it was given to the operator, or before the
+	// operator had to release it.
 	base *dump
-	// foreign is a bucket of that name that another client created.
+	// foreign is the content of a bucket of the same name that another client created.
 	foreign *dump
-	// neighbour is the bystander.
+	// neighbour is the content of the bystander.
 	neighbour *dump
 }
 
@@ -91,7 +92,7 @@ func (w *world) untilGone(ctx context.Context, o client.Object) error {
 		case err != nil:
 			return err
 		default:
-			return fmt.Errorf("it is still there, with the finalizers %q", o.GetFinalizers())
+			return fmt.Errorf("the object still exists, with the finalizers %q", o.GetFinalizers())
 		}
 	})
 }
@@ -189,8 +190,8 @@ func (w *world) configured(policy storagev1.DeletionPolicy, forceEmpty bool) sto
 	return spec
 }
 
-// ready returns the differences between the bucket and the spec, or those between
-// the StorageBucket's status and Ready.
+// ready returns an error if the StorageBucket's status is not Ready, or if the bucket
+// differs from the spec.
 func (w *world) ready(ctx context.Context, state storagev1.ExternalState) error {
 	b, err := w.bucket(ctx)
 	if err != nil {
@@ -206,14 +207,14 @@ func (w *world) ready(ctx context.Context, state storagev1.ExternalState) error 
 	e := b.Status.External
 	switch {
 	case b.Status.ObservedGeneration != b.Generation:
-		return errors.New("observedGeneration is behind")
+		return errors.New("observedGeneration is out of date")
 	case !slices.Equal(b.Finalizers, []string{storagev1.Finalizer}):
 		return fmt.Errorf("the finalizers are %q", b.Finalizers)
 	case e == nil || e.State != state || e.BucketName != w.name || e.Endpoint != w.endpoint || e.Since.IsZero():
 		return fmt.Errorf("status.external is %+v", e)
 	}
 	if diff := cmp.Diff(declaredNames(&b.Spec), appliedNames(b)); diff != "" {
-		return fmt.Errorf("what is declared and what is applied: -want +got\n%s", diff)
+		return fmt.Errorf("the applied settings differ from the declared ones: -want +got\n%s", diff)
 	}
 	if err := w.storeHeld(ctx, true); err != nil {
 		return err
@@ -242,8 +243,8 @@ func appliedNames(b *storagev1.StorageBucket) []string {
 	return names
 }
 
-// holds compares the bucket in the store with the spec, and with its content
-// before the spec.
+// holds compares the bucket in the store with the spec, and with its content before the
+// spec was applied.
 func (w *world) holds(ctx context.Context, spec *storagev1.StorageBucketSpec, state storagev1.ExternalState) error {
 	got, err := dumpOf(ctx, w.name)
 	if err != nil {
@@ -257,7 +258,7 @@ func (w *world) holds(ctx context.Context, spec *storagev1.StorageBucketSpec, st
 		want = w.base.config()
 		want.Tags = maps.Clone(want.Tags)
 		if diff := cmp.Diff(w.base.Objects, got.Objects); diff != "" {
-			return fmt.Errorf("the objects: -want +got\n%s", diff)
+			return fmt.Errorf("the objects have changed: -want +got\n%s", diff)
 		}
 	}
 	want.Tags[tagCluster], want.Tags[tagUID], want.Tags[tagOrigin] = clusterID, w.uid, strings.ToLower(string(state))
@@ -277,18 +278,19 @@ func (w *world) holds(ctx context.Context, spec *storagev1.StorageBucketSpec, st
 	}
 	has := got.config()
 	if spec.Versioning == "" && want.Versioning == "" && has.Versioning == string(storagev1.VersioningSuspended) {
-		// After it was enabled once, it can only be suspended.
+		// After versioning was enabled once, it can only be suspended.
 		has.Versioning = ""
 	}
 	if diff := cmp.Diff(want, has, asCORS...); diff != "" {
-		return fmt.Errorf("the bucket's configuration: -want +got\n%s", diff)
+		return fmt.Errorf("the bucket's configuration is wrong: -want +got\n%s", diff)
 	}
 	return nil
 }
 
 var asCORS = []cmp.Option{cmpopts.IgnoreUnexported(types.CORSRule{}), cmpopts.EquateEmpty()}
 
-// storeHeld checks that a store is kept as long as buckets in it are managed.
+// storeHeld checks that the ObjectStore has the finalizer if held is true, and does not
+// have it otherwise. The finalizer must stay as long as buckets in the store are managed.
 func (w *world) storeHeld(ctx context.Context, held bool) error {
 	var store storagev1.ObjectStore
 	if err := api.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: w.name}, &store); err != nil {
@@ -300,11 +302,11 @@ func (w *world) storeHeld(ctx context.Context, held bool) error {
 	return nil
 }
 
-// gone returns an error while the StorageBucket still exists, or if the bucket is
-// not as it must be afterwards: unchanged, or deleted as well.
+// gone returns an error while the StorageBucket still exists, or if the bucket is not in
+// the expected state: unchanged, or deleted as well if kept is nil.
 func (w *world) gone(ctx context.Context, kept *dump) error {
 	if b, err := w.bucket(ctx); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("the StorageBucket is there, with the finalizers %q: %w", b.Finalizers, err)
+		return fmt.Errorf("the StorageBucket still exists, with the finalizers %q: %w", b.Finalizers, err)
 	}
 	if err := w.storeHeld(ctx, false); err != nil {
 		return err
@@ -312,8 +314,8 @@ func (w *world) gone(ctx context.Context, kept *dump) error {
 	return w.untouched(ctx, w.name, kept)
 }
 
-// conflicted returns an error unless the StorageBucket reports that the bucket
-// belongs to another owner, and the bucket is unchanged.
+// conflicted checks that the StorageBucket reports that the bucket belongs to another
+// owner, and that the bucket is unchanged.
 func (w *world) conflicted(ctx context.Context) error {
 	b, err := w.bucket(ctx)
 	if err != nil {
@@ -359,7 +361,7 @@ func (w *world) accounted(ctx context.Context) error {
 			continue
 		}
 		if name == w.name && (w.foreign != nil || w.base != nil) {
-			// The test created it, or was told that it is kept.
+			// The test itself created this bucket, or expects it to be kept.
 			continue
 		}
 		b, err := w.bucket(ctx)
@@ -374,7 +376,7 @@ func (w *world) accounted(ctx context.Context) error {
 func (w *world) note(ctx context.Context) (*dump, error) {
 	d, err := dumpOf(ctx, w.name)
 	if d == nil && err == nil {
-		err = errors.New("there is no bucket to note down")
+		err = errors.New("there is no bucket to record")
 	}
 	return d, err
 }

@@ -19,7 +19,7 @@ var _ = Describe("The borders between tenants", func() {
 		Expect(s.MakeBucket(ctx, "photos")).To(Succeed())
 	})
 
-	It("keep a store for the namespaces it allows", func(ctx context.Context) {
+	It("restrict a store to the namespaces that it allows", func(ctx context.Context) {
 		home, other := newNamespace(ctx), newNamespace(ctx)
 		manager := startManager(grantManager(ctx, home, other), []string{home, other})
 		f := newFront(s)
@@ -45,7 +45,7 @@ var _ = Describe("The borders between tenants", func() {
 		expectCalm(manager.log())
 	})
 
-	It("keep stores from being looked for on this machine, unless it is listed", func(ctx context.Context) {
+	It("forbid stores on this machine if its address is not listed", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		manager := startManager(grantManager(ctx, namespace), []string{namespace}, "--allowed-endpoints=")
 		f := newFront(s)
@@ -58,7 +58,7 @@ var _ = Describe("The borders between tenants", func() {
 		Eventually(ready(ctx, store)).Should(Equal("False EndpointForbidden"))
 		Eventually(ready(ctx, inline)).Should(Equal("False EndpointForbidden"))
 
-		By("refusing a name that resolves to it as well")
+		By("refusing a host name that resolves to this machine as well")
 		change(ctx, store, func(s *storagev1.ObjectStore) { s.Spec.Endpoint = "http://localhost:" + portOf(f.URL) })
 		Eventually(func(g Gomega) {
 			var got storagev1.ObjectStore

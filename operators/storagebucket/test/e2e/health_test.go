@@ -38,7 +38,7 @@ var _ = Describe("The manager with a real store", func() {
 		expectCalm(manager.log())
 	})
 
-	It("sees the store stop, be killed, and come back", func(ctx context.Context) {
+	It("notices that the store is stopped, killed and restarted", func(ctx context.Context) {
 		const buckets = 10
 		f := newFront(s)
 		f.Start()
@@ -66,15 +66,15 @@ var _ = Describe("The manager with a real store", func() {
 			Eventually(healthy(ctx, store)).Should(Equal("False EndpointUnreachable"))
 			expectAll("Unknown StoreUnavailable")
 
-			By("asking for the store alone")
+			By("checking only the store, and not its buckets")
 			since := time.Now()
 			Eventually(func() int { return len(f.seen("", since)) }).Should(BeNumerically(">=", 3))
 			Expect(f.seen("/photos", since)).To(BeEmpty())
 			elapsed := time.Since(since)
 			Expect(float64(f.total(since))).To(BeNumerically("<=", 2*elapsed.Seconds()+1))
-			AddReportEntry("while the store was down", fmt.Sprintf("%d requests in %s, %d until all knew",
+			AddReportEntry("while the store was down", fmt.Sprintf("%d requests in %s, %d until all buckets showed it",
 				f.total(since), elapsed, f.total(ended)-f.total(since)))
-			Expect(f.total(ended)-f.total(since)).To(BeNumerically("<=", 2*buckets), "each bucket found out for itself")
+			Expect(f.total(ended)-f.total(since)).To(BeNumerically("<=", 2*buckets), "each bucket sent its own requests")
 
 			Expect(s.Restart()).To(Succeed())
 			Eventually(healthy(ctx, store)).Should(Equal("True ProbeSucceeded"))
@@ -92,7 +92,7 @@ var _ = Describe("The manager with a real store", func() {
 		))
 	})
 
-	It("sees the store of a bucket that brings it itself go and come back", func(ctx context.Context) {
+	It("notices that the inline store of a bucket is stopped, killed and restarted", func(ctx context.Context) {
 		b := newInlineBucket(namespace, s.Endpoint, "photos", time.Second)
 		Expect(api.Create(ctx, goodSecret(namespace))).To(Succeed())
 		Expect(api.Create(ctx, b)).To(Succeed())
@@ -105,7 +105,7 @@ var _ = Describe("The manager with a real store", func() {
 		Eventually(healthy(ctx, b)).Should(Equal("True ProbeSucceeded"))
 	})
 
-	DescribeTable("refuses wrong keys, and takes the right ones when they come",
+	DescribeTable("reports wrong keys, and recovers when they are corrected",
 		func(ctx context.Context, id, key string) {
 			secret := newSecret(namespace, id, key)
 			b := newInlineBucket(namespace, s.Endpoint, "photos", time.Hour)
@@ -137,7 +137,7 @@ var _ = Describe("The manager with a real store", func() {
 		Eventually(ready(ctx, b)).WithTimeout(time.Minute).Should(Equal("True Available"))
 	})
 
-	It("says that a bucket is missing, and does not make it", func(ctx context.Context) {
+	It("reports that a bucket is missing, and does not create it", func(ctx context.Context) {
 		b := newInlineBucket(namespace, s.Endpoint, "no-such-bucket", time.Hour)
 		Expect(api.Create(ctx, goodSecret(namespace))).To(Succeed())
 		Expect(api.Create(ctx, b)).To(Succeed())
@@ -145,7 +145,7 @@ var _ = Describe("The manager with a real store", func() {
 		Expect(bucketNames(ctx, s)).To(ConsistOf("photos"))
 	})
 
-	It("trusts the certificates of a ConfigMap, as they are now", func(ctx context.Context) {
+	It("trusts the certificates that a ConfigMap currently contains", func(ctx context.Context) {
 		f := newFront(s)
 		f.StartTLS()
 		certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})

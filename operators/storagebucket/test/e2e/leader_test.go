@@ -24,8 +24,8 @@ const (
 	leaseExpiry = time.Minute
 )
 
-// slotOf returns the number of a bucket's slot at a time. There is one slot per
-// interval, at an offset of the bucket.
+// slotOf returns the number of a bucket's probe slot at a time. Each bucket has one slot
+// per interval, at its own offset.
 func slotOf(at time.Time, uid types.UID, interval time.Duration) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))
@@ -41,7 +41,7 @@ func (m *managerProcess) stands() bool {
 }
 
 var _ = Describe("Of several managers", func() {
-	It("one is active, and another takes over when it ends or dies", func(ctx context.Context) {
+	It("one is active, and another takes over when the active one ends or is killed", func(ctx context.Context) {
 		const interval = 3 * time.Second
 		namespace := newNamespace(ctx)
 		s := startStore()
@@ -80,7 +80,7 @@ var _ = Describe("Of several managers", func() {
 		Eventually(probesAfter(begin)).Should(BeNumerically(">=", 2))
 		Expect(second.leads()).To(BeFalse())
 
-		By("passing on what only the active one can do")
+		By("passing on a request that only the active manager can handle")
 		before := probesAfter(begin)()
 		Expect(second.post(ctx, notifyToken, "/v1/buckets/"+namespace+"/photos/poke", "")).To(Equal(http.StatusAccepted))
 		Eventually(func() string {
@@ -93,13 +93,13 @@ var _ = Describe("Of several managers", func() {
 		Expect(probesAfter(begin)()).To(BeNumerically(">", before))
 		begin = time.Now()
 
-		By("ending the leader in order, which gives the lease back")
+		By("stopping the leader gracefully, so that it releases the lease")
 		old := holder()
 		Eventually(first.Terminate()).Should(gexec.Exit(0))
-		Expect(holder()).NotTo(Equal(old), "the lease was not given back")
+		Expect(holder()).NotTo(Equal(old), "the lease was not released")
 		ended := time.Now()
 		Eventually(second.leads).Should(BeTrue())
-		AddReportEntry("from the leader's end to the next", time.Since(ended))
+		AddReportEntry("time from the end of the leader to the next leader", time.Since(ended))
 		Eventually(probesAfter(time.Now())).Should(BeNumerically(">=", 2))
 
 		By("killing the leader, whose lease has to expire")
@@ -108,7 +108,7 @@ var _ = Describe("Of several managers", func() {
 		killed := time.Now()
 		Expect(third.leads()).To(BeFalse())
 		Eventually(third.leads).WithTimeout(leaseExpiry).Should(BeTrue())
-		AddReportEntry("from the leader's death to the next", time.Since(killed))
+		AddReportEntry("time from the kill of the leader to the next leader", time.Since(killed))
 		Eventually(probesAfter(time.Now())).Should(BeNumerically(">=", 2))
 
 		slots := map[int64]int{}

@@ -85,7 +85,7 @@ var _ = Describe("A bucket that is managed", func() {
 		expectCalm(manager.log())
 	})
 
-	It("is made, tagged as this cluster's, and deleted with all that is in it", func(ctx context.Context) {
+	It("is created, tagged as this cluster's, and deleted with its content", func(ctx context.Context) {
 		var system corev1.Namespace
 		Expect(api.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system)).To(Succeed())
 		Expect(tagsOf(ctx, s, "album")).To(Equal(map[string]string{
@@ -105,7 +105,7 @@ var _ = Describe("A bucket that is managed", func() {
 		Eventually(eventReasons(ctx, b)).Should(ContainElement("Deleted"))
 	})
 
-	DescribeTable("is put right because of an event from outside",
+	DescribeTable("is repaired after a notification from outside the cluster",
 		func(ctx context.Context, token func(context.Context, string) string, path, body string) {
 			drift := func() {
 				GinkgoHelper()
@@ -118,12 +118,12 @@ var _ = Describe("A bucket that is managed", func() {
 			}
 			Expect(hasCORS()).To(BeTrue())
 			drift()
-			Consistently(hasCORS).WithTimeout(time.Second).Should(BeFalse(), "somebody looked without being told to")
+			Consistently(hasCORS).WithTimeout(time.Second).Should(BeFalse(), "the operator compared the bucket without a notification")
 
 			begin := time.Now()
 			Expect(manager.post(ctx, token(ctx, namespace), fmt.Sprintf(path, namespace), body)).To(Equal(http.StatusAccepted))
 			Eventually(hasCORS).WithPolling(5 * time.Millisecond).Should(BeTrue())
-			AddReportEntry("from the event to the repair", time.Since(begin))
+			AddReportEntry("time from the notification to the repair", time.Since(begin))
 
 			Eventually(eventReasons(ctx, b)).Should(ContainElement("DriftRepaired"))
 			Expect(manager.metrics(ctx)).To(And(
@@ -133,11 +133,11 @@ var _ = Describe("A bucket that is managed", func() {
 		},
 		Entry("that a store sends", func(context.Context, string) string { return notifyToken },
 			"/v1/stores/%s/shop/events", `{"Records":[{"eventName":"s3:ObjectCreated:Put","s3":{"bucket":{"name":"album"},"object":{"key":"cat"}}}]}`),
-		Entry("that somebody with the right to it sends", grantNotifier,
+		Entry("that an authorized client sends", grantNotifier,
 			"/v1/buckets/%s/album/poke", ``),
 	)
 
-	It("is not given up because its store seems to have moved", func(ctx context.Context) {
+	It("is not considered deleted if its store seems to have moved", func(ctx context.Context) {
 		elsewhere := startStore()
 		store := newObjectStore(namespace, "")
 		move := func(to *rig.Store) {
@@ -161,7 +161,7 @@ var _ = Describe("A bucket that is managed", func() {
 		Expect(bucketNames(ctx, s)).To(BeEmpty())
 	})
 
-	It("is not looked at for those without the right to ask", func(ctx context.Context) {
+	It("is not probed for clients without the right to request a probe", func(ctx context.Context) {
 		path := fmt.Sprintf("/v1/buckets/%s/album/poke", namespace)
 		Expect(manager.post(ctx, "somebody-elses-token", path, "")).To(Equal(http.StatusUnauthorized))
 		nobody := tokenFor(ctx, newAccount(ctx, namespace, "nobody"))

@@ -32,7 +32,7 @@ func goodSecret(namespace string) *corev1.Secret {
 	return newSecret(namespace, rig.AccessKey, rig.SecretKey)
 }
 
-// newObjectStore returns an ObjectStore that is checked again only because of an event.
+// newObjectStore returns an ObjectStore that is checked again only after an event.
 func newObjectStore(namespace, endpoint string) *storagev1.ObjectStore {
 	return &storagev1.ObjectStore{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
@@ -148,7 +148,7 @@ func (m *managerProcess) metrics(ctx context.Context) string {
 	return string(text)
 }
 
-// written returns all texts of the operator that the API server keeps.
+// written returns all texts that the operator has written to the API server.
 func written(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	var events eventsv1.EventList
@@ -175,7 +175,7 @@ func expectDiscretion(said ...string) {
 			"the notify token":  notifyToken,
 			"the SDK's error":   "api error",
 		} {
-			Expect(strings.Contains(text, secret)).To(BeFalse(), what+" was told")
+			Expect(strings.Contains(text, secret)).To(BeFalse(), what+" was written")
 		}
 	}
 }
@@ -183,9 +183,9 @@ func expectDiscretion(said ...string) {
 func expectCalm(log string) {
 	GinkgoHelper()
 	for what, text := range map[string]string{
-		"a right is missing":         "is forbidden",
-		"an unhandled error is told": "Reconciler error",
-		"it panicked":                "panic",
+		"a right is missing":      "is forbidden",
+		"an error is not handled": "Reconciler error",
+		"it panicked":             "panic",
 	} {
 		Expect(strings.Contains(log, text)).To(BeFalse(), what)
 	}

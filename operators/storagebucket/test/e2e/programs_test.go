@@ -46,8 +46,8 @@ func freeAddress() string {
 	return l.Addr().String()
 }
 
-// startManager runs a manager with a token and additional arguments, which
-// override the others.
+// startManager runs a manager with a token and additional arguments, which override the
+// default ones.
 func startManager(token string, namespaces []string, args ...string) *managerProcess {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -101,7 +101,7 @@ func (m *managerProcess) post(ctx context.Context, token, path, body string) int
 	return resp.StatusCode
 }
 
-// front is in front of a store and sees every request.
+// front is a proxy in front of a store. It records every request.
 type front struct {
 	*httptest.Server
 
@@ -125,10 +125,10 @@ func newFront(s *rig.Store) *front {
 		Transport: &http.Transport{DisableCompression: true},
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(u)
-			// The host is part of the signature.
+			// The host name is part of the request's signature, so it must not change.
 			p.Out.Host = p.In.Host
 		},
-		// If the store is down, the connection must break as well.
+		// If the store is down, the client's connection must break as well.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -97,7 +97,7 @@ func bind(ctx context.Context, namespace string, role *rbacv1.ClusterRole, accou
 	})
 }
 
-// create creates an object that is deleted at the end.
+// create creates an object, and deletes it at the end of the spec.
 func create(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, o)).To(Succeed())

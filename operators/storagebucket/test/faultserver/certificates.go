@@ -20,13 +20,13 @@ type Certificate int
 
 // The certificates.
 const (
-	// Good is for the server's address and signed by the authority in RootCAs.
+	// Good is a certificate for the server's address, signed by the authority in RootCAs.
 	Good Certificate = iota
-	// UnknownAuthority is signed by an authority that is not in RootCAs.
+	// UnknownAuthority is a certificate signed by an authority that is not in RootCAs.
 	UnknownAuthority
-	// Expired was valid until an hour ago.
+	// Expired is a certificate that was valid until an hour ago.
 	Expired
-	// WrongHost is for another host.
+	// WrongHost is a certificate for another host.
 	WrongHost
 	// PlainHTTP means that there is no certificate: the server does not speak TLS at
 	// all.
@@ -110,7 +110,7 @@ func newAuthority() (*authority, error) {
 	}
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("reading back: %w", err)
+		return nil, fmt.Errorf("parsing the new certificate: %w", err)
 	}
 	return &authority{
 		certificate: certificate,

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// answers returns a Fault that answers itself, and does not call the handler behind the
-// server.
+// answers returns a Fault that answers the request itself, and does not call the handler
+// behind the server.
 func answers(f http.HandlerFunc) Fault {
 	return func(http.Handler) http.Handler { return f }
 }
@@ -37,9 +37,9 @@ func Body(code int, body string, headers ...string) Fault {
 	})
 }
 
-// S3Error answers with an S3 error document like that of a careless store. The document
-// contains the code, but also the request's signature and resource, which a client must
-// not show to anybody.
+// S3Error answers with an S3 error document, as a careless store would write it. The
+// document contains the code, but also the request's signature and resource, which a client
+// must not show to anybody.
 func S3Error(status int, code string, headers ...string) Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
 		body := fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>`+
@@ -64,8 +64,8 @@ func Throttle(retryAfter string) Fault {
 // Hang accepts the request and never answers.
 func Hang() Fault {
 	return answers(func(w http.ResponseWriter, r *http.Request) {
-		// The body must be read, because net/http does not notice before that the
-		// client has disconnected.
+		// The body must be read, because only then does net/http notice that the client has
+		// disconnected.
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 		abort(w)

@@ -1,11 +1,11 @@
 // Package faultserver is an HTTP(S) server on loopback with configurable faults. It is
 // for tests and measurements of S3 clients.
 //
-//	request ──▶ recorded ──▶ first rule that matches and has turns left?
+//	request ──▶ recorded ──▶ is there a rule that matches and is not used up?
 //	                             │ yes            │ no
 //	                             ▼                ▼
-//	                           fault ──────▶ what is behind
-//	                              (or not)   (a handler, or a real store)
+//	                           fault ──────▶ handler behind the server
+//	                         (some faults)   (or a real store)
 //
 // A record has only the time, the method, the path and the query. Headers are never
 // kept, because they contain signatures.

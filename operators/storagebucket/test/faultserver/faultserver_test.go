@@ -95,7 +95,7 @@ func TestRequestsAreRecordedWithoutHeaders(t *testing.T) {
 	}
 	s.Forget()
 	if s.Count() != 0 || len(s.Requests()) != 0 || s.Connections() != 0 {
-		t.Error("not forgotten")
+		t.Error("the requests are still recorded")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestFaultsOfTheAnswer(t *testing.T) {
 		fault  Fault
 		status int
 		header string // Name: value
-		body   string // a part of it; empty means that there is none
+		body   string // a part of the body; empty means that there is no body
 	}{
 		{"403 without body", Status(403), 403, "", ""},
 		{"301 with region", Status(301, "X-Amz-Bucket-Region", "eu-west-1"), 301, "X-Amz-Bucket-Region: eu-west-1", ""},
@@ -151,7 +151,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault Fault
-		// answered is set once the headers have arrived.
+		// answered reports whether the client gets the headers.
 		answered bool
 		is       func(error) bool
 	}{
@@ -167,7 +167,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 			s.Script(Rule{Fault: tc.fault})
 			resp, _, err := send(t, short(t), "GET", s.URL+"/photos")
 			if (resp != nil) != tc.answered || !tc.is(err) {
-				t.Errorf("answered %v, %v", resp != nil, err)
+				t.Errorf("got headers: %v; error: %v", resp != nil, err)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestLostAnswerIsOfARequestThatWasCarriedOut(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if done.Load() != 1 {
-		t.Errorf("carried out %d times", done.Load())
+		t.Errorf("the request was carried out %d times", done.Load())
 	}
 }
 
@@ -270,7 +270,7 @@ func TestServerInFrontPassesRequestsOnAsTheyAre(t *testing.T) {
 	}
 	store.Down()
 	if _, _, err := send(t, clientOf(t, s), "GET", s.URL+"/photos"); err == nil {
-		t.Error("an answer from a store that is down")
+		t.Error("there was an answer although the store is down")
 	}
 	if n := len(store.Requests()); n != 1 {
 		t.Errorf("%d requests came through", n)
@@ -302,7 +302,7 @@ func TestServerStopsWithTheTestThoughARequestHangs(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatal("no request came")
+			t.Fatal("no request arrived")
 		}
 	}
 	for _, f := range ending.cleanups {

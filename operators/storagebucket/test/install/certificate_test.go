@@ -35,7 +35,7 @@ func TestWithoutCertManagerTheCertificatesOfTheChartAreTrustedByWhoCalls(t *test
 		secret := get[*corev1.Secret](t, in, tc.secret)
 		get[*corev1.Service](t, in, tc.service)
 		if !bytes.Equal(secret.Data["ca.crt"], tc.authority) {
-			t.Errorf("%s: its authority is not the one that is trusted", tc.secret)
+			t.Errorf("%s: its certificate authority is not trusted", tc.secret)
 		}
 		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 		if err != nil {

@@ -33,7 +33,7 @@ import (
 // control plane of the tests has neither.
 var foreign = []string{"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"}
 
-// cluster is a client of the tests' API server.
+// cluster returns a client of the tests' API server, and its configuration.
 func cluster(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
 	kubeconfig := os.Getenv("KUBECONFIG")
@@ -81,7 +81,7 @@ func remove(t *testing.T, c client.Client, in objects) {
 }
 
 // waitUntilServed waits until the objects of a CRD can be listed. The API server
-// lists them when it deletes a CRD. If it cannot, because the CRD is new, it does
+// lists them when it deletes a CRD. If it cannot list them, because the CRD is new, it does
 // not retry within a minute.
 func waitUntilServed(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
@@ -187,7 +187,7 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 
 	install := action.NewInstall(cfg)
 	install.ReleaseName, install.Namespace = release, namespace
-	install.WaitStrategy = kube.HookOnlyStrategy // there is nothing here that runs Pods
+	install.WaitStrategy = kube.HookOnlyStrategy // no Pods run here
 	crds := rendered(t, values)
 	for key, object := range crds {
 		if _, ok := object.(*apiextensionsv1.CustomResourceDefinition); !ok {
@@ -229,14 +229,14 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 	}
 	for key, crd := range crds {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
-			t.Errorf("%s did not stay: %v", key, err)
+			t.Errorf("%s was not kept: %v", key, err)
 		}
 	}
 
 	again := action.NewInstall(cfg)
 	again.ReleaseName, again.Namespace, again.WaitStrategy = release, namespace, kube.HookOnlyStrategy
 	if _, err := again.Run(loadChart(t), values); err != nil {
-		t.Errorf("installing over the CRDs that stayed: %v", err)
+		t.Errorf("installing although the CRDs already exist: %v", err)
 	}
 	last := action.NewUninstall(cfg)
 	last.WaitStrategy = kube.HookOnlyStrategy
@@ -245,8 +245,8 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 	}
 }
 
-// testRelease runs `helm test`. Nothing here runs Pods: the one that awaits the manager
-// is reported to have succeeded.
+// testRelease runs `helm test`. No Pods run here, so testRelease itself reports that the
+// Pod that awaits the manager has succeeded.
 func testRelease(t *testing.T, c client.Client, cfg *action.Configuration) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -281,8 +281,8 @@ func testRelease(t *testing.T, c client.Client, cfg *action.Configuration) {
 	}
 }
 
-// certificates are all that make up the trust between the API server and the
-// operator.
+// certificates returns the contents of all Secrets with certificates that the API server
+// and the operator use to trust each other.
 func certificates(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -309,7 +309,7 @@ func certificates(t *testing.T, c client.Client) map[string]string {
 	return all
 }
 
-// helm is Helm's configuration for the API server.
+// helm returns Helm's configuration for the API server.
 func helm(t *testing.T, config *rest.Config) *action.Configuration {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(false)

@@ -14,18 +14,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The packages that the programs are built from, by the command in the image.
+// The packages from which the programs are built. The key is the command that starts the
+// program in the image.
 var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/usage-server"}
 
 // Flags for which the chart has no value.
 var notInTheChart = map[string]string{
-	"await":                     "the Pod of helm test has it",
-	"await-limit":               "the Pod of helm test has it",
-	"kubeconfig":                "in a cluster there is none",
-	"leader-election-namespace": "in a cluster it is the Pod's own",
-	"metrics-secure":            "without it metrics are for loopback only",
-	"pprof-bind-address":        "for measuring, on loopback; extraArgs will do",
-	"zap-devel":                 "it is a set of defaults of the other --zap flags",
+	"await":                     "only the Pod of helm test uses it",
+	"await-limit":               "only the Pod of helm test uses it",
+	"kubeconfig":                "a manager in the cluster needs no kubeconfig",
+	"leader-election-namespace": "in a cluster, the Pod's own namespace is used",
+	"metrics-secure":            "without it, metrics are served only on loopback",
+	"pprof-bind-address":        "only for measurements, on loopback; extraArgs can set it",
+	"zap-devel":                 "it only changes the defaults of the other --zap flags",
 }
 
 // A flagHelp holds the defaults of a program's flags by name, as printed by its help.
@@ -33,12 +34,12 @@ type flagHelp map[string]string
 
 var flagLine = regexp.MustCompile(`(?m)^  -([a-z-]+)\b`)
 
-// help gets the flags from each program, built from the source.
+// help builds each program from the source, and returns the flags in its help.
 func help(t *testing.T) map[string]flagHelp {
 	t.Helper()
 	askOnce.Do(func() { asked = ask(t) })
 	if len(asked) != len(programs) {
-		t.Fatal("the programs could not be asked for their flags")
+		t.Fatal("an earlier test could not read the flags of the programs")
 	}
 	return asked
 }
@@ -60,7 +61,8 @@ func ask(t *testing.T) map[string]flagHelp {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", build.Args, err, out)
 		}
-		// The exit code only shows that nothing was run.
+		// The exit code is ignored: it only shows that the program printed its help and did
+		// not run.
 		out, _ := exec.Command(program, "--help").CombinedOutput()
 		all[command] = parseHelp(string(out))
 		if len(all[command]) == 0 {
@@ -116,7 +118,7 @@ func TestEveryFlagInTheManifestsIsOneOfTheProgram(t *testing.T) {
 		for _, c := range containers(in) {
 			flags, ok := known[c.Command[0]]
 			if !ok {
-				t.Fatalf("%s: nothing is built for the command %s", name, c.Command[0])
+				t.Fatalf("%s: no program is known for the command %s", name, c.Command[0])
 			}
 			for _, arg := range c.Args {
 				if _, ok := flags[flagName(arg)]; !ok {

@@ -28,7 +28,7 @@ func TestHelmTestAwaitsTheStorageBucketThatItMakes(t *testing.T) {
 				case *corev1.Pod:
 					pod = o
 				default:
-					t.Errorf("%s is a hook", key)
+					t.Errorf("%s must not be a hook", key)
 				}
 				if a := object.GetAnnotations(); a["helm.sh/hook"] != "test" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
 					t.Errorf("%s: %v", key, a)
@@ -40,13 +40,13 @@ func TestHelmTestAwaitsTheStorageBucketThatItMakes(t *testing.T) {
 			if bucket.Namespace != where || pod.Namespace != namespace {
 				t.Errorf("the StorageBucket is in %s, want %s; the Pod in %s", bucket.Namespace, where, pod.Namespace)
 			}
-			// A bucket that is managed would need the store for its deletion.
+			// A managed StorageBucket could not be deleted without its store.
 			if bucket.Spec.Management == storagev1.Manage {
 				t.Error("the StorageBucket is managed")
 			}
 			const weight = "helm.sh/hook-weight"
 			if bucket.Annotations[weight] >= pod.Annotations[weight] {
-				t.Errorf("the StorageBucket is made at %s, and awaited at %s", bucket.Annotations[weight], pod.Annotations[weight])
+				t.Errorf("the StorageBucket has the hook weight %s, and the Pod that awaits it has %s; want a lower weight for the StorageBucket", bucket.Annotations[weight], pod.Annotations[weight])
 			}
 			c := pod.Spec.Containers[0]
 			if want := "--await=" + bucket.Namespace + "/" + bucket.Name; !slices.Contains(c.Args, want) {
@@ -58,7 +58,8 @@ func TestHelmTestAwaitsTheStorageBucketThatItMakes(t *testing.T) {
 					t.Errorf("%s has no flag %s", c.Command[0], arg)
 				}
 			}
-			// The rights of the manager are enough: it reads the StorageBucket.
+			// The Pod must use the manager's service account, because that account may read
+			// the StorageBucket.
 			get[*corev1.ServiceAccount](t, in, pod.Spec.ServiceAccountName)
 		})
 	}

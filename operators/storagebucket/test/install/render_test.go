@@ -128,17 +128,18 @@ func loadChart(t *testing.T) *chart.Chart {
 	return c
 }
 
-// isHook reports whether Helm creates an object at certain events only.
+// isHook reports whether Helm creates an object only at certain events.
 func isHook(o client.Object) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
 
-// installed returns what an installation creates.
+// installed returns the objects that an installation creates, which are all except hooks.
 func installed(in objects) objects {
 	in = maps.Clone(in)
 	maps.DeleteFunc(in, func(_ string, o client.Object) bool { return isHook(o) })
 	return in
 }
 
-// parse reads a manifest and accepts no field that its kind does not have.
+// parse reads the objects in a manifest. It fails the test if an object has a field that
+// its kind does not have.
 func parse(t *testing.T, manifest string) objects {
 	t.Helper()
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
@@ -167,7 +168,7 @@ func parse(t *testing.T, manifest string) objects {
 			key += " in " + object.GetNamespace()
 		}
 		if found[key] != nil {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("%s is defined twice", key)
 		}
 		found[key] = object
 	}
@@ -203,7 +204,8 @@ func generic(t *testing.T, object client.Object) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An installation does not write this field: Go adds it for an empty struct.
+	// The manifest does not contain this field. Go adds it, because it encodes an empty
+	// struct.
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}
 }

@@ -48,12 +48,12 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.chart = installed(tc.chart)
-			// Helm makes the namespace on the command line. The usage server has
-			// an issuer of its own only where it comes alone.
+			// With Helm, a flag of the command line creates the namespace. The usage server
+			// has its own issuer only in config/usage, which can be installed separately.
 			delete(tc.kustomize, "Namespace/"+namespace)
 			delete(tc.kustomize, "Issuer/storagebucket-usage")
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(tc.kustomize)), slices.Sorted(maps.Keys(tc.chart))); diff != "" {
-				t.Fatalf("other objects (-kustomize +chart):\n%s", diff)
+				t.Fatalf("the objects differ (-kustomize +chart):\n%s", diff)
 			}
 			for key := range tc.kustomize {
 				if diff := cmp.Diff(essence(t, tc.kustomize[key]), essence(t, tc.chart[key])); diff != "" {
@@ -160,8 +160,8 @@ func TestWithNamespacesThereAreNoRightsInOthers(t *testing.T) {
 		{"chart", rendered(t, set("namespaces", []any{"team-a", "team-b"}))},
 		{"chart with a cluster ID", rendered(t, set("namespaces", []any{"team-a"}, "clusterID", "blue"))},
 	} {
-		// The rights that the operator has in the whole cluster: to find out who reads
-		// the metrics or the usage, and which cluster this is.
+		// The rights that the operator needs in the whole cluster: to authorize the clients
+		// that read the metrics or the usage, and to read the ID of the cluster.
 		may := map[string]bool{
 			"storagebucket-metrics-auth-role": true, "storagebucket-cluster-id-reader": true, "storagebucket-usage-auth": true,
 		}

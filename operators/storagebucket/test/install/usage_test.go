@@ -24,7 +24,7 @@ func TestTheUsageServerReadsSecretsOfTheNamespacesOnly(t *testing.T) {
 }
 
 // checkUsageRights checks that the usage server may read Secrets only in some
-// namespaces, and does not look at others.
+// namespaces, and serves only these namespaces.
 func checkUsageRights(t *testing.T, in objects, namespaces []string) {
 	t.Helper()
 	reads := map[string]bool{}
@@ -38,7 +38,7 @@ func checkUsageRights(t *testing.T, in objects, namespaces []string) {
 		switch b := o.(type) {
 		case *rbacv1.ClusterRoleBinding:
 			if reads[b.RoleRef.Name] {
-				t.Errorf("%s gives the Secrets of all namespaces", b.Name)
+				t.Errorf("%s grants access to the Secrets of all namespaces", b.Name)
 			}
 		case *rbacv1.RoleBinding:
 			if b.RoleRef.Name == "storagebucket-usage" {
@@ -52,7 +52,7 @@ func checkUsageRights(t *testing.T, in objects, namespaces []string) {
 	}
 	args := get[*appsv1.Deployment](t, in, "storagebucket-usage").Spec.Template.Spec.Containers[0].Args
 	if !slices.Contains(args, "--namespaces="+strings.Join(namespaces, ",")) {
-		t.Errorf("it is started with %q", args)
+		t.Errorf("the usage server is started with %q", args)
 	}
 }
 

@@ -70,7 +70,8 @@ func bucketLines(ctx context.Context, client *s3.Client, bucket string) ([]strin
 	return lines, nil
 }
 
-// nothing reports whether the error means that a bucket has no such configuration.
+// nothing reports whether the error means that a bucket does not have the requested
+// configuration.
 func nothing(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorCode() == "NoSuchTagSet"

@@ -1,11 +1,11 @@
 // Command s3client acts as another client of a store, for demos. It can change a bucket
 // behind the operator's back, so that the operator has to restore the declared state.
 //
-//	s3client --endpoint URL versioning BUCKET              prints its state
-//	s3client --endpoint URL suspend-versioning BUCKET      changes it
+//	s3client --endpoint URL versioning BUCKET              prints the state of versioning
+//	s3client --endpoint URL suspend-versioning BUCKET      suspends versioning
 //	s3client --endpoint URL exists BUCKET                  prints true or false
-//	s3client --endpoint URL make BUCKET                    creates it
-//	s3client --endpoint URL put BUCKET                     puts an object into it
+//	s3client --endpoint URL make BUCKET                    creates the bucket
+//	s3client --endpoint URL put BUCKET                     puts an object into the bucket
 //	s3client --endpoint URL ledger                         prints the whole store, in lines
 //
 // The key pair comes from the same environment variables as in s3server.
@@ -78,7 +78,7 @@ func run(ctx context.Context, client *s3.Client, verb, bucket string) (string, e
 			return "false", nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("asking for %s: %w", bucket, err)
+			return "", fmt.Errorf("checking whether %s exists: %w", bucket, err)
 		}
 		return "true", nil
 	case "make":

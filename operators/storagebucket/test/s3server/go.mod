@@ -1,5 +1,5 @@
-// The test store has a module of its own, so that what a whole S3 server needs
-// stays out of the manager's go.mod.
+// The test store has a module of its own, so that the dependencies of a complete S3 server
+// stay out of the manager's go.mod.
 module github.com/koboshi-dev/koboshi/operators/storagebucket/test/s3server
 
 go 1.26.0

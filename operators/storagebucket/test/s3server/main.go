@@ -51,7 +51,8 @@ func (l *stringList) String() string     { return strings.Join(*l, ",") }
 func (l *stringList) Set(s string) error { *l = append(*l, s); return nil }
 
 func main() {
-	// The parent is read before anything slow, so that even its early death is noticed.
+	// The parent's ID is read before anything slow happens, so that even an early death of
+	// the parent is noticed.
 	parent := os.Getppid()
 	o, err := parseOptions(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -111,8 +112,8 @@ func (o *options) resolve() error {
 	if err != nil {
 		return fmt.Errorf("parsing --listen: %w", err)
 	}
-	// Names, even localhost, are refused, because it is not certain what they resolve
-	// to.
+	// Names, even localhost, are refused, because it is not certain to which addresses they
+	// resolve.
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("--listen %s is not a loopback address: use 127.0.0.1 or [::1]", o.listen)
 	}

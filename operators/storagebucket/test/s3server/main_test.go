@@ -132,7 +132,7 @@ func TestStoreComesBackAtItsAddressWithItsBuckets(t *testing.T) {
 		}
 		if c, err := net.Dial("tcp", address); err == nil {
 			_ = c.Close()
-			t.Fatal("the port is still served")
+			t.Fatal("the stopped program still listens on its port")
 		}
 		s = start(t, dir, "--listen", address)
 		if got := s.head(t, "photos", "root", "root-secret"); got != "ok" {
@@ -204,6 +204,6 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	t.Setenv(secretKeyEnv, "")
 	if _, err := parseOptions([]string{"--dir", "d"}); err == nil {
-		t.Error("no key pair was accepted")
+		t.Error("options without a key pair were accepted")
 	}
 }

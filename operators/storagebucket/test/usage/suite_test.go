@@ -5,9 +5,8 @@
 // The programs are bin/usage-server and bin/s3server (make build s3server), or
 // those that USAGE_SERVER and S3SERVER name, and koboshi for its kubectl
 // (KOBOSHI). The control plane comes from envtest, as for the other suites. It
-// must have a front proxy, which koboshi has but stock envtest does not. The
-// specs that need controllers are skipped if there are none: koboshi up --profile
-// gc has them.
+// must have a front proxy, which koboshi has but stock envtest does not. The specs that
+// need controllers are skipped if the plane runs none; `koboshi up --profile gc` runs them.
 package usage
 
 import (
@@ -161,7 +160,7 @@ func manifests(file string) []*unstructured.Unstructured {
 	}
 }
 
-// create creates an object and deletes it at the end.
+// create creates an object, and deletes it at the end of the suite or spec.
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, object)).To(Succeed())
@@ -207,7 +206,7 @@ func startServer(ctx context.Context) *usageServer {
 	return s
 }
 
-// launch starts a process and stops it at the end.
+// launch starts a process, and stops it at the end of the suite or spec.
 func launch(cmd *exec.Cmd) *gexec.Session {
 	GinkgoHelper()
 	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
@@ -219,8 +218,9 @@ func launch(cmd *exec.Cmd) *gexec.Session {
 	return session
 }
 
-// aggregate makes the API server pass requests on to a process on the same
-// machine, on which it resolves a Service of type ExternalName to that name.
+// aggregate makes the API server pass requests on to the usage server, which runs on the
+// same machine. The Service is of type ExternalName, and the API server resolves it to
+// localhost.
 func aggregate(ctx context.Context, s *usageServer) {
 	GinkgoHelper()
 	create(ctx, &corev1.Service{

@@ -52,7 +52,7 @@ var _ = Describe("kubectl get bucketusage", Ordered, func() {
 		Expect(usageOf(namespace, "photos")).To(HaveField("Objects", HaveValue(BeEquivalentTo(0))))
 	})
 
-	It("says when it did not count to the end", func(ctx context.Context) {
+	It("reports when a count is incomplete", func(ctx context.Context) {
 		newBucket(ctx, namespace, "photos", "store")
 		s.empty(ctx)
 		for i := range maxObjects + 5 {
@@ -63,7 +63,7 @@ var _ = Describe("kubectl get bucketusage", Ordered, func() {
 		s.empty(ctx)
 	})
 
-	It("lists what is broken with the reason, beside what is not", func(ctx context.Context) {
+	It("lists broken buckets with the reason, next to working ones", func(ctx context.Context) {
 		other := newNamespace(ctx)
 		newStore(ctx, other, "store", s.endpoint, secretKey)
 		newStore(ctx, namespace, "wrong", s.endpoint, wrongSecret)
@@ -95,7 +95,7 @@ var _ = Describe("kubectl get bucketusage", Ordered, func() {
 		}))
 		Expect(kubectl("get", "bu", "-n", namespace)).To(MatchRegexp(`(?m)^NAME +BUCKET +STORE +OBJECTS +SIZE +MEASURED +REASON`))
 
-		By("asking for each of them alone")
+		By("requesting each bucket individually")
 		for name, is := range map[string]func(error) bool{
 			"b-gone": apierrors.IsServiceUnavailable, "c-wrong": apierrors.IsForbidden, "d-denied": apierrors.IsForbidden,
 			"e-down": apierrors.IsServiceUnavailable, "f-missing": apierrors.IsServiceUnavailable, "g-metadata": apierrors.IsForbidden,
@@ -115,7 +115,7 @@ var _ = Describe("kubectl get bucketusage", Ordered, func() {
 		Expect(usageOf(namespace, "d-denied")).To(HaveField("Store", other+"/store"))
 	})
 
-	It("sees the store go and come back", func(ctx context.Context) {
+	It("notices that the store is stopped and restarted", func(ctx context.Context) {
 		newBucket(ctx, namespace, "photos", "store")
 		usageOf(namespace, "photos")
 		s.stop()
@@ -125,7 +125,7 @@ var _ = Describe("kubectl get bucketusage", Ordered, func() {
 		usageOf(namespace, "photos")
 	})
 
-	It("selects and pages as the StorageBuckets do", func(ctx context.Context) {
+	It("supports the same selectors and paging as StorageBuckets", func(ctx context.Context) {
 		for _, name := range []string{"one", "two", "three"} {
 			newBucket(ctx, namespace, name, "store")
 		}
@@ -156,7 +156,7 @@ var _ = Describe("kubectl get bucketusage", Ordered, func() {
 })
 
 var _ = Describe("The aggregated API", func() {
-	It("is discovered with what it can do, and no more", func(ctx context.Context) {
+	It("appears in the discovery with only the verbs that it supports", func(ctx context.Context) {
 		resources, err := discovery.NewDiscoveryClientForConfigOrDie(cfg).ServerResourcesForGroupVersion(usagev1.GroupVersion.String())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(resources.APIResources).To(HaveExactElements(And(
@@ -174,7 +174,7 @@ var _ = Describe("The aggregated API", func() {
 		}
 	})
 
-	It("is explained", func() {
+	It("is documented in kubectl explain", func() {
 		Eventually(func(g Gomega) {
 			out, err := tryKubectl("explain", "bucketusage")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -185,7 +185,7 @@ var _ = Describe("The aggregated API", func() {
 		Expect(kubectl("get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.koboshi.storage.usage.v1.BucketUsageList"))
 	})
 
-	It("serves only those the API server vouches for and allows", func(ctx context.Context) {
+	It("serves only clients that the API server authenticates and authorizes", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		as := func(user string) error {
 			_, err := tryKubectl("get", "bu", "-n", namespace, "--as", user)
@@ -201,13 +201,13 @@ var _ = Describe("The aggregated API", func() {
 		_, err := tryKubectl("get", "bu", "-A", "--as", "ann")
 		Expect(err).To(MatchError(ContainSubstring("Forbidden")))
 
-		By("asking the usage server's own port")
+		By("sending requests to the usage server's own port")
 		group := "/apis/usage.storage.koboshi.dev/v1/namespaces/" + namespace + "/bucketusages"
 		Expect(direct(ctx, "/readyz", nil)).To(Equal(http.StatusOK))
 		Expect(direct(ctx, group, nil)).To(Equal(http.StatusForbidden), "anonymous")
 		Expect(direct(ctx, "/metrics", nil)).To(Equal(http.StatusForbidden), "anonymous")
 		Expect(direct(ctx, "/debug/pprof/heap", nil)).NotTo(Equal(http.StatusOK))
-		Expect(direct(ctx, group, http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}})).To(Equal(http.StatusForbidden), "who pretends to be the front proxy")
+		Expect(direct(ctx, group, http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}})).To(Equal(http.StatusForbidden), "a client that pretends to be the front proxy")
 		Expect(direct(ctx, group, bearer("nonsense"))).To(Equal(http.StatusUnauthorized))
 		Expect(direct(ctx, group, bearer(tokenFor(ctx, systemNamespace, account)))).To(Equal(http.StatusForbidden), "a service account without the right")
 		create(ctx, &rbacv1.RoleBinding{
@@ -228,7 +228,7 @@ var _ = Describe("The aggregated API", func() {
 		}
 	})
 
-	It("is in view, and in nobody's way when a namespace is deleted", func(ctx context.Context) {
+	It("is part of the role view, and does not block the deletion of a namespace", func(ctx context.Context) {
 		needControllers(ctx)
 		Eventually(func(g Gomega) {
 			for _, name := range []string{"view", "edit", "admin"} {

@@ -134,7 +134,7 @@ func newStore(ctx context.Context, namespace, name, endpoint, secret string) {
 	})).To(Succeed())
 }
 
-// newBucket creates a StorageBucket with a label of its own name.
+// newBucket creates a StorageBucket, with its own name as the value of a label.
 func newBucket(ctx context.Context, namespace, name, inStore string, change ...func(*storagev1.StorageBucketSpec)) {
 	GinkgoHelper()
 	b := &storagev1.StorageBucket{

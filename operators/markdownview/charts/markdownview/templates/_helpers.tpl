@@ -33,8 +33,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
-{{/* "--flag=value", or nothing when the value is null. Numbers are written out:
-     the flags do not know 1e+06. */}}
+{{/* "--flag=value", or nothing when the value is null. Numbers are written in full,
+     because the flags do not accept 1e+06. */}}
 {{- define "markdownview.flag" -}}
 {{- $flag := index . 0 -}}{{- $value := index . 1 -}}
 {{- if kindIs "slice" $value -}}
@@ -51,12 +51,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* The namespaces to watch, as a list. watchNamespaces is the old name. */}}
 {{- define "markdownview.namespaces" -}}
 {{- if and .Values.namespaces .Values.watchNamespaces -}}
-{{- fail "set namespaces only: watchNamespaces is its old name" -}}
+{{- fail "set only namespaces: watchNamespaces is its old name" -}}
 {{- end -}}
 {{- .Values.namespaces | default .Values.watchNamespaces | default list | toYaml -}}
 {{- end -}}
 
-{{/* Refuses two servers on one port: the manager would not start. */}}
+{{/* Refuses equal ports, because the manager would not start. */}}
 {{- define "markdownview.checkPorts" -}}
 {{- $ports := list (int .Values.healthProbe.port) (int .Values.webhook.port) -}}
 {{- if .Values.metrics.enabled -}}{{- $ports = append $ports (int .Values.metrics.port) -}}{{- end -}}
@@ -79,8 +79,8 @@ capabilities:
   - ALL
 {{- end -}}
 
-{{/* The name of the Secret with a certificate. cert-manager and the chart do not
-     share one: neither would hand it over. */}}
+{{/* The name of the Secret with a certificate. cert-manager and the chart use different
+     Secrets, because neither could take over the Secret of the other. */}}
 {{- define "markdownview.certSecret" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}
 {{ include "markdownview.fullname" $root }}-{{ $what }}-{{ ternary "server-cert" "self-signed" $root.Values.certManager.enabled }}
@@ -92,9 +92,10 @@ capabilities:
 - {{ $service }}.{{ $root.Release.Namespace }}.svc.cluster.local
 {{- end -}}
 
-{{/* The certificate in a Secret of the chart's own: the one that is in the
-     cluster, or else a new one. To be called once for each Secret, because each
-     call without a cluster makes another. Keys as in the Secret, in base64. */}}
+{{/* A certificate that the chart makes. If the cluster has the Secret, this returns its
+     certificate; otherwise it makes a new one. Call it only once for each Secret, because
+     each call may make a different certificate. The result has the keys of the Secret,
+     with values in base64. */}}
 {{- define "markdownview.selfSigned" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}{{- $service := index . 2 -}}
 {{- $found := lookup "v1" "Secret" $root.Release.Namespace (include "markdownview.certSecret" (list $root $what)) -}}
@@ -110,7 +111,7 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
-{{/* The Secret around such a certificate. */}}
+{{/* The Secret with a certificate of markdownview.selfSigned. */}}
 {{- define "markdownview.selfSignedSecret" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}{{- $data := index . 2 -}}
 apiVersion: v1
@@ -125,7 +126,7 @@ data:
   {{- toYaml $data | nindent 2 }}
 {{- end -}}
 
-{{/* The Certificate that cert-manager makes the Secret from. */}}
+{{/* The Certificate for which cert-manager makes the Secret. */}}
 {{- define "markdownview.certificate" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}{{- $name := index . 2 -}}{{- $service := index . 3 -}}
 apiVersion: cert-manager.io/v1
@@ -151,8 +152,8 @@ spec:
   secretName: {{ include "markdownview.certSecret" (list $root $what) }}
 {{- end -}}
 
-{{/* Binds a role to the manager: kind and name of the binding, kind and name of the
-     role, namespace or "". */}}
+{{/* Binds a role to the manager. The arguments are the root, the kind and name of the
+     binding, the kind and name of the role, and the namespace or "". */}}
 {{- define "markdownview.binding" }}
 {{- $root := index . 0 -}}{{- $kind := index . 1 -}}{{- $binding := index . 2 -}}{{- $roleKind := index . 3 -}}{{- $role := index . 4 -}}{{- $namespace := index . 5 }}
 ---

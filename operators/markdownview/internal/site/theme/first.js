@@ -1,4 +1,5 @@
-// Runs before anything is shown, so that a chosen theme does not flash.
+// Runs before anything is shown, so that the page does not flash in another theme
+// first.
 (() => {
   'use strict';
   const root = document.documentElement;
@@ -7,6 +8,6 @@
     const chosen = localStorage.getItem('mdv-theme');
     if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen;
   } catch {
-    // Storage may be forbidden. Then no choice can be remembered.
+    // Storage may be forbidden. The choice of a theme is then not remembered.
   }
 })();

@@ -21,8 +21,8 @@
   const shown = () => root.dataset.theme || unchosen();
   const tellTheme = () => theme.setAttribute('aria-pressed', String(shown() === 'dark'));
   const choose = (name) => {
-    // Choosing what the reader would see anyway removes the choice: the page then
-    // follows the system again.
+    // If the chosen theme is the default anyway, the choice is removed, and the page
+    // follows the default again.
     const choice = name === unchosen() ? null : name;
     if (choice || root.dataset.default) root.dataset.theme = name;
     else delete root.dataset.theme;
@@ -30,7 +30,7 @@
       if (choice) localStorage.setItem('mdv-theme', choice);
       else localStorage.removeItem('mdv-theme');
     } catch {
-      // Then the choice lasts until the page is left.
+      // If storage is forbidden, the choice lasts until the reader leaves the page.
     }
     tellTheme();
   };
@@ -145,7 +145,7 @@
       }
       return pages;
     }).catch((error) => {
-      loading = null; // the next key tries again
+      loading = null; // the next input tries again
       throw error;
     });
     return loading;
@@ -272,7 +272,8 @@
       const pages = await load();
       if (number === asked) showResults(search(pages, words), words);
     } catch {
-      // The form still leads to the server's own search.
+      // The index could not be loaded, but the form still leads to the search on the
+      // server.
       if (number === asked) showList(false);
     }
   };

@@ -188,8 +188,8 @@ func restoreHooks(ctx context.Context) {
 	}).Should(Equal("/x/"))
 }
 
-// sendHooksNowhere makes the API server call an address where nothing listens, until the spec
-// ends.
+// sendHooksNowhere makes the API server call an address where nothing listens, until the
+// test ends.
 func sendHooksNowhere(ctx context.Context) {
 	GinkgoHelper()
 	removeHooks(ctx)

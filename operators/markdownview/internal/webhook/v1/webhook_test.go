@@ -28,11 +28,11 @@ const unsanitised = "spec.engine: mdBook does not sanitise pages: HTML and scrip
 // onePage is the smallest site.
 var onePage = pages{"a.md": "# A"}
 
-// refusals returns the API server's messages about an object, without the prefix of
-// each message.
+// refusals returns the field and the message of each reason for which the API server
+// refused an object.
 func refusals(err error) []string {
 	GinkgoHelper()
-	Expect(err).To(HaveOccurred(), "it was accepted")
+	Expect(err).To(HaveOccurred(), "the object was accepted")
 	Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 	var told []string
 	for _, cause := range err.(apierrors.APIStatus).Status().Details.Causes {
@@ -55,7 +55,7 @@ var _ = Describe("The webhooks", func() {
 		return api.Create(ctx, v)
 	}
 
-	It("give basePath its closing slash and nothing else a value", func(ctx context.Context) {
+	It("add the closing slash to basePath, and set no other field", func(ctx context.Context) {
 		v := view(namespace, onePage)
 		v.Spec.BasePath = "/docs/x"
 		Expect(api.Create(ctx, v)).To(Succeed())
@@ -75,14 +75,14 @@ var _ = Describe("The webhooks", func() {
 		},
 		Entry("pages without SUMMARY.md", spec{Markdowns: onePage}),
 		Entry("drafts", spec{Markdowns: pages{"SUMMARY.md": "- [A](a.md)\n- [Later]()\n", "a.md": ""}}),
-		Entry("an image of the list", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v2"}),
+		Entry("an image in the list", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v2"}),
 		Entry("the operator's own image", spec{Markdowns: onePage, ViewerImage: defaultImage}),
-		Entry("links to what a ConfigMap may have", spec{
+		Entry("links to files that a ConfigMap may contain", spec{
 			Markdowns:   pages{"a.md": "[b](b.md) ![c](img/c.png)"},
 			ContentFrom: []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}},
 		}),
-		Entry("what only mdBook minds, in the viewer", spec{Markdowns: pages{"SUMMARY.md": "- [A](/a.md)", "a.md": ""}}),
-		Entry("everything that is published well", spec{
+		Entry("a mistake that affects only mdBook, with the viewer", spec{Markdowns: pages{"SUMMARY.md": "- [A](/a.md)", "a.md": ""}}),
+		Entry("valid settings for everything that publishes a site", spec{
 			Markdowns: onePage,
 			HTTPRoute: &viewv1.HTTPRouteSettings{
 				ParentRefs: []viewv1.GatewayRef{{Name: "a"}, {Name: "a", SectionName: "https"}}, Hostnames: []string{"docs.example.com"},
@@ -106,7 +106,7 @@ var _ = Describe("The webhooks", func() {
 		}),
 	)
 
-	It("warn of what a reader would stumble over, with page and line", func(ctx context.Context) {
+	It("warn about problems that readers would notice, with page and line", func(ctx context.Context) {
 		Expect(create(ctx, spec{Markdowns: pages{
 			"SUMMARY.md": "- [A](a.md)\n", "a.md": "# A\n\n[b](nope.md)\n[c](#nope)\n![d](d.png)\n", "z.md": "",
 		}})).To(Succeed())
@@ -118,7 +118,7 @@ var _ = Describe("The webhooks", func() {
 		}))
 	})
 
-	It("warn of at most twenty things, each in at most 200 characters", func(ctx context.Context) {
+	It("give at most twenty warnings, each of at most 200 characters", func(ctx context.Context) {
 		Expect(create(ctx, spec{Markdowns: pages{"a.md": strings.Repeat("[x](./"+strings.Repeat("é", 300)+".md)\n\n", 100)}})).To(Succeed())
 		got := warnings.take()
 		Expect(got).To(HaveLen(21))
@@ -130,7 +130,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(got[20]).To(Equal("and 80 more"))
 	})
 
-	It("warn that a ConfigMap must have what SUMMARY.md leads to", func(ctx context.Context) {
+	It("warn that a ConfigMap must contain the files to which SUMMARY.md links", func(ctx context.Context) {
 		rest := []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}}
 		Expect(create(ctx, spec{Markdowns: pages{"SUMMARY.md": "# T\n\n- [A](a.md)\n- [B](b.md)\n"}, ContentFrom: rest})).To(Succeed())
 		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[SUMMARY.md]: 2 links lead to files that contentFrom must provide; the first is a.md in line 3"}))
@@ -138,7 +138,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[SUMMARY.md]: line 3 links to a.md, which contentFrom must provide"}))
 	})
 
-	It("warn that mdBook serves at the root only", func(ctx context.Context) {
+	It("warn that mdBook serves only at the root", func(ctx context.Context) {
 		Expect(create(ctx, spec{Markdowns: pages{"SUMMARY.md": "- [A](a.md)", "a.md": ""}, Engine: viewv1.EngineMdBook, BasePath: "/docs/"})).To(Succeed())
 		Expect(warnings.take()).To(Equal([]string{unsanitised, "spec.basePath: ignored, because mdBook serves only at /"}))
 	})
@@ -147,10 +147,10 @@ var _ = Describe("The webhooks", func() {
 		func(ctx context.Context, s spec, want ...any) {
 			Expect(refusals(create(ctx, s))).To(ConsistOf(want...))
 		},
-		Entry("a link of SUMMARY.md to a page that is not there", spec{
+		Entry("a link of SUMMARY.md to a missing page", spec{
 			Markdowns: pages{"SUMMARY.md": "# Summary\n\n- [1](page1.md)\n- [2](page2.md)\n\n---\n\n- [3](page3.md)\n", "page1.md": "", "page2.md": ""},
 		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 8: links to page3.md, which is not in markdowns"),
-		Entry("a SUMMARY.md that is none, even if there are ConfigMaps", spec{
+		Entry("an invalid SUMMARY.md, even if there are ConfigMaps", spec{
 			Markdowns:   pages{"SUMMARY.md": "- [1](a.md)\n- text\n- [1](a.md)\n", "a.md": ""},
 			ContentFrom: []viewv1.ContentSource{{ConfigMap: viewv1.ConfigMapSource{Name: "rest"}}},
 		}, "spec.markdowns[SUMMARY.md]: Invalid value: line 2: a list item must begin with a link: - [Title](page.md), or - [Title]() for a page that is not written yet",
@@ -167,13 +167,13 @@ var _ = Describe("The webhooks", func() {
 			"spec.markdowns[a.md]: Invalid value: is the name of a file and of a directory with other files; rename one of them"),
 		Entry("two files at one address", spec{Markdowns: pages{"g/README.md": "", "g/index.md": ""}, BinaryAssets: map[string][]byte{"x.html": {0}, "x": {0}}},
 			"spec.markdowns[g/index.md]: Invalid value: would be served at /g/, the address of g/README.md; rename one of them"),
-		Entry("more than fits", spec{Markdowns: pages{"a.md": strings.Repeat("x", 700_000)}, BinaryAssets: map[string][]byte{"b.png": make([]byte, 400_000)}},
+		Entry("more content than fits into an object", spec{Markdowns: pages{"a.md": strings.Repeat("x", 700_000)}, BinaryAssets: map[string][]byte{"b.png": make([]byte, 400_000)}},
 			"spec.markdowns: Invalid value: has 1100000 bytes together with binaryAssets, more than 1048576: move files into ConfigMaps that contentFrom names"),
 		Entry("an image that is not allowed", spec{Markdowns: onePage, ViewerImage: "evil.example/viewer:v1"},
 			"spec.viewerImage: Forbidden: the operator does not allow evil.example/viewer:v1; omit viewerImage, or ask the administrator to add the image to --allowed-viewer-images"),
-		Entry("an image that is none", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v1:v2"},
+		Entry("an invalid name of an image", spec{Markdowns: onePage, ViewerImage: "ghcr.io/acme/viewer:v1:v2"},
 			`spec.viewerImage: Invalid value: "ghcr.io/acme/viewer:v1:v2": is not the name of an image`),
-		Entry("ConfigMaps that cannot be", spec{ContentFrom: []viewv1.ContentSource{
+		Entry("invalid sources of content", spec{ContentFrom: []viewv1.ContentSource{
 			{ConfigMap: viewv1.ConfigMapSource{Name: "Up"}},
 			{ConfigMap: viewv1.ConfigMapSource{Name: "x"}, Path: "p"},
 			{ConfigMap: viewv1.ConfigMapSource{Name: "x"}, Path: "p"},
@@ -247,7 +247,7 @@ var _ = Describe("The webhooks", func() {
 		))
 	})
 
-	It("tell of everything at once, of fifty errors at most", func(ctx context.Context) {
+	It("report all errors at once, but at most fifty", func(ctx context.Context) {
 		got := refusals(create(ctx, spec{
 			Markdowns: pages{"SUMMARY.md": strings.Repeat("- text\n", 100)}, ViewerImage: "evil.example/x",
 		}))
@@ -255,14 +255,14 @@ var _ = Describe("The webhooks", func() {
 		Expect(got[50]).To(Equal("spec: Invalid value: and 51 more"))
 	})
 
-	It("do not change the words of the schema", func(ctx context.Context) {
+	It("do not change the error messages of the schema", func(ctx context.Context) {
 		many := int32(51)
 		Expect(refusals(create(ctx, spec{Markdowns: onePage, Replicas: &many}))).To(ConsistOf(
 			"spec.replicas: Invalid value: 51: spec.replicas in body should be less than or equal to 50"))
 		Expect(refusals(create(ctx, spec{}))).To(ConsistOf(ContainSubstring("markdowns or contentFrom must contain at least one file")))
 	})
 
-	It("let as much in as fits, and let it be labelled and changed", func(ctx context.Context) {
+	It("accept an object of the maximum size, which can then be labelled and changed", func(ctx context.Context) {
 		v := view(namespace, pages{})
 		for i := range 1999 {
 			v.Spec.Markdowns[fmt.Sprintf("part%d/page%d.md", i/100, i)] = strings.Repeat("# A *b*\n", 60)
@@ -276,7 +276,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(warnings.take()).To(Equal([]string{"spec.markdowns[a.md]: line 1: link x.md leads to a missing file"}))
 	})
 
-	It("check an update as a creation", func(ctx context.Context) {
+	It("check an update in the same way as a creation", func(ctx context.Context) {
 		v := view(namespace, pages{"SUMMARY.md": "- [A](a.md)", "a.md": ""})
 		Expect(api.Create(ctx, v)).To(Succeed())
 		v.Spec.Markdowns["SUMMARY.md"] = "- [A](b.md)"
@@ -324,7 +324,7 @@ var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 		Expect(bad.Spec.Replicas).To(HaveValue(Equal(int32(3))))
 	})
 
-	It("goes when it is deleted and its finalizers are removed", func(ctx context.Context) {
+	It("disappears when it is deleted and its finalizers are removed", func(ctx context.Context) {
 		Expect(api.Delete(ctx, bad)).To(Succeed())
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(bad), bad)).To(Succeed())
 		Expect(bad.DeletionTimestamp).NotTo(BeNil())
@@ -333,7 +333,7 @@ var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 		Expect(apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(bad), bad))).To(BeTrue())
 	})
 
-	It("must be good when its spec is changed, but for an image that was there", func(ctx context.Context) {
+	It("must be valid when its spec is changed, except for the image that it already had", func(ctx context.Context) {
 		bad.Spec.Title = "Other"
 		Expect(refusals(api.Update(ctx, bad))).To(ConsistOf(
 			"spec.markdowns[SUMMARY.md]: Invalid value: line 1: links to a.md, which is not in markdowns"))
@@ -344,8 +344,8 @@ var _ = Describe("An object that the webhooks would refuse", Serial, func() {
 	})
 })
 
-var _ = Describe("While nobody answers for the webhooks", Serial, func() {
-	It("labels can be set and finalizers removed, and no spec changed", func(ctx context.Context) {
+var _ = Describe("While the webhooks do not respond", Serial, func() {
+	It("labels can be set and finalizers removed, but no spec can be changed", func(ctx context.Context) {
 		v := view(newNamespace(ctx), onePage)
 		v.Finalizers = []string{"example.com/wait"}
 		Expect(api.Create(ctx, v)).To(Succeed())

@@ -1,19 +1,19 @@
-// The value of this script is a list of what somebody who does not see well, or
-// not at all, would stumble over on the page.
+// This script evaluates to a list of the problems that the page causes for readers who
+// see badly or not at all.
 (() => {
   const faults = [];
   const all = (selector) => [...document.querySelectorAll(selector)];
   const told = (element) => element.outerHTML.replace(/\s+/g, ' ').slice(0, 100);
   const shown = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
 
-  if (!document.documentElement.lang) faults.push('the page says no language');
+  if (!document.documentElement.lang) faults.push('the page declares no language');
   if (!document.title.trim()) faults.push('the page has no title');
   for (const [selector, most] of [['main', 1], ['body > header', 1], ['nav', 9], ['[role=search]', 1]]) {
     const found = all(selector).length;
-    if (found < 1 || found > most) faults.push(`${found} of ${selector}`);
+    if (found < 1 || found > most) faults.push(`${found} elements for ${selector}`);
   }
   const navs = all('nav').map((nav) => nav.getAttribute('aria-label'));
-  if (new Set(navs).size !== navs.length || navs.includes(null)) faults.push(`navigations are not told apart: ${navs}`);
+  if (new Set(navs).size !== navs.length || navs.includes(null)) faults.push(`navigations have no name or the same name: ${navs}`);
 
   const ids = all('[id]').map((element) => element.id);
   for (const id of new Set(ids.filter((id, n) => ids.indexOf(id) !== n))) faults.push(`two elements have id ${id}`);
@@ -31,14 +31,14 @@
 
   let before = 0;
   const headings = all('main :is(h1, h2, h3, h4, h5, h6)');
-  if (headings.filter((h) => h.tagName === 'H1').length !== 1) faults.push('there is not one h1');
+  if (headings.filter((h) => h.tagName === 'H1').length !== 1) faults.push('the page does not have exactly one h1');
   for (const heading of headings) {
     const level = Number(heading.tagName[1]);
     if (level > before + 1) faults.push(`a heading of level ${level} after one of level ${before}: ${told(heading)}`);
     before = level;
   }
 
-  // Contrast as WCAG 2 defines it, of each text against what is painted behind it.
+  // The contrast between each text and its background, as WCAG 2 defines it.
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const channels = (colour) => {
     canvas.clearRect(0, 0, 1, 1);

@@ -94,7 +94,7 @@ func kustomization(t *testing.T, components ...string) objects {
 		t.Fatal(err)
 	}
 	in := parse(t, string(manifest))
-	delete(in, "Namespace/"+namespace) // Helm creates it on the command line
+	delete(in, "Namespace/"+namespace) // with Helm, --create-namespace creates it
 	return in
 }
 
@@ -341,7 +341,7 @@ func TestTheManagerListensOnThePortsOfTheValues(t *testing.T) {
 		}
 		service := get[*corev1.Service](t, in, "markdownview-webhook-service").Spec.Ports[0]
 		if service.Port != 443 || service.TargetPort.StrVal != "webhook" {
-			t.Errorf("%v: the Service of the webhooks leads from %d to %s", tc.values, service.Port, service.TargetPort.StrVal)
+			t.Errorf("%v: the Service of the webhooks forwards port %d to %s", tc.values, service.Port, service.TargetPort.StrVal)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func TestAnImageIsNamedByItsTagOrItsDigest(t *testing.T) {
 		{set("image.tag", "2.0", "image.digest", digest), "markdownview@" + digest},
 	} {
 		c := get[*appsv1.Deployment](t, rendered(t, tc.values), "markdownview-controller-manager").Spec.Template.Spec.Containers[0]
-		// Viewers run the same program as the manager.
+		// Viewers run from the same image as the manager.
 		if c.Image != tc.want || !slices.Contains(c.Args, "--viewer-image="+tc.want) {
 			t.Errorf("%v: image %s, want %s, also in %v", tc.values, c.Image, tc.want, c.Args)
 		}
@@ -396,7 +396,7 @@ func TestHelmTestReadsTheSiteThatItMakes(t *testing.T) {
 		}
 		const weight = "helm.sh/hook-weight"
 		if view.Annotations[weight] >= pod.Annotations[weight] {
-			t.Errorf("the site is made at %s, and read at %s", view.Annotations[weight], pod.Annotations[weight])
+			t.Errorf("the hook weight of the site is %s, which is not less than %s, the weight of the Pod that reads it", view.Annotations[weight], pod.Annotations[weight])
 		}
 		if want := "--await=http://viewer-" + view.Name + "." + view.Namespace + ".svc/"; !slices.Contains(pod.Spec.Containers[0].Args, want) {
 			t.Errorf("no %s in %v", want, pod.Spec.Containers[0].Args)
@@ -501,7 +501,8 @@ func simplify(d *appsv1.Deployment) {
 	}
 	c := &spec.Containers[0]
 	c.Image, c.ImagePullPolicy = "", ""
-	// The chart may run viewers from another image; with config/, the name is compiled in.
+	// The chart may run viewers from another image; with config/, the name of the image is
+	// compiled into the manager.
 	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--viewer-image=") })
 	slices.Sort(c.Args)
 	for i := range spec.Volumes {

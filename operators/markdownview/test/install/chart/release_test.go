@@ -94,7 +94,7 @@ func TestAReleaseIsInstalledUpgradedAndRemoved(t *testing.T) {
 		t.Errorf("the Deployment still exists: %v", err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
-		t.Errorf("the CRD did not stay: %v", err)
+		t.Errorf("the CRD was removed: %v", err)
 	}
 }
 

@@ -225,11 +225,11 @@ load 1m
   markdownview_available{exported_namespace="b",name="down",pod="2"} 0x120
   markdownview_suspended{exported_namespace="b",name="down",pod="1"} 0x120
 `, []string{"MarkdownViewUnavailable"}},
-		{"one manager is behind", quiet + `
+		{"one manager reports outdated data", quiet + `
   markdownview_available{exported_namespace="b",name="seen",pod="1"} 0x120
   markdownview_available{exported_namespace="b",name="seen",pod="2"} 1x120
 `, nil},
-		{"a suspended site of the same name elsewhere does not hide it", quiet + `
+		{"a suspended site of the same name in another namespace does not hide a site that is not served", quiet + `
   markdownview_available{exported_namespace="b",name="asleep",pod="1"} 0x120
   markdownview_suspended{exported_namespace="b",name="asleep",pod="1"} 0x120
 `, []string{"MarkdownViewUnavailable"}},

@@ -35,8 +35,8 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// setDown takes the store down or up. A store that is down resets new connections; the
-// open ones are reset at once.
+// setDown takes the store down or up. A store that is down resets new connections.
+// Connections that are already open are reset immediately.
 func (c *connections) setDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

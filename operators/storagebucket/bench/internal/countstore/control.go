@@ -29,7 +29,7 @@ func (s *Server) Control() http.Handler {
 	return mux
 }
 
-// Steer is the client of Control.
+// Steer is a client of the handler that Server.Control returns.
 type Steer struct{ Addresses }
 
 // Down makes the store reset all connections, including the open ones.

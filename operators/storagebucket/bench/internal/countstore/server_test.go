@@ -144,7 +144,7 @@ func TestStoreThatIsDownCountsEachAttemptAndAnswersNone(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}
-	// A connection that was opened before is cut as well.
+	// A connection that was opened before the store went down is cut as well.
 	if resp, err := ask(t.Context(), kept, http.MethodHead, s.Endpoint+"/bench-000000"); err == nil {
 		t.Errorf("answered over an old connection with %s", resp.Status)
 		_ = resp.Body.Close()

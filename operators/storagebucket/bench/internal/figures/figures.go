@@ -15,7 +15,7 @@ type Period struct{ From, To int64 }
 
 func (p Period) seconds() float64 { return time.Duration(p.To - p.From).Seconds() }
 
-// After returns the period without its first d.
+// After returns the period without its first part, which lasts d.
 func (p Period) After(d time.Duration) Period {
 	return Period{From: min(p.From+int64(d), p.To), To: p.To}
 }
@@ -86,9 +86,9 @@ func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float6
 	return late
 }
 
-// Percentile returns the smallest value that at least the given share of the values do
-// not exceed (the nearest rank), or NaN if there are no values. It sorts the slice in
-// place.
+// Percentile returns the smallest value such that at least the given share of the values
+// are less than or equal to it (the nearest rank). It returns NaN if there are no values.
+// It sorts the slice in place.
 func Percentile(values []float64, share float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -112,7 +112,7 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// A Level is a count with the time of the change to it.
+// A Level is a count, with the time at which the count changed to this value.
 type Level struct {
 	At    int64
 	Count int

@@ -38,7 +38,7 @@ func TestRateIsTheCountOverTheLengthOfThePeriod(t *testing.T) {
 		t.Errorf("%v a minute, want 45", got)
 	}
 	if got := PerSecond(at(1), Period{}); !math.IsNaN(got) {
-		t.Errorf("%v in no time at all, want NaN", got)
+		t.Errorf("%v a second in an empty period, want NaN", got)
 	}
 }
 
@@ -58,12 +58,12 @@ func TestPeakFindsABurstThatFixedSecondsWouldCutInTwo(t *testing.T) {
 		times []int64
 		want  int
 	}{
-		"none":                           {nil, 0},
-		"one":                            {at(50), 1},
-		"across the border of seconds":   {at(8, 9, 10, 11, 12), 5},
-		"exactly a second is too long":   {at(0, 10, 20), 1},
-		"the second burst is the peak":   {at(0, 1, 30, 31, 32, 60), 3},
-		"what is outside does not count": {at(98, 99, 100, 101), 2},
+		"none":                         {nil, 0},
+		"one":                          {at(50), 1},
+		"across a second boundary":     {at(8, 9, 10, 11, 12), 5},
+		"exactly a second is too long": {at(0, 10, 20), 1},
+		"the second burst is the peak": {at(0, 1, 30, 31, 32, 60), 3},
+		"times outside do not count":   {at(98, 99, 100, 101), 2},
 	} {
 		if got := Peak(test.times, p); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
@@ -77,13 +77,13 @@ func TestGapsCountWhatIsLateAndWhatIsMissing(t *testing.T) {
 		times []int64
 		want  []float64
 	}{
-		"on time":                         {at(50, 150, 250, 350), []float64{0, 0, 0}},
-		"early is not late":               {at(50, 140, 240, 340), []float64{0, 0, 0}},
-		"late by two seconds":             {at(50, 170, 270, 370), []float64{2, 0, 0}},
-		"never again":                     {at(50, 150), []float64{0, 15}},
-		"never at all":                    {nil, []float64{20}},
-		"what follows the period is past": {at(50, 150, 250, 350, 900), []float64{0, 0, 0}},
-		"overdue at the end, seen later":  {at(50, 150, 900), []float64{0, 15}},
+		"on time":                        {at(50, 150, 250, 350), []float64{0, 0, 0}},
+		"early is not late":              {at(50, 140, 240, 340), []float64{0, 0, 0}},
+		"late by two seconds":            {at(50, 170, 270, 370), []float64{2, 0, 0}},
+		"never again":                    {at(50, 150), []float64{0, 15}},
+		"never at all":                   {nil, []float64{20}},
+		"ignored after the period":       {at(50, 150, 250, 350, 900), []float64{0, 0, 0}},
+		"overdue at the end, seen later": {at(50, 150, 900), []float64{0, 15}},
 	} {
 		got := Gaps(map[int32][]int64{0: test.times}, 10*time.Second, p)
 		if diff := cmp.Diff(test.want, got); diff != "" {
@@ -103,7 +103,7 @@ func TestPercentileIsAValueThatOccurred(t *testing.T) {
 		}
 	}
 	if got := Percentile([]float64{7}, 0.99); got != 7 {
-		t.Errorf("of one value: %v", got)
+		t.Errorf("the percentile of one value is %v, want 7", got)
 	}
 	if got := Percentile(nil, 0.5); !math.IsNaN(got) {
 		t.Errorf("of none: %v, want NaN", got)
@@ -134,12 +134,12 @@ func TestReachedIsTheFirstTimeAfterTheStart(t *testing.T) {
 		is   time.Duration
 		ok   bool
 	}{
-		"half":                       {10 * second, 4, 10 * time.Second, true},
-		"all":                        {10 * second, 10, 20 * time.Second, true},
-		"more than there are":        {10 * second, 11, 0, false},
-		"it was already so":          {2 * second, 10, 0, true},
-		"what is past does not hold": {5 * second, 5, 25 * time.Second, true},
-		"after the last change":      {60 * second, 10, 0, true},
+		"half":                          {10 * second, 4, 10 * time.Second, true},
+		"all":                           {10 * second, 10, 20 * time.Second, true},
+		"a count that is never reached": {10 * second, 11, 0, false},
+		"reached before the start":      {2 * second, 10, 0, true},
+		"an earlier level is ignored":   {5 * second, 5, 25 * time.Second, true},
+		"after the last change":         {60 * second, 10, 0, true},
 	} {
 		if is, ok := Reached(levels, test.from, test.want); is != test.is || ok != test.ok {
 			t.Errorf("%s: %v %v, want %v %v", name, is, ok, test.is, test.ok)
@@ -176,10 +176,10 @@ func TestHistogramCountsOnlyWhatCameSince(t *testing.T) {
 		}
 	}
 	if got := after.AtMost(0.99); got != 1 {
-		t.Errorf("since the start: %v, want 1", got)
+		t.Errorf("the bound since the start is %v, want 1", got)
 	}
 	if got := before.Since(before).AtMost(0.99); !math.IsNaN(got) {
-		t.Errorf("of nothing: %v, want NaN", got)
+		t.Errorf("the bound of no observations is %v, want NaN", got)
 	}
 }
 

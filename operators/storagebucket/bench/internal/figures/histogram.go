@@ -52,9 +52,9 @@ func (h Histogram) Since(before Histogram) Histogram {
 	return d
 }
 
-// AtMost returns the smallest upper bound that at least the given share of the
-// observations do not exceed. The exact percentile is at most this bound. AtMost
-// returns NaN if there are no observations.
+// AtMost returns the smallest upper bound such that at least the given share of the
+// observations are less than or equal to it. The exact percentile is at most this bound.
+// AtMost returns NaN if there are no observations.
 func (h Histogram) AtMost(share float64) float64 {
 	if len(h.counts) == 0 || h.counts[len(h.counts)-1] == 0 {
 		return math.NaN()

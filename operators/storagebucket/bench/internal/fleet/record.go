@@ -25,15 +25,15 @@ type Record struct {
 }
 
 // Watch starts to record all changes, and returns immediately. The recording ends with
-// the context. If it fails earlier, fail is called.
+// the context. If the recording fails earlier, Watch calls fail.
 func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	r := &Record{healthy: map[string]bool{}, changed: make(chan struct{})}
 	r.levels = []figures.Level{{At: time.Now().UnixNano()}}
 	for _, list := range []client.ObjectList{&v1.StorageBucketList{}, &v1.ObjectStoreList{}} {
-		// One item is enough, because only the version of the list is needed, to watch
-		// from it.
+		// One item is enough, because only the version of the list is needed, from which
+		// the watch starts.
 		if err := f.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-			return nil, fmt.Errorf("listing: %w", err)
+			return nil, fmt.Errorf("listing the objects: %w", err)
 		}
 		go func() {
 			for ctx.Err() == nil {
@@ -54,13 +54,13 @@ func (f *Fleet) follow(ctx context.Context, list client.ObjectList, r *Record) e
 		Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
 	})
 	if err != nil {
-		return fmt.Errorf("watching: %w", err)
+		return fmt.Errorf("watching the objects: %w", err)
 	}
 	defer w.Stop()
 	for e := range w.ResultChan() {
 		object, ok := e.Object.(client.Object)
 		if !ok || e.Type == watch.Deleted {
-			return fmt.Errorf("watching: unexpected event %s: %v", e.Type, e.Object)
+			return fmt.Errorf("watching the objects: unexpected event %s: %v", e.Type, e.Object)
 		}
 		list.SetResourceVersion(object.GetResourceVersion())
 		if e.Type == watch.Modified {
@@ -93,8 +93,8 @@ func (r *Record) modified(object client.Object) {
 	r.changed = make(chan struct{})
 }
 
-// Healthy returns all numbers of healthy buckets so far, each with the time of the
-// change to it.
+// Healthy returns all numbers of healthy buckets so far, each with the time at which the
+// number changed to this value.
 func (r *Record) Healthy() []figures.Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()

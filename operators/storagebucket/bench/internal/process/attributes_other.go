@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// attributes are empty outside Linux. The measurements need Linux as well.
+// attributes returns nil outside Linux. The measurements need Linux anyway.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -15,7 +15,7 @@ func TestCPUTimeIsUserAndSystemWhateverTheName(t *testing.T) {
 		t.Errorf("%v, %v; want 2s", got, err)
 	}
 	if _, err := parseCPU("42 (a) S 1"); err == nil {
-		t.Error("a line that is cut short was read")
+		t.Error("a truncated line was accepted")
 	}
 }
 
@@ -25,7 +25,7 @@ func TestMemoryIsInBytes(t *testing.T) {
 		t.Errorf("%v, %v; want 8192", got, err)
 	}
 	if _, err := parseKilobytes("Rss: 12 kB\n", "Pss:"); err == nil {
-		t.Error("a field that is not there was read")
+		t.Error("a missing field was accepted")
 	}
 }
 
@@ -50,7 +50,7 @@ func TestCostOfARunningProcessIsRead(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a loop takes no CPU time")
+	t.Error("the loop has used no CPU time")
 }
 
 func TestEarlyEndIsReportedWithTheOutput(t *testing.T) {
@@ -90,6 +90,6 @@ func TestStopKillsWhatDoesNotEnd(t *testing.T) {
 	}
 	p.Stop(10 * time.Millisecond)
 	if _, err := os.Stat(p.path("stat")); err == nil {
-		t.Error("it still runs")
+		t.Error("the program is still running")
 	}
 }

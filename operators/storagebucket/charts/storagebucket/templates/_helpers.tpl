@@ -1,4 +1,4 @@
-{{/* What all names begin with. */}}
+{{/* The prefix of all names. */}}
 {{- define "storagebucket.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -18,14 +18,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* The Pods of the manager. */}}
+{{/* The labels that select the Pods of the manager. */}}
 {{- define "storagebucket.selector" -}}
 control-plane: controller-manager
 app.kubernetes.io/name: storagebucket
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* The Pods of the usage server. */}}
+{{/* The labels that select the Pods of the usage server. */}}
 {{- define "storagebucket.usageSelector" -}}
 app.kubernetes.io/component: usage-server
 app.kubernetes.io/name: storagebucket
@@ -40,8 +40,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
-{{/* "--flag=value", or nothing when the value is null. Numbers are written out:
-     the flags do not know 1e+06. */}}
+{{/* Returns "--flag=value", or nothing if the value is null. Numbers are written without
+     an exponent, because the programs do not accept 1e+06 as the value of a flag. */}}
 {{- define "storagebucket.flag" -}}
 {{- $flag := index . 0 -}}{{- $value := index . 1 -}}
 {{- if kindIs "slice" $value -}}
@@ -69,8 +69,8 @@ capabilities:
   - ALL
 {{- end -}}
 
-{{/* The name of the Secret with a certificate. cert-manager and the chart do not
-     share one: neither would let go of it for the other. */}}
+{{/* The name of the Secret with a certificate. cert-manager and the chart use different
+     Secrets, because neither of them would stop managing a shared Secret. */}}
 {{- define "storagebucket.certSecret" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}
 {{ include "storagebucket.fullname" $root }}-{{ $what }}-{{ ternary "server-cert" "self-signed" $root.Values.certManager.enabled }}
@@ -82,9 +82,10 @@ capabilities:
 - {{ $service }}.{{ $root.Release.Namespace }}.svc.cluster.local
 {{- end -}}
 
-{{/* The certificate in a Secret of the chart's own: the one that is in the
-     cluster, or else a new one. To be called once for each Secret, because each
-     call without a cluster makes another. Keys as in the Secret, in base64. */}}
+{{/* The data of a Secret with a certificate that the chart itself creates. If the Secret
+     is already in the cluster, its data is returned, otherwise a new certificate. Call this
+     only once for each Secret, because each call may create a new certificate. The values
+     are in base64, with the same keys as in the Secret. */}}
 {{- define "storagebucket.selfSigned" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}{{- $service := index . 2 -}}
 {{- $found := lookup "v1" "Secret" $root.Release.Namespace (include "storagebucket.certSecret" (list $root $what)) -}}
@@ -100,7 +101,7 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
-{{/* The Secret around such a certificate. */}}
+{{/* The Secret with a certificate that the chart itself creates. */}}
 {{- define "storagebucket.selfSignedSecret" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}{{- $data := index . 2 -}}
 apiVersion: v1
@@ -115,7 +116,7 @@ data:
   {{- toYaml $data | nindent 2 }}
 {{- end -}}
 
-{{/* The Certificate that cert-manager makes the Secret from. */}}
+{{/* The Certificate from which cert-manager creates the Secret. */}}
 {{- define "storagebucket.certificate" -}}
 {{- $root := index . 0 -}}{{- $what := index . 1 -}}{{- $name := index . 2 -}}{{- $service := index . 3 -}}
 apiVersion: cert-manager.io/v1
@@ -141,8 +142,8 @@ spec:
   secretName: {{ include "storagebucket.certSecret" (list $root $what) }}
 {{- end -}}
 
-{{/* Binds a role to the manager: kind and name of the binding, kind and name of the
-     role, namespace or "". */}}
+{{/* Binds a role to the manager. The arguments are the kind and name of the binding, the
+     kind and name of the role, and the namespace, which is "" for a cluster-wide binding. */}}
 {{- define "storagebucket.binding" }}
 {{- $root := index . 0 -}}{{- $kind := index . 1 -}}{{- $binding := index . 2 -}}{{- $roleKind := index . 3 -}}{{- $role := index . 4 -}}{{- $namespace := index . 5 }}
 ---

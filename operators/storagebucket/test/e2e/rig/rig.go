@@ -121,8 +121,8 @@ func (s *Store) awaitReady(file string) error {
 	}
 }
 
-// Client returns a client with the root keys. It connects to the store directly, even
-// if a test has put something in front of it.
+// Client returns a client with the root keys. It connects to the store directly, even if a
+// test has put a proxy in front of the store.
 func (s *Store) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(s.Endpoint), Region: "us-east-1", UsePathStyle: true, Retryer: aws.NopRetryer{},

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// Two hours of the manager's metrics, one sample per minute.
+// Two hours of the manager's metrics for which no alert fires, one sample per minute.
 const quiet = `
 load 1m
   leader_election_master_status{name="storagebucket.storage.koboshi.dev"} 1x120
@@ -51,7 +51,7 @@ load 1m
 		{"the Secret of a store is missing", quiet + `
   storagebucket_stores{condition="Healthy",status="False",pod="1"} 1x120
 `, []string{"StorageBucketStoreUnhealthy"}},
-		{"a bucket refuses the credentials, and the store did once", quiet + `
+		{"the credentials are refused for a bucket, and were refused once for the store", quiet + `
   storagebucket_store_checks_total{store="a/b",reason="InvalidCredentials"} 1x120
   storagebucket_probes_total{store="a/b",reason="InvalidCredentials"} 0+2x120
 `, []string{"StorageBucketCredentialsRefused"}},

@@ -32,7 +32,7 @@ const config = "../../../config/"
 // A query is one PromQL expression, with the place where it is written.
 type query struct{ where, expr string }
 
-// series has the label names of every series that the manager may have, by name.
+// series maps the name of every metric that the manager may have to its label names.
 type series map[string][]string
 
 var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
@@ -43,7 +43,7 @@ func registered(t *testing.T) series {
 	metrics.RegisterBuildInfo()
 	registry, ok := ctrlmetrics.Registry.(prometheus.Collector)
 	if !ok {
-		t.Fatal("controller-runtime's registry cannot describe itself")
+		t.Fatal("controller-runtime's registry cannot describe its metrics")
 	}
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -58,7 +58,8 @@ func registered(t *testing.T) series {
 		}
 		names := strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' })
 		all[m[1]] = names
-		// Suffixes of the series of a histogram; no query uses them with other metrics.
+		// The suffixes of the series of a histogram. No query uses these suffixes with
+		// other kinds of metrics.
 		all[m[1]+"_bucket"] = append(slices.Clone(names), "le")
 		all[m[1]+"_sum"], all[m[1]+"_count"] = names, names
 	}
@@ -194,7 +195,7 @@ func check(expr promql.Expr, known series) []string {
 	return problems
 }
 
-// namesIn returns the metrics below a node.
+// namesIn returns the names of the metrics below a node of the syntax tree.
 func namesIn(node promql.Node) []string {
 	names := map[string]bool{}
 	promql.Inspect(node, func(n promql.Node, _ []promql.Node) error {
@@ -225,7 +226,8 @@ func TestTheCheckOfQueriesFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The possible values of labels, as far as they are in the source.
+// labelConstants returns the possible values of the labels whose values are constants in
+// the source code.
 func labelConstants(t *testing.T) map[string][]string {
 	t.Helper()
 	return map[string][]string{
@@ -300,18 +302,18 @@ func TestEveryAlertSaysWhatItMeansAndWhatToDo(t *testing.T) {
 	seen := map[string]bool{}
 	for _, rule := range rules(t) {
 		if seen[rule.Alert] {
-			t.Errorf("%s is there twice", rule.Alert)
+			t.Errorf("%s is defined twice", rule.Alert)
 		}
 		seen[rule.Alert] = true
 		if rule.For == nil || *rule.For == "" {
-			t.Errorf("%s does not say for how long", rule.Alert)
+			t.Errorf("%s has no duration in the field for", rule.Alert)
 		}
 		if s := rule.Labels["severity"]; s != "critical" && s != "warning" {
 			t.Errorf("%s has the severity %q", rule.Alert, s)
 		}
 		for _, name := range []string{"summary", "description", "runbook"} {
 			if text := rule.Annotations[name]; !strings.HasSuffix(text, ".") {
-				t.Errorf("%s: its %s %q is no sentence", rule.Alert, name, text)
+				t.Errorf("%s: its %s %q is not a sentence", rule.Alert, name, text)
 			}
 		}
 	}
@@ -370,7 +372,7 @@ func TestThePanelsOfTheDashboardAreToldApart(t *testing.T) {
 	cells := map[[2]int]string{}
 	for _, p := range readDashboard(t).Panels {
 		if ids[p.ID] || titles[p.Title] {
-			t.Errorf("panel %d %q is there twice", p.ID, p.Title)
+			t.Errorf("panel %d %q is defined twice", p.ID, p.Title)
 		}
 		ids[p.ID], titles[p.Title] = true, true
 		if p.Type != "row" && (p.Description == "" || len(p.Targets) == 0) {
@@ -379,7 +381,7 @@ func TestThePanelsOfTheDashboardAreToldApart(t *testing.T) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := cells[[2]int{x, y}]; other != "" {
-					t.Fatalf("panels %q and %q lie over one another", other, p.Title)
+					t.Fatalf("panels %q and %q overlap", other, p.Title)
 				}
 				cells[[2]int{x, y}] = p.Title
 			}
