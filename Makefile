@@ -80,6 +80,9 @@ EXTRA     :=
 # set of build flags. The linters vet our own code. The time limit is meant for tests that
 # hang, not for a busy machine. Without debug symbols, each binary links in half the time.
 TESTFLAGS := -vet=off -timeout 30m -ldflags=-w
+# go test does not notice when a program that a test starts has changed, so results of such
+# tests must not come from its cache.
+FRESH     := -count=1
 
 .PHONY: test
 test: compiler build stock bugs-ready ## Run the complete test suite, and report on each part
@@ -115,19 +118,19 @@ test-race: ## Test the packages of test-heavy with the race detector (compiles K
 
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box
-	go test $(TESTFLAGS) -race ./conformance
+	go test $(TESTFLAGS) $(FRESH) -race ./conformance
 
 .PHONY: test-guide
 test-guide: build ## Test that the handbook is complete, and that its commands work
-	$(STATIC) go test $(TESTFLAGS) ./docs/guide
+	$(STATIC) go test $(TESTFLAGS) $(FRESH) ./docs/guide
 
 .PHONY: test-dropin
 test-dropin: build stock ## Test that suites cannot tell Koboshi from stock envtest
-	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short ./...
+	cd conformance/envtest && CONTRACT_STOCK="$(CURDIR)/bin/stock" go test $(TESTFLAGS) $(FRESH) -race -short ./...
 
 .PHONY: test-stock
 test-stock: stock ## Run the contract tests of test-dropin with the stock programs, which must also pass them
-	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test $(TESTFLAGS) -race -short ./contract
+	cd conformance/envtest && CONTRACT_ASSETS="$(CURDIR)/bin/stock" go test $(TESTFLAGS) $(FRESH) -race -short ./contract
 
 .PHONY: test-suites
 test-suites: build stock ## Run some of controller-runtime's suites with stock and with Koboshi
@@ -140,12 +143,12 @@ suites: build stock ## Run all of controller-runtime's test suites, with stock a
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
-	$(MAKE) -C $(OPERATOR) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(OPERATOR) test TESTFLAGS="$(TESTFLAGS) $(FRESH)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: test-sites
 test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
-	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS) $(FRESH)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: check-operators
 check-operators: build ## Run koboshi check on both operators (ten to twenty minutes)
@@ -166,7 +169,7 @@ bugs-ready:
 
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
-	cd bugs && go test $(TESTFLAGS) -race ./...
+	cd bugs && go test $(TESTFLAGS) $(FRESH) -race ./...
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 20s
 
 .PHONY: test-bench

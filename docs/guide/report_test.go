@@ -53,6 +53,36 @@ func TestTheReportPageShowsWhatTheProgramPrints(t *testing.T) {
 	t.Errorf("%s shows\n%s\nbut the program prints\n%s\nRun this test with -update to rewrite the page.", reportPage, shown, printed)
 }
 
+// The excerpts on other pages show the same report, so that they cannot become outdated.
+func TestExcerptsOfTheReportShowWhatTheReportPageShows(t *testing.T) {
+	t.Parallel()
+	whole := reportIn(t, reportPage)
+	for _, page := range []string{"check/README.md", "../../README.md", "../../README.ja.md"} {
+		for line := range strings.Lines(reportIn(t, page)) {
+			if line != "\n" && !strings.Contains(whole, line) {
+				t.Errorf("%s shows a line that is not in %s: %s", page, reportPage, line)
+			}
+		}
+	}
+}
+
+// reportIn returns the masked block of a page that contains the first finding.
+func reportIn(t *testing.T, page string) string {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := finding.FindSubmatch(data)
+	if block == nil {
+		t.Fatalf("%s shows no finding", page)
+	}
+	return masked(string(block[1]))
+}
+
+// finding matches a block of text that contains a finding.
+var finding = regexp.MustCompile("```[a-z]*\n([^`]*1\\. DIVERGED [^`]*)```")
+
 // printedReport runs koboshi check on the bug b1-first-exists of the track record, and
 // returns the report up to the end of its table.
 func printedReport(t *testing.T, koboshi string) string {
