@@ -62,7 +62,7 @@ generates scenarios from config/samples and the schemas of the CRDs. It first
 learns how the controller behaves when no faults are injected. Then it runs the
 controller again and again, with one fault in each run: a kill before or after a
 write, a lost response, a conflict, an error, a lagging watch, a change while
-the controller is down, or an object that another client deletes.
+the controller is down, or the deletion of an object by another client.
 
 For any other controller, in any language, give its command after --, and name
 its CRDs and scenarios with flags. The controller must read KUBECONFIG to find

@@ -98,7 +98,7 @@ func (b bar) place(s scale, y float64) drawn {
 	return d
 }
 
-// A scale maps ratios to the plot, between two ticks.
+// A scale maps ratios to positions in the plot. Its axis runs from the first tick to the last.
 type scale struct {
 	ticks    []float64
 	low, top float64

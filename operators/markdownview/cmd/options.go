@@ -60,7 +60,7 @@ func (o *options) bind(f *flag.FlagSet) {
 		"Serve metrics over HTTPS, only to clients that the API server authenticates and authorizes. "+
 			"If false, only a loopback address is accepted.")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"The directory with the certificate by which scrapers can verify the metrics endpoint. "+
+		"The directory with the certificate for the metrics endpoint, so that scrapers can verify it. "+
 			"If empty, the manager creates a self-signed certificate at each start.")
 	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the certificate in --metrics-cert-dir.")
 	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the certificate's key in --metrics-cert-dir.")

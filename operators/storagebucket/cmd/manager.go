@@ -93,7 +93,7 @@ func waitForKinds(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// served returns an error if the API server does not serve one of the kinds.
+// served returns an error if the API server does not serve all of the kinds.
 func served(api discovery.ServerResourcesInterface, kinds ...string) error {
 	list, err := api.ServerResourcesForGroupVersion(storagev1.GroupVersion.String())
 	if err != nil {

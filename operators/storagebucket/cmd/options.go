@@ -52,7 +52,7 @@ func (o *options) bind(f *flag.FlagSet) {
 		"Serve metrics over HTTPS, only to clients that the API server authenticates and authorizes. "+
 			"If false, only a loopback address is accepted.")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"The directory with tls.crt and tls.key, by which scrapers can verify the metrics endpoint. "+
+		"The directory with tls.crt and tls.key for the metrics endpoint, so that scrapers can verify it. "+
 			"If empty, the manager creates a self-signed certificate at each start.")
 	f.StringVar(&o.healthProbeAddr, "health-probe-bind-address", "0",
 		"The address of the /healthz and /readyz endpoints, for example :8081. 0 turns them off.")

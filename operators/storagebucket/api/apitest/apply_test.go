@@ -28,7 +28,7 @@ var _ = Describe("Server-side apply in two versions", func() {
 		young = object(bucketV1, namespace, "photos", inStore, fields{"management": "Manage", "tags": obj{"team": "shop"}})
 	})
 
-	It("adds to an object of v1alpha1 what only v1 can say, and keeps it", func(ctx context.Context) {
+	It("keeps the fields applied through v1 when the object is applied again through v1alpha1", func(ctx context.Context) {
 		Expect(apply(ctx, "old", old)).To(Succeed())
 		Expect(apply(ctx, "young", young)).To(Succeed())
 		set(old, fields{"probeInterval": "45s"})
@@ -41,7 +41,7 @@ var _ = Describe("Server-side apply in two versions", func() {
 		Expect(apply(ctx, "old", old)).To(Succeed())
 	})
 
-	It("removes through v1 what v1 owns, whatever v1alpha1 has applied since", func(ctx context.Context) {
+	It("removes a field through v1, even after an apply through v1alpha1", func(ctx context.Context) {
 		Expect(apply(ctx, "young", young)).To(Succeed())
 		Expect(apply(ctx, "old", old)).To(Succeed())
 		set(young, fields{"tags": nil})
@@ -51,7 +51,7 @@ var _ = Describe("Server-side apply in two versions", func() {
 		Expect(b.Spec.Management).To(Equal(storagev1.Manage))
 	})
 
-	It("sees a conflict across the versions", func(ctx context.Context) {
+	It("reports a conflict between field owners that use different versions", func(ctx context.Context) {
 		set(young, fields{"probe.interval": "2m"})
 		Expect(apply(ctx, "young", young)).To(Succeed())
 		err := apply(ctx, "old", old)
@@ -60,7 +60,7 @@ var _ = Describe("Server-side apply in two versions", func() {
 		Expect(inV1(ctx, young).Spec.Probe.Interval.Duration).To(Equal(2 * time.Minute))
 	})
 
-	It("applies to a status through v1alpha1 without touching v1's", func(ctx context.Context) {
+	It("applies a status field through v1alpha1 without changing other fields", func(ctx context.Context) {
 		before := create(ctx, namespace)
 		status := object(bucketV1alpha1, namespace, "photos")
 		unstructured.RemoveNestedField(status.Object, "spec")
@@ -72,7 +72,7 @@ var _ = Describe("Server-side apply in two versions", func() {
 		Expect(after.Status).To(Equal(before.Status))
 	})
 
-	It("patches v1alpha1 without losing v1", func(ctx context.Context) {
+	It("patches an object through v1alpha1 without losing the fields of v1", func(ctx context.Context) {
 		before := create(ctx, namespace)
 		b := &storagev1alpha1.StorageBucket{}
 		b.Namespace, b.Name = namespace, "photos"

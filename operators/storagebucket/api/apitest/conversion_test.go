@@ -78,7 +78,7 @@ func probed() storagev1.StorageBucketStatus {
 	}
 }
 
-// create creates a bucket with everything and a status.
+// create creates the object from everything, with the status from probed.
 func create(ctx context.Context, namespace string) *storagev1.StorageBucket {
 	GinkgoHelper()
 	b := everything(namespace)
@@ -92,7 +92,7 @@ var _ = Describe("A StorageBucket in two versions", func() {
 	var namespace string
 	BeforeEach(func(ctx context.Context) { namespace = newNamespace(ctx) })
 
-	It("is in v1 what it was declared to be in v1alpha1, defaults included", func(ctx context.Context) {
+	It("means the same in v1 as in v1alpha1, including the defaults", func(ctx context.Context) {
 		b := object(bucketV1alpha1, namespace, "photos", firstSlice)
 		Expect(api.Create(ctx, b)).To(Succeed())
 		Expect(inV1(ctx, b).Spec).To(Equal(storagev1.StorageBucketSpec{
@@ -133,7 +133,7 @@ var _ = Describe("A StorageBucket in two versions", func() {
 		Expect(b.Spec.Region).To(Equal("us-east-1"))
 	})
 
-	It("has the same defaults in both versions, but for the interval", func(ctx context.Context) {
+	It("has the same defaults in both versions, except for the interval", func(ctx context.Context) {
 		young := object(bucketV1, namespace, "young", inStore)
 		Expect(api.Create(ctx, young)).To(Succeed())
 		old := object(bucketV1alpha1, namespace, "old", fields{"storeRef.name": "minio", "bucket": "photos"})
@@ -145,7 +145,7 @@ var _ = Describe("A StorageBucket in two versions", func() {
 		Expect(fromOld).To(Equal(fromYoung))
 	})
 
-	It("keeps all that v1 says when it is updated through v1alpha1", func(ctx context.Context) {
+	It("keeps every field of v1 when it is updated through v1alpha1", func(ctx context.Context) {
 		before := create(ctx, namespace)
 		Expect(before.Spec.BucketName).To(BeEmpty())
 		b := inAlpha(ctx, before)
@@ -162,7 +162,7 @@ var _ = Describe("A StorageBucket in two versions", func() {
 		Expect(after.Annotations).To(BeEmpty())
 	})
 
-	It("is not of another generation after an update through v1alpha1 that changes no field", func(ctx context.Context) {
+	It("keeps its generation after an update through v1alpha1 that does not change the spec", func(ctx context.Context) {
 		before := create(ctx, namespace)
 		b := inAlpha(ctx, before)
 		b.Labels = map[string]string{"team": "shop"}
@@ -192,14 +192,14 @@ var _ = Describe("A StorageBucket in two versions", func() {
 		}, And(HaveField("Probe.Interval.Duration", 5*time.Second), HaveField("Management", storagev1.Manage)))))
 	})
 
-	It("keeps what v1's status says when v1alpha1's is written", func(ctx context.Context) {
+	It("keeps the status fields of v1 when the status is written through v1alpha1", func(ctx context.Context) {
 		before := create(ctx, namespace)
 		b := inAlpha(ctx, before)
 		Expect(b.Status.LatencyMilliseconds).To(HaveValue(Equal(int64(7))))
 		Expect(b.Status.External).To(Equal(before.Status.External))
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "ProbeSucceeded"})
 		b.Status.LatencyMilliseconds = new(int64(8))
-		b.Annotations = nil // is none of the status's business
+		b.Annotations = nil // an update of the status does not change annotations
 		Expect(api.Status().Update(ctx, b)).To(Succeed())
 		after := inV1(ctx, b)
 		Expect(meta.FindStatusCondition(after.Status.Conditions, "Healthy")).NotTo(BeNil())
@@ -226,12 +226,12 @@ var _ = Describe("A StorageBucket in two versions", func() {
 		Expect(api.Update(ctx, b)).To(Succeed())
 		after := inV1(ctx, b)
 		want := before.Spec.DeepCopy()
-		want.BucketName = "photos" // what it meant
+		want.BucketName = "photos" // the effective name before the update
 		Expect(after.Spec).To(Equal(*want))
 		Expect(after.Status).To(Equal(before.Status))
 	})
 
-	It("is only observed, and keeps its status, after a replace by who knows the first slice only", func(ctx context.Context) {
+	It("is only observed, and keeps its status, after a replace by a client that knows only the fields of the operator's first version", func(ctx context.Context) {
 		b := everything(namespace)
 		b.Spec.ObjectLock = nil
 		Expect(api.Create(ctx, b)).To(Succeed())

@@ -30,7 +30,7 @@ func (r rule) sameInV1alpha1() bool {
 	return true
 }
 
-// holds checks the rules of one kind with dry runs.
+// holds checks the rules for one kind of object with dry-run requests.
 func holds(gvk schema.GroupVersionKind, base fields, rules []rule) {
 	var namespace string
 	BeforeAll(func(ctx context.Context) { namespace = newNamespace(ctx) })

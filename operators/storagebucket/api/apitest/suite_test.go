@@ -167,7 +167,7 @@ func refusals(err error) string {
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
 			if cause.Field == "<nil>" {
-				continue // that not everything could be checked
+				continue // a note that the API server could not check everything
 			}
 			lines = append(lines, cause.Field+": "+cause.Message)
 		}

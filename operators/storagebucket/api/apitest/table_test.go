@@ -62,7 +62,7 @@ var _ = Describe("kubectl get", func() {
 		}))
 	})
 
-	It("shows a bucket of v1alpha1 as the first slice did", func(ctx context.Context) {
+	It("shows a bucket of v1alpha1 as the operator's first version did", func(ctx context.Context) {
 		b := create(ctx, newNamespace(ctx))
 		b.Status.Conditions = append(b.Status.Conditions,
 			metav1.Condition{Type: storagev1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "Timeout", LastTransitionTime: metav1.Now()})
@@ -74,7 +74,7 @@ var _ = Describe("kubectl get", func() {
 		Expect(got.ColumnDefinitions).To(ContainElement(HaveField("Name", "Last Probe")))
 	})
 
-	It("shows a bucket that nobody has looked at yet", func(ctx context.Context) {
+	It("shows a bucket that has no status yet", func(ctx context.Context) {
 		b := object(bucketV1, newNamespace(ctx), "photos", inStore)
 		Expect(api.Create(ctx, b)).To(Succeed())
 		Expect(cells(table(ctx, "v1", b.GetNamespace(), "storagebuckets"))).To(Equal(map[string]any{

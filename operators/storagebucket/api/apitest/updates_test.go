@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// change is an update. It must be allowed if want is empty, and otherwise be refused.
+// change is an update that must be refused with the message want, or allowed if want is
+// empty.
 type change struct {
 	name         string
 	before, then fields
@@ -59,7 +60,7 @@ var _ = Describe("An update of a v1 StorageBucket", func() {
 		{"an inline store instead of a reference", inStore, fields{"storeRef": nil, "store": inline}, `spec.storeRef: Invalid value: ` + sameStore},
 		{"a reference instead of an inline store", inlined, fields{"storeRef.name": "minio", "store": nil}, `spec.storeRef: Invalid value: ` + sameStore},
 		{"an inline store move", inlined, fields{"store.endpoint": "https://elsewhere.example.com"}, ""},
-		{"that object lock goes", locked, fields{"objectLock": nil}, `spec.objectLock: Invalid value: ` + keepsLock},
+		{"the removal of object lock", locked, fields{"objectLock": nil}, `spec.objectLock: Invalid value: ` + keepsLock},
 		{"the default retention go", locked, fields{"objectLock": obj{}}, ""},
 		{"management change", inStore, fields{"management": "Manage", "deletionPolicy": "Delete", "forceEmpty": true}, ""},
 	})
@@ -74,7 +75,7 @@ var _ = Describe("An update of a v1alpha1 StorageBucket", func() {
 		{"another store", inStore, fields{"storeRef.name": "other"}, `spec.storeRef: Invalid value: ` + sameStore},
 		{"an inline store instead of a reference", inStore, fields{"storeRef": nil, "endpoint": "https://h", "credentialsSecretRef.name": "k"}, `spec.storeRef: Invalid value: ` + sameStore},
 		{"a reference instead of an inline store", firstSlice, fields{"storeRef.name": "minio", "endpoint": nil, "region": nil, "credentialsSecretRef": nil}, `spec.storeRef: Invalid value: ` + sameStore},
-		{"that object lock goes", locked, fields{"objectLock": nil}, `spec.objectLock: Invalid value: ` + keepsLock},
+		{"the removal of object lock", locked, fields{"objectLock": nil}, `spec.objectLock: Invalid value: ` + keepsLock},
 	})
 
 	It("refuses what v1 forbids of an object made in v1", func(ctx context.Context) {
@@ -143,7 +144,7 @@ var _ = Describe("An object from before a rule", Ordered, func() {
 	}
 
 	for _, gvk := range []schema.GroupVersionKind{bucketV1, bucketV1alpha1} {
-		It("can be edited in "+gvk.Version+" where the rule does not look", func(ctx context.Context) {
+		It("can be edited in "+gvk.Version+" in a field that the rule does not concern", func(ctx context.Context) {
 			namespace := newNamespace(ctx)
 			reserved := fields{"tags": obj{"aws:x": "y"}}
 			b := object(bucketV1, namespace, "photos", inStore, reserved)

@@ -16,15 +16,16 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// How objects of the first slice are upgraded to v1. The new CRD makes v1 the
-// storage version. An object stored as v1alpha1 is converted each time it is
-// read, and is stored as v1 at the next write, whatever the write changes. Until
-// every object has been written, the CRD's status.storedVersions names both
-// versions, and the API server refuses a CRD without v1alpha1. An update that
-// changes nothing is enough. After that, v1alpha1 may be removed from
-// storedVersions, as is done here, and in a later release from the CRD. None of
-// this is urgent, because v1alpha1 is served in either case.
-var _ = Describe("An upgrade from the first slice", Serial, func() {
+// This spec shows how objects of the operator's first version, which had only v1alpha1,
+// are upgraded to v1. The new CRD makes v1 the storage version. An object stored as
+// v1alpha1 is converted each time it is read, and is stored as v1 at the next write,
+// whatever the write changes. Until every object has been written, the CRD's
+// status.storedVersions names both versions, and the API server refuses a CRD without
+// v1alpha1. An update that changes nothing is enough to store an object as v1. When
+// every object has been written, v1alpha1 may be removed from storedVersions, as is done
+// here, and from the CRD in a later release. None of this is urgent, because v1alpha1 is
+// served with or without these steps.
+var _ = Describe("An upgrade from the operator's first version", Serial, func() {
 	key := client.ObjectKey{Name: "storagebuckets.storage.koboshi.dev"}
 
 	storedVersions := func(ctx context.Context) []string {
@@ -33,8 +34,8 @@ var _ = Describe("An upgrade from the first slice", Serial, func() {
 		return crd.Status.StoredVersions
 	}
 
-	It("changes nothing in what its objects mean", func(ctx context.Context) {
-		By("installing the first slice's CRD")
+	It("does not change the meaning of the objects", func(ctx context.Context) {
+		By("installing the CRD of the operator's first version")
 		DeferCleanup(func(ctx context.Context) { installNew(ctx) })
 		Expect(api.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: key.Name}})).To(Succeed())
 		Eventually(func() bool {
@@ -43,7 +44,7 @@ var _ = Describe("An upgrade from the first slice", Serial, func() {
 		_, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{Paths: []string{filepath.Join("testdata", "first_slice_crd.yaml")}})
 		Expect(err).NotTo(HaveOccurred())
 
-		By("making objects as its users did")
+		By("creating objects as users of that version did")
 		namespace := newNamespace(ctx)
 		b := object(bucketV1alpha1, namespace, "photos", firstSlice, fields{"bucket": "photos-2026", "region": "eu-west-1", "probeInterval": "1m30s"})
 		Eventually(func() error { return apply(ctx, "kubectl", b) }).Should(Succeed())
@@ -60,7 +61,7 @@ var _ = Describe("An upgrade from the first slice", Serial, func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(b), before)).To(Succeed())
 		Expect(storedVersions(ctx)).To(Equal([]string{"v1alpha1"}))
 
-		By("installing today's")
+		By("installing the current CRD")
 		installNew(ctx)
 		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(b), &storagev1.StorageBucket{}) }).Should(Succeed())
 		Expect(storedVersions(ctx)).To(Equal([]string{"v1alpha1", "v1"}))
@@ -86,9 +87,9 @@ var _ = Describe("An upgrade from the first slice", Serial, func() {
 		Expect(got.Status.Probe.LastProbeTime.UTC()).To(Equal(time.Date(2026, 11, 20, 10, 0, 0, 123456000, time.UTC)))
 		Expect(inV1(ctx, minimal).Spec.Probe.Interval.Duration).To(Equal(30*time.Second), "v1alpha1's default")
 
-		By("applying as before, and by new hands in v1")
+		By("applying as before, and in v1 by another field owner")
 		Expect(apply(ctx, "kubectl", b)).To(Succeed())
-		Expect(inV1(ctx, b).Generation).To(Equal(before.GetGeneration()), "the same manifest is no change")
+		Expect(inV1(ctx, b).Generation).To(Equal(before.GetGeneration()), "applying the same manifest changed the object")
 		Expect(apply(ctx, "gitops", object(bucketV1, namespace, "photos", fields{"tags": obj{"team": "shop"}}))).To(Succeed())
 		Expect(inV1(ctx, b).Spec.Tags).NotTo(BeEmpty())
 		Expect(apply(ctx, "gitops", object(bucketV1, namespace, "photos"))).To(Succeed())
@@ -100,7 +101,7 @@ var _ = Describe("An upgrade from the first slice", Serial, func() {
 			Expect(api.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 			version := one.GetResourceVersion()
 			Expect(api.Update(ctx, one)).To(Succeed())
-			if name == "minimal" { // the other was written to above
+			if name == "minimal" { // photos was already written above
 				Expect(one.GetResourceVersion()).NotTo(Equal(version), "an update that changes nothing was not stored")
 			}
 		}

@@ -14,7 +14,8 @@ var (
 	firstSlice = fields{"endpoint": "https://s3.example.com", "bucket": "photos", "credentialsSecretRef.name": "credentials"}
 )
 
-// The rules at the top are those of the first slice, with their own messages.
+// The rules at the top come from the operator's first version, and keep the messages of
+// that version.
 var v1alpha1Rules = []rule{
 	{"that an endpoint is needed", nil, fields{"endpoint": nil}, `spec.endpoint: Required value: endpoint is required without storeRef`},
 	{"that an endpoint is not empty", fields{"endpoint": "https://h"}, fields{"endpoint": ""}, `spec.endpoint: Invalid value: "": spec.endpoint in body should be at least 1 chars long

@@ -34,8 +34,7 @@ type LifecycleRule struct {
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// expirationDays is the number of days after its creation at which an object is
-	// deleted.
+	// expirationDays is the age in days at which an object is deleted.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ExpirationDays *int32 `json:"expirationDays,omitempty"`
@@ -51,8 +50,8 @@ type LifecycleRule struct {
 	// +optional
 	NoncurrentVersionExpirationDays *int32 `json:"noncurrentVersionExpirationDays,omitempty"`
 
-	// abortIncompleteMultipartUploadDays is the number of days after its
-	// start at which an unfinished upload is aborted.
+	// abortIncompleteMultipartUploadDays is the age in days at which an unfinished
+	// upload is aborted.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	AbortIncompleteMultipartUploadDays *int32 `json:"abortIncompleteMultipartUploadDays,omitempty"`
@@ -150,8 +149,8 @@ type ObjectLock struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.days) != has(self.years)",message="exactly one of days and years is required"
 type DefaultRetention struct {
-	// mode is Governance, which some users may lift, or Compliance, which nobody
-	// can lift.
+	// mode is Governance, from which users with a special permission are exempt, or
+	// Compliance, from which nobody is exempt.
 	// +kubebuilder:validation:Enum=Governance;Compliance
 	// +required
 	Mode string `json:"mode"`

@@ -143,8 +143,8 @@ type Credentials struct {
 
 // RequestLimits bound the requests sent to one store.
 type RequestLimits struct {
-	// requestsPerSecond is the mean rate of requests. A burst may hold the
-	// requests of a quarter of a second.
+	// requestsPerSecond is the mean rate of requests. A burst may have as many requests
+	// as this rate allows in a quarter of a second.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional

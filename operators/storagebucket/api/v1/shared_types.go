@@ -44,11 +44,10 @@ const (
 	// deleted, because the operator did not create it.
 	AnnotationAdopt = "storage.koboshi.dev/adopt"
 
-	// AnnotationAdoptFrom, used together with AnnotationAdopt, names the
-	// previous owner of a bucket as CLUSTER/UID, from the bucket's tags. The
-	// bucket is taken over from that owner only, which may be in another
-	// cluster. It keeps its origin: a bucket that the operator created can be
-	// deleted by its new owner.
+	// AnnotationAdoptFrom, used together with AnnotationAdopt, names the previous owner
+	// of a bucket as CLUSTER/UID, from the bucket's tags. The bucket is taken over from
+	// that owner only, which may be in another cluster. The bucket keeps its origin: if
+	// the operator created it, its new owner can delete it.
 	AnnotationAdoptFrom = "storage.koboshi.dev/adopt-from"
 )
 
@@ -95,9 +94,8 @@ type ProbeStatus struct {
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is the time that the store took to answer that
-	// probe, in milliseconds, rounded up. It is absent if the store did not
-	// answer.
+	// latencyMilliseconds is the time that the store took to answer the last recorded
+	// probe, in milliseconds, rounded up. It is absent if the store did not answer.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LatencyMilliseconds *int64 `json:"latencyMilliseconds,omitempty"`

@@ -11,7 +11,8 @@ type ManagementPolicy string
 
 // Management policies.
 const (
-	// Observe only probes: nothing in the store is created, changed or deleted.
+	// Observe only probes the bucket: nothing in the store is created, changed or
+	// deleted.
 	Observe ManagementPolicy = "Observe"
 
 	// Manage creates the bucket when it does not exist, keeps its configuration
@@ -123,7 +124,7 @@ type StorageBucketSpec struct {
 	// +optional
 	Tags map[string]TagValue `json:"tags,omitempty"`
 
-	// lifecycle rules expire objects and clean up.
+	// lifecycle rules delete old objects and old versions, and abort unfinished uploads.
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=100
@@ -435,8 +436,8 @@ func (b *StorageBucket) BucketName() string {
 	return b.Name
 }
 
-// Managed reports whether the operator may change the bucket. An object with
-// an inline store that bypassed the validation is only observed.
+// Managed reports whether the operator may change the bucket. An object with an inline
+// store is only observed, even if it bypassed the validation.
 func (b *StorageBucket) Managed() bool {
 	return b.Spec.Management == Manage && b.Spec.StoreRef != nil
 }

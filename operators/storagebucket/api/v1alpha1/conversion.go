@@ -68,8 +68,8 @@ func (b *StorageBucket) ConvertFrom(hub conversion.Hub) error {
 	return nil
 }
 
-// The result of specToV1 shares pointers, slices and maps with s. This is also true for
-// the conversion functions below.
+// specToV1 converts a spec. The result shares pointers, slices and maps with s. This is
+// also true for the conversion functions below.
 func specToV1(s *StorageBucketSpec) storagev1.StorageBucketSpec {
 	spec := storagev1.StorageBucketSpec{
 		BucketName:     s.Bucket,

@@ -56,7 +56,8 @@ func TestV1ComesBackFromV1alpha1Unchanged(t *testing.T) {
 	}
 }
 
-// v1ComesBack converts a v1 object to v1alpha1 and back, and returns the result.
+// v1ComesBack converts a v1 object to v1alpha1 and back. It returns a description of
+// what has changed, or "" if nothing has.
 func v1ComesBack(hub *storagev1.StorageBucket) string {
 	before := hub.DeepCopy()
 	var spoke StorageBucket
@@ -68,7 +69,7 @@ func v1ComesBack(hub *storagev1.StorageBucket) string {
 		return "the conversion changed what it read:\n" + d
 	}
 	if before.Spec.Probe.Interval.Duration == 0 {
-		before.Spec.Probe.Interval.Duration = time.Minute // what that means in v1
+		before.Spec.Probe.Interval.Duration = time.Minute // the default in v1
 	}
 	if d := diff(before, &back); d != "" {
 		return "(-was +came back):\n" + d
@@ -87,7 +88,7 @@ func TestV1alpha1ComesBackFromV1Unchanged(t *testing.T) {
 			t.Fatalf("the conversion changed what it read:\n%s", d)
 		}
 		if before.Spec.ProbeInterval.Duration == 0 {
-			before.Spec.ProbeInterval.Duration = 30 * time.Second // what that means in v1alpha1
+			before.Spec.ProbeInterval.Duration = 30 * time.Second // the default in v1alpha1
 		}
 		if d := diff(before, back); d != "" {
 			t.Fatalf("(-was +came back):\n%s", d)
@@ -155,7 +156,7 @@ func walk(v reflect.Value, path string, visit func(unsafe.Pointer, string)) {
 	}
 }
 
-// external returns a bucket of the first slice, as users have it.
+// external returns a bucket with only the fields of the operator's first version.
 func external(change ...func(*StorageBucket)) *StorageBucket {
 	b := &StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "photos"},
@@ -309,7 +310,8 @@ func FuzzV1ComesBack(f *testing.F) {
 		if json.Unmarshal(text, &hub) != nil {
 			return
 		}
-		// v1's schema rejects both cases; see newFiller and the constant.
+		// v1's schema rejects an empty store, and the annotation does not occur in v1;
+		// see newFiller and AnnotationBucketFromName.
 		if hub.Spec.Store != nil && *hub.Spec.Store == (storagev1.InlineStore{}) {
 			hub.Spec.Store = nil
 		}

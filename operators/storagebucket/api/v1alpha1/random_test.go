@@ -31,7 +31,7 @@ func fillerOf(seed int64) *randfill.Filler {
 			m.Name = pick(c, names...)
 			m.UID = types.UID(c.String(8))
 			delete(m.Annotations, AnnotationBucketFromName)
-			m.ManagedFields = nil // need JSON inside, and the API server keeps them itself
+			m.ManagedFields = nil // they would have to contain JSON, and only the API server sets them
 		},
 		func(t *metav1.Time, c randfill.Continue) { t.Time = time.Unix(c.Int63n(1<<33), 0) },
 		func(t *metav1.MicroTime, c randfill.Continue) { t.Time = time.UnixMicro(c.Int63n(1 << 52)) },

@@ -164,7 +164,7 @@ type StorageBucketSpec struct {
 	// +optional
 	Tags map[string]storagev1.TagValue `json:"tags,omitempty"`
 
-	// lifecycle rules expire objects and clean up.
+	// lifecycle rules delete old objects and old versions, and abort unfinished uploads.
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=100

@@ -2,9 +2,9 @@
 //
 // The stores are outside the cluster and send no events, so schedule.Ticker creates the
 // events: one for each object and slot, through a channel that the controller watches.
-// An event only triggers a reconciliation. Whether the store is probed is decided by
-// the plan alone. So the controllers' own status writes and edits of labels put no load
-// on a store.
+// An event only triggers a reconciliation. Only schedule.Plan decides whether the store
+// is probed. So an event that a status write or an edit of a label has caused puts no
+// load on a store.
 package controller
 
 import (
@@ -35,19 +35,19 @@ const (
 	// the limit is shorter.
 	probeTimeout = 5 * time.Second
 
-	// remoteTimeout limits the time that one reconciliation works in a store. The next
-	// reconciliation does the rest.
+	// remoteTimeout limits the time that one reconciliation spends on requests to a
+	// store. The next reconciliation does the rest of the work.
 	remoteTimeout = time.Minute
 
-	// minInterval is the CRD's minimum. It is enforced here as well, to protect
-	// stores from an object that bypassed the CRD's validation.
+	// minInterval is the CRD's minimum for the interval between probes. It is enforced
+	// here as well, to protect stores from an object that bypassed the CRD's validation.
 	minInterval = time.Second
 
-	// defaultInterval is the CRD's default.
+	// defaultInterval is the CRD's default for the interval between probes.
 	defaultInterval = time.Minute
 
-	// doubtPause is the time after which a waiting bucket is tried again. Usually it
-	// waits for a check of its store.
+	// doubtPause is the time after which a waiting bucket is tried again. Usually, the
+	// bucket waits for a check of its store.
 	doubtPause = 250 * time.Millisecond
 )
 
@@ -89,8 +89,8 @@ type task struct {
 	takenOver bool
 }
 
-// Reconcile does the work that is due for one StorageBucket. It sets no timer: the
-// plan sends the next event.
+// Reconcile does the work that is due for one StorageBucket. It sets no timer, because
+// the schedule (r.plan) sends the next event.
 func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var bucket storagev1.StorageBucket
 	if err := r.Client.Get(ctx, req.NamespacedName, &bucket); err != nil {
@@ -249,8 +249,9 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	return r.conclude(ctx, t, subject, token, result, failure)
 }
 
-// turn asks the plan whether the bucket is due. If it is not, but a person has
-// requested a probe, turn pokes the plan, which merges requests that come too often.
+// turn returns the reason why the bucket must be probed now, if there is one. If the
+// schedule (r.plan) gives none, but a user has requested a probe with the annotation,
+// turn passes the request to the schedule, which merges frequent requests.
 func (r *Buckets) turn(t *task, subject schedule.Subject, token string) schedule.Turn {
 	turn := r.plan.Due(subject)
 	if turn.Cause == "" && token != "" && token != t.Status.LastHandledReconcileAt {
@@ -352,7 +353,7 @@ func (r *Buckets) canary(ctx context.Context, t *task, failure *s3store.Error) s
 
 func canaryKey(t *task) string { return ".koboshi-canary/" + string(t.UID) }
 
-// subject returns the plan's view of a bucket.
+// subject returns the properties of a bucket that its schedule depends on.
 func (r *Buckets) subject(t *task) schedule.Subject {
 	s := schedule.Subject{
 		Key:      client.ObjectKeyFromObject(t),
@@ -389,8 +390,8 @@ func (r *Buckets) set(t *task, kind string, f finding) {
 }
 
 // save updates Ready and Stalled, and writes the status. The write fails if the object
-// has changed since it was read. So a written status was always computed from the
-// newest one.
+// has changed since it was read. So a written status is always based on the newest
+// version of the object.
 func (r *Buckets) save(ctx context.Context, t *task) error {
 	generation := observed(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy)
 	set(&t.Status.Conditions, storagev1.ConditionReady, generation, r.Clock.Now(),

@@ -75,8 +75,8 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 		}
 		switch {
 		case s3store.ReasonOf(err) == s3store.ReasonUnsupported:
-			// The setting stays in status.applied: a store may keep it, but return it
-			// in another form.
+			// The setting stays in status.applied, because the store may have kept it
+			// and only return it in another form.
 			unsupported = append(unsupported, setting.Name)
 		case err != nil:
 			return unsupported, named(setting.Name, err)

@@ -36,8 +36,8 @@ func reconciles() float64 {
 	return sum
 }
 
-var _ = Describe("In a corner,", func() {
-	It("a bucket that was there, and that the store says was made, is not claimed", func(ctx SpecContext) {
+var _ = Describe("In an unusual case,", func() {
+	It("a bucket that existed before is not claimed, even if the store reports that it was created", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		w.makeBucket(ctx, b.BucketName())
@@ -58,7 +58,7 @@ var _ = Describe("In a corner,", func() {
 		Expect(w.tags(ctx, b.BucketName())).To(BeEmpty())
 	})
 
-	It("a bucket is not adopted while its owner may live where the manager does not look", func(ctx SpecContext) {
+	It("a bucket is not adopted while its owner may exist in a namespace that the manager does not watch", func(ctx SpecContext) {
 		theirs, ours := newWorld(ctx), newWorld(ctx)
 		b := theirs.newBucket("photos", managedBucket)
 		create(ctx, b)
@@ -72,7 +72,7 @@ var _ = Describe("In a corner,", func() {
 		theirs.owned(ctx, b, originCreated)
 	})
 
-	It("what was learnt of a store does not outlive its spec", func(ctx SpecContext) {
+	It("what the manager observed about a store is dropped when the spec of the store changes", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		create(ctx, b)
@@ -85,7 +85,7 @@ var _ = Describe("In a corner,", func() {
 		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(BeNil())
 	})
 
-	It("word of a bucket whose store is in doubt is not acted on over and over", func(ctx SpecContext) {
+	It("a notification for a bucket does not cause reconciliations in a loop while its store is checked", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		w.makeBucket(ctx, b.BucketName())
@@ -103,7 +103,7 @@ var _ = Describe("In a corner,", func() {
 		Consistently(func() float64 { return reconciles() - before }).WithTimeout(2 * time.Second).Should(BeNumerically("<", 30))
 	})
 
-	It("a bucket in a store that is paused is judged by itself", func(ctx SpecContext) {
+	It("a bucket in a paused store is probed whatever the health of the store", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		w.makeBucket(ctx, b.BucketName())
@@ -149,7 +149,7 @@ var _ = Describe("In a corner,", func() {
 		Expect(message(got.Status.Conditions, ready)).To(ContainSubstring("--namespaces"))
 	})
 
-	It("a deletion that takes effect late is asked about, not repeated without pause", func(ctx SpecContext) {
+	It("a deletion that takes effect late is checked again, and not repeated without pause", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -174,7 +174,7 @@ var _ = Describe("In a corner,", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("Ready is not told of a spec that has not been carried out", func(ctx SpecContext) {
+	It("Ready does not refer to a spec that has not been carried out yet", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, configured)
 		create(ctx, b)
@@ -193,7 +193,7 @@ var _ = Describe("In a corner,", func() {
 		}
 	})
 
-	It("what was edited during a pause is done when it ends, however long the interval", func(ctx SpecContext) {
+	It("an edit that was made during a pause takes effect when the pause ends, however long the probe interval is", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		create(ctx, b)
@@ -210,7 +210,7 @@ var _ = Describe("In a corner,", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeTrue())
 	})
 
-	It("a managed bucket whose store asks for patience says so", func(ctx SpecContext) {
+	It("a managed bucket reports that its store asks for fewer requests", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		w.server.Script(faultserver.Rule{Path: "/" + b.BucketName(), Query: "tagging", Fault: faultserver.Throttle("120")})
@@ -220,7 +220,7 @@ var _ = Describe("In a corner,", func() {
 		eventually(ctx, b, ready, "False Throttled")
 	})
 
-	It("a store that asks for patience does not take its buckets down", func(ctx SpecContext) {
+	It("a store that asks for fewer requests does not make its buckets unhealthy", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.server.Script(faultserver.Rule{Query: "max-buckets", Fault: faultserver.Throttle("1")})
 		b := w.newBucket("photos")
@@ -230,7 +230,7 @@ var _ = Describe("In a corner,", func() {
 		eventually(ctx, b, ready, "True Available")
 	})
 
-	It("a setting that the store drops in silence is not put again at every look", func(ctx SpecContext) {
+	It("a setting that the store silently drops is not applied again at every comparison", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, everySecond, func(s *storagev1.StorageBucketSpec) {
 			s.CORS = []storagev1.CORSRule{{AllowedOrigins: []string{"*"}, AllowedMethods: []string{"GET"}}}

@@ -20,8 +20,8 @@ import (
 
 // These are defects of other bucket operators, with the issues that report them. The
 // name of each spec states the behaviour of this operator.
-var _ = Describe("Known from others", func() {
-	It("provider-aws#847, #1397, #2029: N buckets mean N requests an interval, neither more for edits nor after a restart", func(ctx SpecContext) {
+var _ = Describe("Known from other operators", func() {
+	It("provider-aws#847, #1397, #2029: N buckets cause N requests per interval, and edits and restarts cause none", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		var buckets []*storagev1.StorageBucket
 		for _, name := range []string{"aaa", "bbb", "ccc"} {
@@ -46,7 +46,7 @@ var _ = Describe("Known from others", func() {
 		}
 	})
 
-	It("KCC#470: a bucket that is missing is asked for once an interval, not until the quota is gone", func(ctx SpecContext) {
+	It("KCC#470: a missing bucket is probed once per interval, and does not use up the request quota", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		create(ctx, b)
@@ -55,7 +55,7 @@ var _ = Describe("Known from others", func() {
 		Consistently(func() int { return w.requestsFor(b.BucketName()) }).WithTimeout(1500 * time.Millisecond).Should(Equal(2))
 	})
 
-	It("provider-aws#1592, upjet-aws#1441: the interval of the spec is the interval", func(ctx SpecContext) {
+	It("provider-aws#1592, upjet-aws#1441: the interval in the spec is the time between two probes", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", everySecond)
 		w.makeBucket(ctx, b.BucketName())
@@ -72,7 +72,7 @@ var _ = Describe("Known from others", func() {
 		Expect(at[4].Sub(at[1])).To(BeNumerically("~", 3*time.Second, 900*time.Millisecond))
 	})
 
-	It("ACK#1288: drift is repaired while the operator runs, without anybody's edit", func(ctx SpecContext) {
+	It("ACK#1288: drift is repaired while the operator runs, without an edit of the object", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, everySecond, configured)
 		create(ctx, b)
@@ -88,7 +88,7 @@ var _ = Describe("Known from others", func() {
 		}).Should(Succeed())
 	})
 
-	It("ACK#2730: a bucket whose policy is refused is ours from its first moment", func(ctx SpecContext) {
+	It("ACK#2730: a bucket whose policy is refused has an owner from its creation", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, configured)
 		w.server.Script(faultserver.Rule{Method: "PUT", Query: "policy", Fault: faultserver.S3Error(400, "MalformedPolicy")})
@@ -101,7 +101,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("Snapp, Rook#16432: finalizer and marker are there before the bucket is", func(ctx SpecContext) {
+	It("Snapp, Rook#16432: the finalizer and the Pending marker are written before the bucket is created", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		w.server.Script(faultserver.Rule{Method: "PUT", Path: "/" + b.BucketName(), Fault: faultserver.Hang()})
@@ -114,7 +114,7 @@ var _ = Describe("Known from others", func() {
 		w.server.Heal()
 	})
 
-	It("lib-bucket-provisioner#71, #146, #188: a Kubernetes write that fails deletes nothing, and makes nothing", func(ctx SpecContext) {
+	It("lib-bucket-provisioner#71, #146, #188: if a write to Kubernetes fails, no bucket is deleted or created", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		create(ctx, b)
@@ -133,7 +133,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.exists(ctx, later.BucketName())).To(BeFalse())
 	})
 
-	It("K8s-S3-Operator#18: what belongs to somebody else is neither changed nor deleted", func(ctx SpecContext) {
+	It("K8s-S3-Operator#18: a bucket of another owner is neither changed nor deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, configured)
 		w.makeBucket(ctx, b.BucketName())
@@ -150,7 +150,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.tags(ctx, b.BucketName())).To(Equal(map[string]string{"team": "theirs"}))
 	})
 
-	It("crossplane#2095, #4990, provider-aws#507: adoption takes nothing away", func(ctx SpecContext) {
+	It("crossplane#2095, #4990, provider-aws#507: adoption removes nothing from the bucket", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, func(s *storagev1.StorageBucketSpec) {
 			s.Tags = map[string]storagev1.TagValue{"stage": "live"}
@@ -171,13 +171,13 @@ var _ = Describe("Known from others", func() {
 		_, err = w.s3.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: aws.String(b.BucketName())})
 		Expect(err).NotTo(HaveOccurred())
 
-		By("and what was adopted is not deleted")
+		By("deleting the object, which does not delete an adopted bucket")
 		Expect(api.Delete(ctx, b)).To(Succeed())
 		eventuallyGone(ctx, b)
 		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"theirs"}))
 	})
 
-	It("provider-aws#874: a bucket that is as declared is not written to", func(ctx SpecContext) {
+	It("provider-aws#874: nothing is written to a bucket that is as declared", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, configured)
 		create(ctx, b)
@@ -192,7 +192,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.writes()).To(Equal(before))
 	})
 
-	It("KCC#710: what is no longer declared is removed, and what others added stays", func(ctx SpecContext) {
+	It("KCC#710: configuration that is no longer declared is removed, and tags of others stay", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, configured)
 		create(ctx, b)
@@ -215,7 +215,7 @@ var _ = Describe("Known from others", func() {
 		w.owned(ctx, b, originCreated)
 	})
 
-	It("ACK#1158, #1393, KCC#22: a bucket that is not empty says what to do", func(ctx SpecContext) {
+	It("ACK#1158, #1393, KCC#22: the message for a bucket that is not empty names the remedy", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -231,7 +231,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("KCC#12929: somebody who writes while the bucket is emptied holds it up, not for ever", func(ctx SpecContext) {
+	It("KCC#12929: a client that writes while the bucket is emptied delays the deletion, but does not prevent it", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		create(ctx, b)
@@ -245,11 +245,11 @@ var _ = Describe("Known from others", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("a deletion that failed once is tried again soon, however seldom the bucket is probed", func(ctx SpecContext) {
+	It("a deletion that failed once is tried again soon, however long the probe interval is", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		for name, fault := range map[string]faultserver.Rule{
 			"refused": {Method: "DELETE", Fault: faultserver.S3Error(500, "InternalError")},
-			"unsure":  {Method: "HEAD", Skip: 1, Fault: faultserver.S3Error(500, "InternalError")}, // the look afterwards
+			"unsure":  {Method: "HEAD", Skip: 1, Fault: faultserver.S3Error(500, "InternalError")}, // the check after the deletion
 		} {
 			b := w.newBucket(name, managedBucket, deletedBucket)
 			create(ctx, b)
@@ -264,7 +264,7 @@ var _ = Describe("Known from others", func() {
 		}
 	})
 
-	It("Rook#6300: a bucket that is gone already holds nothing up", func(ctx SpecContext) {
+	It("Rook#6300: a bucket that no longer exists does not block the deletion of its object", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -276,7 +276,7 @@ var _ = Describe("Known from others", func() {
 		eventuallyGone(ctx, b)
 	})
 
-	It("Rook#5373: a store that is gone holds up only what is to be deleted in it", func(ctx SpecContext) {
+	It("Rook#5373: a store that is down delays only objects whose bucket must be deleted", func(ctx SpecContext) {
 		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Second })
 		kept, deleted := w.newBucket("kept", managedBucket), w.newBucket("deleted", managedBucket, deletedBucket)
 		create(ctx, kept, deleted)
@@ -295,7 +295,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.exists(ctx, kept.BucketName())).To(BeTrue())
 	})
 
-	It("provider-aws#102: a name that somebody else has taken since holds nothing up", func(ctx SpecContext) {
+	It("provider-aws#102: a bucket that now belongs to another owner does not block the deletion of the object", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		create(ctx, b)
@@ -310,7 +310,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"theirs"}))
 	})
 
-	It("provider-ceph errNoRequestID, harbor-operator#1067, keycloak-operator#122: a status that says nothing new is not written", func(ctx SpecContext) {
+	It("provider-ceph errNoRequestID, harbor-operator#1067, keycloak-operator#122: a status with nothing new in it is not written", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		good, bad := w.newBucket("good", everySecond), w.newBucket("bad", everySecond)
 		w.makeBucket(ctx, good.BucketName())
@@ -326,7 +326,7 @@ var _ = Describe("Known from others", func() {
 		Expect(versions()).To(Equal(before))
 	})
 
-	It("provider-ceph#70: the canary survives the deletion of its object, and needs no bucket of its own", func(ctx SpecContext) {
+	It("provider-ceph#70: a canary probe succeeds even if another client deletes the object, and needs no separate bucket", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, everySecond, func(s *storagev1.StorageBucketSpec) { s.Probe.Method = storagev1.ProbeCanary })
 		// Another client is faster: the object is gone when the operator deletes it.
@@ -349,7 +349,7 @@ var _ = Describe("Known from others", func() {
 		Eventually(func() string { return condition(current(ctx, store).Status.Conditions, healthy) }).Should(Equal("False InvalidCredentials"))
 	})
 
-	It("minio-go BucketExists, versitygw: a bare 404 makes no bucket", func(ctx SpecContext) {
+	It("minio-go BucketExists, versitygw: a 404 without an error code does not cause a bucket to be created", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		w.server.Script(faultserver.Rule{Path: "/" + b.BucketName(), Fault: faultserver.Status(404)})
@@ -359,7 +359,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.writes()).To(BeEmpty())
 	})
 
-	It("S3 in us-east-1: \"made\" for a bucket that exists is no proof of having made it", func(ctx SpecContext) {
+	It("S3 in us-east-1: a success response does not prove that this operator created the bucket", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		first := w.newBucket("first", managedBucket)
 		create(ctx, first)
@@ -379,7 +379,7 @@ var _ = Describe("Known from others", func() {
 		Expect(w.tags(ctx, b.BucketName())).To(BeEmpty())
 	})
 
-	It("Config Connector: the kind shares its name, the short name does not", func(ctx SpecContext) {
+	It("Config Connector: the kinds have the same name, but different short names", func(ctx SpecContext) {
 		mapping, err := api.RESTMapper().RESTMapping(storagev1.GroupVersion.WithKind("StorageBucket").GroupKind())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(mapping.Resource.Resource).To(Equal("storagebuckets"))
@@ -388,7 +388,7 @@ var _ = Describe("Known from others", func() {
 })
 
 var _ = Describe("An object that a crash left behind", func() {
-	It("claims the bucket it was making, where the store does not keep tags on create", func(ctx SpecContext) {
+	It("claims the bucket that it was creating, if the store does not keep the tags of the create request", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		create(ctx, b)
@@ -400,7 +400,7 @@ var _ = Describe("An object that a crash left behind", func() {
 		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeFalse()))
 	})
 
-	It("koboshi check: learns what its bucket says of the store, also where that was not written down", func(ctx SpecContext) {
+	It("koboshi check: concludes from its bucket that the store keeps the tags of a create request, if that was not recorded before the crash", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		create(ctx, b)
@@ -413,7 +413,7 @@ var _ = Describe("An object that a crash left behind", func() {
 		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
 	})
 
-	It("does not claim one that has objects, or was there before", func(ctx SpecContext) {
+	It("does not claim a bucket that has objects, or that existed before", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		full, old := w.newBucket("full", managedBucket), w.newBucket("old", managedBucket)
 		w.makeBucket(ctx, old.BucketName())

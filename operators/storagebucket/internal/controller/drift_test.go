@@ -83,7 +83,7 @@ func TestADriftCheckMovesByAnIntervalAndFollowsTheSpec(t *testing.T) {
 	d.forget(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})
 	_ = d.due(b, noon)
 	if !d.due(b, noon.Add(driftCatchUp)) {
-		t.Error("a stored time in the future puts the comparison off")
+		t.Error("a stored time in the future delays the comparison")
 	}
 }
 

@@ -140,8 +140,8 @@ func bucketsIn(ctx context.Context, reader client.Reader, stores ...types.Namesp
 	return keys
 }
 
-// waker is a source of requests for objects that depend on something outside the cache,
-// when that has changed.
+// waker is a source of reconcile requests for objects whose dependencies outside the
+// cache, such as Secrets, have changed.
 type waker struct {
 	mu      sync.Mutex
 	queue   queue

@@ -23,9 +23,9 @@ const (
 	// lookAgain is the time from a deletion to the check that it took effect.
 	lookAgain = time.Second
 
-	// deleteAgain limits the time until a failed deletion is retried, even if the
-	// bucket is probed less often. A deletion that needs the help of a person is
-	// retried after this time, and not after a shorter wait at first.
+	// deleteAgain limits the time until a failed deletion is retried, even if the bucket
+	// is probed less often. A deletion that fails for a reason that a person must fix is
+	// retried only after this time; for other reasons, the first retry comes sooner.
 	deleteAgain = time.Minute
 )
 
@@ -131,8 +131,8 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 	if failure.Reason.Terminal() {
 		return ctrl.Result{RequeueAfter: max(failure.RetryAfter, subject.Interval)}, nil
 	}
-	// The cause may be as little as a lost response, so the object does not stay
-	// terminating until the next regular probe.
+	// The cause may be harmless, such as a lost response. So the deletion is retried
+	// soon, and not only with the next regular probe.
 	r.plan.Backoff(subject, failure.RetryAfter)
 	return ctrl.Result{}, nil
 }
@@ -194,9 +194,9 @@ func movedAway(t *task) error {
 	}
 }
 
-// oursToDelete reports whether the bucket in the store belongs to this object.
-// If the operator created the bucket and it has no tags yet, oursToDelete adds the
-// tags, so that they tell the next attempt whose bucket it is.
+// oursToDelete reports whether the bucket in the store belongs to this object. If the
+// operator created the bucket and it has no tags yet, oursToDelete adds the tags, so
+// that the next attempt can identify the owner.
 func (r *Buckets) oursToDelete(ctx context.Context, t *task, tags map[string]string) (bool, error) {
 	if ownerOf(tags).isOf(r.Cluster, t.UID) {
 		return true, nil
@@ -241,8 +241,9 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 }
 
 // untilCreateIsOver returns for how long an earlier request to create the bucket may
-// still take effect. The process that sent it may have ended. Both the marker's time
-// and now come from the store's clock, if the store sends a date.
+// still take effect. The process that sent the request may have ended without a
+// response. Both the time in status.external and now come from the store's clock, if the
+// store sends a date.
 func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
 	e := t.Status.External
 	if e.State != storagev1.ExternalPending {

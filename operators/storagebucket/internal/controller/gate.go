@@ -46,7 +46,7 @@ type storeStanding struct {
 	standing standing
 	// inputs of the connection that was checked.
 	inputs string
-	// at is the time of that check.
+	// at is the time at which the connection was checked.
 	at time.Time
 }
 
@@ -85,8 +85,8 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 			return doubtful
 		}
 		if s.standing == down && meta.IsStatusConditionTrue(status.Conditions, storagev1.ConditionHealthy) {
-			// The new status has not been written yet, or not been seen here. A bucket
-			// that is parked now might miss the event that wakes it.
+			// The new status has not been written yet, or has not reached the cache. A
+			// bucket that is parked now might miss the event that wakes it.
 			return doubtful
 		}
 		return s.standing

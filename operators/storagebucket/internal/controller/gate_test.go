@@ -65,17 +65,17 @@ func TestOneStoreDoesNotTakeAllWorkers(t *testing.T) {
 	g := newGate()
 	leave, ok := g.enter(aStore, 2)
 	if _, second := g.enter(aStore, 2); !ok || !second {
-		t.Fatal("two of two were not let in")
+		t.Fatal("not all of two buckets were admitted")
 	}
 	if _, third := g.enter(aStore, 2); third {
-		t.Fatal("a third of two was let in")
+		t.Fatal("a third bucket was admitted, beyond the limit of two")
 	}
 	if _, other := g.enter(aBucket, 2); !other {
-		t.Fatal("another store's bucket was not let in")
+		t.Fatal("a bucket of another store was not admitted")
 	}
 	leave()
 	if _, again := g.enter(aStore, 2); !again {
-		t.Fatal("nobody was let in after one had left")
+		t.Fatal("no bucket was admitted after one had left")
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// createWindow is the time limit of one reconciliation. For this long after the pending
-// marker was written, a request to create the bucket may still take effect.
+// createWindow is the time after the Pending state was written during which a request to
+// create the bucket may still take effect. It equals the time limit of one
+// reconciliation.
 const createWindow = remoteTimeout
 
 // syncDue reports whether the existence and the configuration of the bucket must be
@@ -44,7 +45,8 @@ func inSync(t *task) bool {
 }
 
 // sync creates and configures the bucket as declared. An *s3store.Error is reported in
-// the status, and the plan retries; any other error comes from the API server.
+// the status, and the schedule causes a retry; any other error comes from the API
+// server.
 func (r *Buckets) sync(ctx context.Context, t *task) error {
 	if !t.Managed() {
 		return r.ensureFinalizer(ctx, t, false)
@@ -159,10 +161,10 @@ func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) err
 }
 
 // learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests
-// created, if nothing is known about the store yet. It must run before the bucket is
-// recorded as created, so that it runs again if the manager dies in between or the
-// write is refused. It must also run before tags are added: until then, all tags on a
-// pending bucket have come with the request to create it.
+// created, if it is not known yet whether the store keeps such tags. It must run before
+// the bucket is recorded as created, so that it runs again if the manager dies in
+// between or its write is refused. It must also run before tags are added: until then,
+// all tags on a pending bucket have come with the request to create it.
 func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
 	e := t.Status.External
 	if t.site.object.Status.TagsOnCreate != nil || e == nil || e.State != storagev1.ExternalPending {
@@ -228,9 +230,9 @@ func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, cu
 	return r.mark(ctx, t, tags, me)
 }
 
-// madeHere reports whether this operator created a bucket that has no tags: the
-// response to its request was lost, or the step after it was not done. docs/design
-// explains why each condition is needed.
+// madeHere reports whether this operator created a bucket that has no tags. That is
+// possible if the response to the create request was lost, or if the operator stopped
+// before it added the tags. docs/design explains why each condition is needed.
 func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	e := t.Status.External
 	if e == nil || e.State != storagev1.ExternalPending || e.BucketName != t.BucketName() || e.Endpoint != t.site.endpoint {
@@ -243,7 +245,8 @@ func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	if err != nil || !listed {
 		return false, err
 	}
-	// The marker and the creation both carry the store's time, in seconds.
+	// Both the time in status.external and the creation time come from the store's
+	// clock, in whole seconds.
 	since := e.Since.Add(-time.Second)
 	if at.Before(since) || at.After(since.Add(createWindow)) {
 		return false, nil
@@ -323,8 +326,8 @@ func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.Exte
 	return nil
 }
 
-// refuseRival refuses to touch a bucket that an older object of this cluster
-// manages: the two would keep overwriting each other's changes.
+// refuseRival refuses to touch a bucket that an older object of this cluster manages:
+// otherwise, the two objects would keep overwriting each other's changes.
 func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	var claims storagev1.StorageBucketList
 	err := r.Client.List(ctx, &claims, client.MatchingFields{claimIndex: claimOf(t.StorageBucket)}, client.UnsafeDisableDeepCopy)

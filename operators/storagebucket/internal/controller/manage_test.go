@@ -44,7 +44,7 @@ func (w *world) owned(ctx context.Context, b *storagev1.StorageBucket, origin st
 }
 
 var _ = Describe("A bucket that is managed", func() {
-	It("is made, tagged as ours, and configured", func(ctx SpecContext) {
+	It("is created, tagged with its owner, and configured", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, configured)
 		create(ctx, b)
@@ -64,7 +64,7 @@ var _ = Describe("A bucket that is managed", func() {
 		Expect(names).To(Equal([]string{"cors", "policy", "tags", "versioning"}))
 	})
 
-	It("is put back after somebody changed it outside, once the store sends word", func(ctx SpecContext) {
+	It("is restored after another client changed it, when the store sends a notification", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, configured)
 		create(ctx, b)
@@ -79,7 +79,7 @@ var _ = Describe("A bucket that is managed", func() {
 		}).Should(Succeed())
 	})
 
-	It("is made again when somebody deleted it", func(ctx SpecContext) {
+	It("is created again after another client deleted it", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		create(ctx, b)
@@ -92,7 +92,7 @@ var _ = Describe("A bucket that is managed", func() {
 		eventually(ctx, b, ready, "True Available")
 	})
 
-	It("tells what the store cannot hold, and holds the rest", func(ctx SpecContext) {
+	It("reports the settings that the store does not support, and has the others", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		days := int32(3)
 		b := w.newBucket("photos", managedBucket, configured, func(s *storagev1.StorageBucketSpec) {
@@ -111,7 +111,7 @@ var _ = Describe("A bucket that is managed", func() {
 		Expect(got.Status.Unsupported).To(BeEmpty())
 	})
 
-	It("is probed by writing, when told to", func(ctx SpecContext) {
+	It("is probed by writing if the probe method is Canary", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, func(s *storagev1.StorageBucketSpec) { s.Probe.Method = storagev1.ProbeCanary })
 		create(ctx, b)
@@ -124,7 +124,7 @@ var _ = Describe("A bucket that is managed", func() {
 		eventually(ctx, b, healthy, "False AccessDenied")
 	})
 
-	It("is let go as it is when it is only observed from now on", func(ctx SpecContext) {
+	It("is kept unchanged when management becomes Observe", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -138,7 +138,7 @@ var _ = Describe("A bucket that is managed", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeTrue())
 	})
 
-	It("is refused to the younger of two objects that mean the same bucket", func(ctx SpecContext) {
+	It("is refused to the younger of two objects that declare the same bucket", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		older := w.newBucket("photos", managedBucket)
 		create(ctx, older)
@@ -157,7 +157,7 @@ var _ = Describe("A bucket that is managed", func() {
 })
 
 var _ = Describe("A managed bucket that is deleted", func() {
-	It("stays when it is retained, as it is", func(ctx SpecContext) {
+	It("is kept unchanged with deletionPolicy Retain", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		create(ctx, b)
@@ -170,7 +170,7 @@ var _ = Describe("A managed bucket that is deleted", func() {
 		Expect(w.writes()).To(HaveLen(before))
 	})
 
-	It("is deleted when it is empty and was told to be", func(ctx SpecContext) {
+	It("is deleted with deletionPolicy Delete if it is empty", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -181,7 +181,7 @@ var _ = Describe("A managed bucket that is deleted", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("is emptied first when that was told as well, versions and uploads included", func(ctx SpecContext) {
+	It("is emptied first with forceEmpty, including old versions and unfinished uploads", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket, func(s *storagev1.StorageBucketSpec) {
 			s.Versioning = storagev1.VersioningEnabled
@@ -203,7 +203,7 @@ var _ = Describe("A managed bucket that is deleted", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("keeps its object until its store can be asked, or it is retained", func(ctx SpecContext) {
+	It("keeps its object until its store answers, or deletionPolicy becomes Retain", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -222,7 +222,7 @@ var _ = Describe("A managed bucket that is deleted", func() {
 })
 
 var _ = Describe("A store that is down", func() {
-	It("is asked alone, once and not per bucket, and its buckets come back when it does (provider-ceph)", func(ctx SpecContext) {
+	It("is checked itself, while its buckets are not probed, and its buckets recover when it does (provider-ceph)", func(ctx SpecContext) {
 		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Second })
 		var buckets []*storagev1.StorageBucket
 		for _, name := range []string{"aaa", "bbb", "ccc", "ddd", "eee"} {
@@ -243,7 +243,7 @@ var _ = Describe("A store that is down", func() {
 		w.server.Forget()
 		Eventually(w.server.Count).Should(BeNumerically(">=", 3))
 		for _, b := range buckets {
-			Expect(w.requestsFor(b.BucketName())).To(BeZero(), "a bucket was asked for at a store that is down")
+			Expect(w.requestsFor(b.BucketName())).To(BeZero(), "a bucket was probed in a store that is down")
 		}
 		w.server.Heal()
 		for _, b := range buckets {
@@ -251,7 +251,7 @@ var _ = Describe("A store that is down", func() {
 		}
 	})
 
-	It("is told from a bucket whose own requests fail", func(ctx SpecContext) {
+	It("is distinguished from a bucket whose own requests fail", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b, other := w.newBucket("photos"), w.newBucket("films", everySecond)
 		w.makeBucket(ctx, b.BucketName())

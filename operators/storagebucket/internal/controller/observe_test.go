@@ -39,7 +39,7 @@ var _ = Describe("A bucket that is observed", func() {
 		Expect(w.writes()).To(BeEmpty())
 	})
 
-	It("is not made, whatever is declared", func(ctx SpecContext) {
+	It("is not created, whatever is declared", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("films", deletedBucket, emptiedBucket, func(s *storagev1.StorageBucketSpec) {
 			s.Versioning = storagev1.VersioningEnabled
@@ -53,7 +53,7 @@ var _ = Describe("A bucket that is observed", func() {
 		Expect(w.writes()).To(BeEmpty())
 	})
 
-	It("is looked at again after its Secret was corrected", func(ctx SpecContext) {
+	It("is probed again after its Secret was corrected", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		secret := newSecret(w.namespace)
 		secret.Name = "other"
@@ -92,7 +92,7 @@ var _ = Describe("A bucket that is observed", func() {
 		eventually(ctx, b, ready, "True Available")
 	})
 
-	It("waits for its ObjectStore, and for that to allow its namespace", func(ctx SpecContext) {
+	It("waits until its ObjectStore exists and allows its namespace", func(ctx SpecContext) {
 		w, other := newWorld(ctx), newWorld(ctx)
 		b := w.newBucket("photos", func(s *storagev1.StorageBucketSpec) { s.StoreRef.Name = "none" })
 		foreign := w.newBucket("films", func(s *storagev1.StorageBucketSpec) { s.StoreRef.Namespace = other.namespace })
@@ -110,7 +110,7 @@ var _ = Describe("A bucket that is observed", func() {
 		eventually(ctx, foreign, ready, "True Available")
 	})
 
-	It("can bring its store itself", func(ctx SpecContext) {
+	It("can declare its store inline", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", func(s *storagev1.StorageBucketSpec) {
 			s.StoreRef = nil
@@ -129,7 +129,7 @@ var _ = Describe("A bucket that is observed", func() {
 		eventually(ctx, b, healthy, "False EndpointUnreachable")
 	})
 
-	It("is not asked for while it is suspended, and is settled", func(ctx SpecContext) {
+	It("is not probed while it is suspended, and is then not Stalled", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		missing := w.newBucket("missing", everySecond)
 		b := w.newBucket("photos", everySecond)
@@ -152,7 +152,7 @@ var _ = Describe("A bucket that is observed", func() {
 		Expect(condition(eventually(ctx, b, synced, "True Observed").Status.Conditions, ready)).To(Equal("True Available"))
 	})
 
-	It("has a store that says when it is suspended", func(ctx SpecContext) {
+	It("has a store that reports when it is suspended", func(ctx SpecContext) {
 		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.Suspend = true })
 		w.run()
 		conditions := func() []metav1.Condition { return current(ctx, w.newStore()).Status.Conditions }
@@ -165,7 +165,7 @@ var _ = Describe("A bucket that is observed", func() {
 		Expect(condition(conditions(), synced)).To(BeEmpty())
 	})
 
-	It("is not asked for while the annotation of earlier versions pauses it", func(ctx SpecContext) {
+	It("is not probed while the deprecated annotation pauses it", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", everySecond)
 		b.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
@@ -179,7 +179,7 @@ var _ = Describe("A bucket that is observed", func() {
 		eventually(ctx, b, ready, "True Available")
 	})
 
-	DescribeTable("is asked for at once when somebody asks", func(ctx SpecContext, annotation string) {
+	DescribeTable("is probed at once when a user requests it", func(ctx SpecContext, annotation string) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		w.makeBucket(ctx, b.Spec.BucketName)
@@ -195,7 +195,7 @@ var _ = Describe("A bucket that is observed", func() {
 		Entry("by Flux's annotation", fluxRequestedAt),
 	)
 
-	It("is asked for at once when the store sends word", func(ctx SpecContext) {
+	It("is probed at once when the store sends a notification", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		w.makeBucket(ctx, b.Spec.BucketName)
@@ -207,7 +207,7 @@ var _ = Describe("A bucket that is observed", func() {
 		Eventually(func() int { return w.requestsFor(b.Spec.BucketName) }).Should(Equal(before + 1))
 	})
 
-	It("changes its verdict when the thresholds say so", func(ctx SpecContext) {
+	It("becomes unhealthy only when the failure threshold is reached", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", everySecond, func(s *storagev1.StorageBucketSpec) { s.Probe.FailureThreshold = 3 })
 		w.makeBucket(ctx, b.Spec.BucketName)
@@ -224,7 +224,7 @@ var _ = Describe("A bucket that is observed", func() {
 })
 
 var _ = Describe("Every class of error", func() {
-	DescribeTable("reaches the condition from a real exchange",
+	DescribeTable("is reported in the conditions",
 		func(ctx SpecContext, rule faultserver.Rule, want string) {
 			w := newWorld(ctx)
 			b := w.newBucket("photos", func(s *storagev1.StorageBucketSpec) { s.Probe.Timeout.Duration = 300 * time.Millisecond })
@@ -250,7 +250,7 @@ var _ = Describe("Every class of error", func() {
 		Entry("something else", faultserver.Rule{Fault: faultserver.Garbage(418)}, "False UnexpectedResponse"),
 	)
 
-	It("that is terminal is asked about once an interval and not more", func(ctx SpecContext) {
+	It("that only a person can fix causes one attempt per interval and not more", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket)
 		w.server.Script(faultserver.Rule{Path: "/" + b.Spec.BucketName, Fault: faultserver.S3Error(403, "AccessDenied")})
@@ -285,7 +285,7 @@ var _ = Describe("A store", func() {
 			Should(ContainSubstring("--environment-credentials-namespaces"))
 	})
 
-	It("uses the operator's own identity once that can be loaded", func(ctx SpecContext) {
+	It("uses the operator's own identity as soon as that identity can be loaded", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		GinkgoT().Setenv("AWS_CONFIG_FILE", filepath.Join(dir, "config"))
 		GinkgoT().Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "none"))
@@ -304,7 +304,7 @@ var _ = Describe("A store", func() {
 		Eventually(is).WithTimeout(patience).Should(Equal("True Available"))
 	})
 
-	It("is trusted through its CA bundle, from the moment that is right", func(ctx SpecContext) {
+	It("is trusted through its CA bundle, as soon as the bundle is correct", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		tls := faultserver.Start(GinkgoT(), faultserver.Before(realStore), faultserver.TLS(faultserver.Good))
 		ca, err := tls.CAPEM()

@@ -20,7 +20,7 @@ func (w *world) storeReason(ctx context.Context) string {
 }
 
 var _ = Describe("A bucket whose Secret is gone", func() {
-	It("is deleted with the last good connection, as a namespace that ends needs", func(ctx SpecContext) {
+	It("is deleted with the last good connection, so that its namespace can be deleted", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -34,7 +34,7 @@ var _ = Describe("A bucket whose Secret is gone", func() {
 		Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
 	})
 
-	It("can be let go after a restart, and is deleted by the object that takes it over", func(ctx SpecContext) {
+	It("can be retained after a restart, and is deleted by the object that takes it over", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, deletedBucket)
 		create(ctx, b)
@@ -73,7 +73,7 @@ var _ = Describe("A bucket of another cluster", func() {
 		r := w.run(func(o *Options) { o.Cluster = "old-cluster" })
 		old := eventually(ctx, b, ready, "True Available")
 		r.stop()
-		discard(ctx, b) // as a restore does: another UID, in another cluster
+		discard(ctx, b) // a restored object has another UID and is in another cluster
 
 		w.run()
 		restored := w.newBucket("photos", managedBucket)
@@ -97,7 +97,7 @@ var _ = Describe("A bucket of another cluster", func() {
 })
 
 var _ = Describe("A Secret that may not be read", func() {
-	It("is reported by the store and by its buckets, and used once it is allowed", func(ctx SpecContext) {
+	It("is reported by the store and by its buckets, and is used as soon as reading it is allowed", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos")
 		w.makeBucket(ctx, b.BucketName())

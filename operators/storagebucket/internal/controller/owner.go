@@ -49,7 +49,7 @@ func (o owner) tagged(tags map[string]string) map[string]string {
 }
 
 // none reports whether a bucket has no owner. A bucket with any tag of the operator has
-// an owner, even if the tags do not tell which.
+// an owner, even if the tags do not identify it.
 func none(tags map[string]string) bool {
 	for key := range tags {
 		if strings.HasPrefix(key, ownTagPrefix) {

@@ -33,7 +33,7 @@ type site struct {
 	// last reports whether store is the connection from before its Secret or
 	// its certificates were deleted.
 	last bool
-	// problem is what a person must fix; nil if there is no problem.
+	// problem is the problem that a person must fix; nil if there is none.
 	problem *finding
 	// inputs changes with each new connection.
 	inputs string
@@ -65,7 +65,8 @@ type sites struct {
 	gate   *gate
 	// watched are the only namespaces in the cache; none means all.
 	watched []string
-	// plan is the plan of the stores: a doubtful store is checked immediately.
+	// plan is the schedule of the checks of ObjectStores. It is used to check a doubtful
+	// store immediately.
 	plan *schedule.Plan
 }
 
@@ -166,8 +167,8 @@ func (s *sites) forget(bucket types.NamespacedName) {
 	s.gate.trust(bucket)
 }
 
-// ignoreNotYet drops ErrNotYet, because the object is reconciled again when the
-// versions are known.
+// ignoreNotYet drops ErrNotYet, because the object is reconciled again when the versions
+// of its Secret and certificates are known.
 func ignoreNotYet(err error) error {
 	if errors.Is(err, stores.ErrNotYet) {
 		return nil

@@ -112,7 +112,8 @@ func suspend(conditions *[]metav1.Condition, generation int64, at time.Time, why
 	return news
 }
 
-// observed returns the generation that all of the conditions refer to.
+// observed returns the oldest generation that any of the conditions refers to, or 0 if a
+// condition is missing.
 func observed(conditions []metav1.Condition, kinds ...string) int64 {
 	generation := int64(math.MaxInt64)
 	for _, kind := range kinds {

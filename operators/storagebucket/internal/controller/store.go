@@ -210,7 +210,8 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	return nil
 }
 
-// forgetLearnt drops what was learnt about the store if the spec has changed since.
+// forgetLearnt drops the observation of whether the store keeps tags on create, if the
+// spec has changed since.
 func forgetLearnt(store *storagev1.ObjectStore) {
 	if store.Status.ObservedGeneration != store.Generation {
 		store.Status.TagsOnCreate = nil

@@ -13,7 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Actions of another client in the store, independent of the operator.
+// makeBucket and the functions below act as another client of the store, independent of
+// the operator.
 
 func (w *world) makeBucket(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -92,7 +93,7 @@ func (w *world) writes() []string {
 	return lines
 }
 
-// requestsFor returns the operator's requests for a bucket.
+// requestsFor returns the number of the operator's requests for a bucket.
 func (w *world) requestsFor(bucket string) int {
 	n := 0
 	for _, r := range w.server.Requests() {

@@ -45,7 +45,7 @@ const (
 	secretKey = "a-suite-secret-nobody-may-see"
 	cluster   = "suite-cluster"
 
-	// patience is the time limit for retries whose waits grow.
+	// patience is the time limit for retries with growing waits.
 	patience = time.Minute
 )
 
@@ -263,7 +263,7 @@ type running struct {
 	stop func()
 }
 
-// poke pokes a bucket in the same way as a notification.
+// poke requests an immediate check of a bucket, as a notification does.
 func (r *running) poke(b *storagev1.StorageBucket) {
 	GinkgoHelper()
 	Expect(r.controllers.Poke(context.Background(), client.ObjectKeyFromObject(b))).To(Succeed())

@@ -85,7 +85,7 @@ func parseAddress(host string) (a netip.Addr, isAddress bool, err error) {
 }
 
 // classful parses an IPv4 address in the form that inet_aton accepts: one to four
-// numbers, of which the last fills all remaining bytes.
+// numbers, where the last number fills all remaining bytes.
 func classful(parts []string) (netip.Addr, bool) {
 	if len(parts) > 4 {
 		return netip.Addr{}, false

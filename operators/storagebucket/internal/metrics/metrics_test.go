@@ -77,7 +77,7 @@ func scrape(t *testing.T) string {
 	return w.Body.String()
 }
 
-// ours returns the lines of the metrics with that prefix.
+// ours returns the lines of the metrics with the given prefix.
 func ours(text, prefix string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -129,7 +129,7 @@ func TestNamesAndHelpAreAsPrometheusWantsThem(t *testing.T) {
 
 func TestSeriesOfAStoreThatIsGoneAreDroppedAndNoOthers(t *testing.T) {
 	gone, kept := StoreName("team-a", "gone"), StoreName("team-a", "kept")
-	Probes.Reset() // of what earlier runs of this test counted
+	Probes.Reset() // drop the counts of earlier runs of this test
 	StoreChecks.Reset()
 	useAll(gone)
 	useAll(kept)

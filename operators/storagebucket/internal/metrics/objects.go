@@ -73,7 +73,8 @@ func (o *objects) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// list returns the cached objects themselves, so they must not be changed.
+// list reads the cached objects themselves, which must not be changed. It reports
+// whether it succeeded.
 func (o *objects) list(ctx context.Context, list client.ObjectList) bool {
 	if err := o.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.Log.WithName("metrics").V(1).Info("cannot count objects for a scrape", "error", err.Error())

@@ -96,7 +96,7 @@ func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	})
 }
 
-// wellFormed reports whether an object can have that name.
+// wellFormed reports whether an object can have this namespace and name.
 func wellFormed(n types.NamespacedName) bool {
 	return len(validation.IsDNS1123Label(n.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(n.Name)) == 0
 }

@@ -21,7 +21,7 @@ var (
 		"a URL from the message: forward the events with Amazon EventBridge (an API destination) or a Lambda function"}
 )
 
-// message has the fields of a body that are read, for all kinds of senders.
+// message has the fields that are read from a body, for all kinds of senders.
 type message struct {
 	// Records are the notifications of AWS, MinIO and Ceph.
 	Records []struct {

@@ -75,7 +75,7 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 	}
 	if config == nil {
 		if tokenFile == "" {
-			return nil, errors.New("no client could be authenticated: set --notify-token-file")
+			return nil, errors.New("there is no way to authenticate clients: set --notify-token-file")
 		}
 		return g, nil
 	}
@@ -201,8 +201,8 @@ func tokenOf(h http.Header) string {
 	return value
 }
 
-// readToken reads the file each time, so that a replaced token is valid immediately.
-// The file is small.
+// readToken reads the file, which is small, each time, so that a replaced token is valid
+// immediately.
 func readToken(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -215,7 +215,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// same compares two tokens. The time that it takes depends on neither of them.
+// same compares two tokens. The time of the comparison does not depend on their content.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -96,7 +96,7 @@ func awaitAllowed(t *testing.T, spec authorizationv1.SubjectAccessReviewSpec) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("%s is not allowed what it was given", spec.User)
+			t.Fatalf("%s does not have the right that it was granted", spec.User)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestServiceAccountMayDoWhatRBACSays(t *testing.T) {
 	r := newRig(t, withAPIServer(spy))
 	poker := "Bearer " + serviceAccount(t, ns, "poker")
 	allow(t, ns, "poker", "storagebuckets/poke", "photos")
-	store := serviceAccount(t, ns, "store") // bare, as MinIO may send it
+	store := serviceAccount(t, ns, "store") // without the word Bearer, as MinIO may send it
 	allow(t, ns, "store", "objectstores/notify", "store")
 
 	mine := "/v1/buckets/" + ns + "/photos/poke"
@@ -177,8 +177,8 @@ func TestAnswersOfTheAPIServerServeManyRequests(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Two and one are the expected numbers of requests. There are a few more if the
-	// test takes longer than responses are cached.
+	// Two TokenReviews and one SubjectAccessReview are expected. There are a few more if
+	// the test takes longer than responses are cached.
 	if spy.tokens.Load() > 20 || spy.rights.Load() > 10 {
 		t.Errorf("%d TokenReviews, %d SubjectAccessReviews", spy.tokens.Load(), spy.rights.Load())
 	}
@@ -187,13 +187,13 @@ func TestAnswersOfTheAPIServerServeManyRequests(t *testing.T) {
 func TestStrangersCannotFloodTheAPIServerThroughTheEndpoint(t *testing.T) {
 	spy := &reviewSpy{}
 	r := newRig(t, withAPIServer(spy))
-	for i := range 100 * reviewBurst { // each with a token of its own
+	for i := range 100 * reviewBurst { // each with a different token
 		status, _, _ := r.do(request{path: pokePath, authorization: fmt.Sprint("Bearer wrong-token-", i)})
 		if status == http.StatusTooManyRequests {
 			return
 		}
 	}
-	t.Errorf("%d questions to the API server", spy.tokens.Load())
+	t.Errorf("%d requests to the API server", spy.tokens.Load())
 }
 
 func TestWithoutTheAPIServerOnlyTheStaticTokenIsAccepted(t *testing.T) {

@@ -41,8 +41,8 @@ const (
 	pokePath    = "/v1/buckets/team-a/photos/poke"
 )
 
-// rig is a running Server. There is the store team-a/store with two buckets: photos,
-// which two objects declare, and films.
+// rig is a running Server. It has the store team-a/store with two buckets: photos, which
+// two objects declare, and films.
 type rig struct {
 	t    *testing.T
 	url  string
@@ -51,7 +51,7 @@ type rig struct {
 
 	mu     sync.Mutex
 	poked  []string
-	broken error // what Poke says
+	broken error // the error that Poke returns
 	logs   bytes.Buffer
 }
 
@@ -254,8 +254,8 @@ func TestRefusals(t *testing.T) {
 		"a path below":               {request{path: eventsPath + "/more"}, 404},
 		"no such store":              {request{path: "/v1/stores/team-a/nobody/events", body: aws("photos")}, 404},
 		"no such bucket":             {request{path: "/v1/buckets/team-a/nobody/poke"}, 404},
-		"no name of a namespace":     {request{path: "/v1/buckets/team.a/photos/poke"}, 404},
-		"no name of a store":         {request{path: "/v1/stores/team-a/%2e%2e%2fstore/events", body: aws("photos")}, 404},
+		"an invalid namespace":       {request{path: "/v1/buckets/team.a/photos/poke"}, 404},
+		"an invalid store name":      {request{path: "/v1/stores/team-a/%2e%2e%2fstore/events", body: aws("photos")}, 404},
 		"no event":                   {request{body: "{"}, 400},
 		"too large":                  {request{body: aws("photos") + strings.Repeat(" ", maxBody)}, 413},
 		"too many records":           {request{body: aws(make([]string, maxRecords+1)...)}, 413},
@@ -363,15 +363,15 @@ func TestServerThatCouldNotBeSafeDoesNotStart(t *testing.T) {
 		server Server
 		want   string
 	}{
-		"no way to tell who it is":    {Server{Address: "127.0.0.1:0"}, "--notify-token-file"},
-		"plain HTTP on all addresses": {Server{Address: ":0", TokenFile: ok}, "--notify-cert-dir"},
-		"plain HTTP on all of IPv4":   {Server{Address: "0.0.0.0:0", TokenFile: ok}, "--notify-cert-dir"},
-		"a token too short":           {Server{Address: "127.0.0.1:0", TokenFile: tokenFile(t, "short\n")}, "16 characters"},
-		"an empty token":              {Server{Address: "127.0.0.1:0", TokenFile: tokenFile(t, "")}, "16 characters"},
-		"two tokens":                  {Server{Address: "127.0.0.1:0", TokenFile: tokenFile(t, staticToken+"\n"+staticToken)}, "one word"},
-		"no token file":               {Server{Address: "127.0.0.1:0", TokenFile: filepath.Join(t.TempDir(), "none")}, "no such file"},
-		"no certificate":              {Server{Address: "127.0.0.1:0", TokenFile: ok, CertDir: t.TempDir()}, "tls.crt"},
-		"an address that is none":     {Server{Address: "nowhere", TokenFile: ok}, "listening"},
+		"no way to authenticate clients": {Server{Address: "127.0.0.1:0"}, "--notify-token-file"},
+		"plain HTTP on all addresses":    {Server{Address: ":0", TokenFile: ok}, "--notify-cert-dir"},
+		"plain HTTP on all of IPv4":      {Server{Address: "0.0.0.0:0", TokenFile: ok}, "--notify-cert-dir"},
+		"a token too short":              {Server{Address: "127.0.0.1:0", TokenFile: tokenFile(t, "short\n")}, "16 characters"},
+		"an empty token":                 {Server{Address: "127.0.0.1:0", TokenFile: tokenFile(t, "")}, "16 characters"},
+		"two tokens":                     {Server{Address: "127.0.0.1:0", TokenFile: tokenFile(t, staticToken+"\n"+staticToken)}, "one word"},
+		"no token file":                  {Server{Address: "127.0.0.1:0", TokenFile: filepath.Join(t.TempDir(), "none")}, "no such file"},
+		"no certificate":                 {Server{Address: "127.0.0.1:0", TokenFile: ok, CertDir: t.TempDir()}, "tls.crt"},
+		"an invalid address":             {Server{Address: "nowhere", TokenFile: ok}, "listening"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -389,7 +389,7 @@ func TestServerThatCouldNotBeSafeDoesNotStart(t *testing.T) {
 
 func TestServerRunsInEveryReplica(t *testing.T) {
 	if (&Server{}).NeedLeaderElection() {
-		t.Error("a sender would reach nobody in most replicas")
+		t.Error("most replicas would not answer a sender")
 	}
 }
 

@@ -1,10 +1,10 @@
 // Package refs watches the Secrets and ConfigMaps that objects refer to, and no
 // others.
 //
-// Each referenced object has its own watch, limited to its name, so that the
-// rights to list and watch can be granted name by name. The watch requests only
-// metadata, and keeps only the identity and the version: an annotation written
-// by kubectl apply repeats the content of a Secret.
+// Each referenced object has its own watch, limited to its name, so that the rights to
+// list and watch can be granted name by name. The watch requests only metadata, and
+// keeps only the identity and the version, because an annotation written by kubectl
+// apply can contain a copy of a Secret.
 //
 //	Want ──▶ unknown ── first listing ──▶ known: a version, or absent
 //	          │    ▲                             ▲    │ any change: onChange
@@ -32,7 +32,7 @@ type Ref struct {
 	// Kind is Secret or ConfigMap. Objects of other kinds are not watched, so their
 	// version is never known.
 	Kind string
-	// Namespace and Name are those of the object.
+	// Namespace and Name identify the object.
 	Namespace, Name string
 }
 

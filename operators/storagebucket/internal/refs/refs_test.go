@@ -74,7 +74,8 @@ func (r *rig) wantTold(want ...types.NamespacedName) {
 	}
 }
 
-// wantVersion waits until the version is that of the object; nil means absent.
+// wantVersion waits until the Watcher returns the version of the object; nil means that
+// the object is absent.
 func (r *rig) wantVersion(ref Ref, object metav1.Object) {
 	r.t.Helper()
 	want := ""
@@ -84,7 +85,7 @@ func (r *rig) wantVersion(ref Ref, object metav1.Object) {
 	eventually(r.t, func() bool {
 		got, known := r.Version(ref)
 		return known && got == want
-	}, "%v does not come to version %q", ref, want)
+	}, "%v does not reach version %q", ref, want)
 }
 
 func eventually(t *testing.T, condition func() bool, format string, args ...any) {
@@ -280,7 +281,7 @@ func TestWhatWasWantedBeforeTheStartIsWatched(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	w.Want(owner("c"), Ref{Kind: "Secret", Namespace: ns, Name: "too late"}) // starts nothing
+	w.Want(owner("c"), Ref{Kind: "Secret", Namespace: ns, Name: "too late"}) // must not start a watch
 }
 
 func TestWatcherIsForTheLeaderOnly(t *testing.T) {

@@ -249,7 +249,7 @@ func TestCreationReadsPageAfterPage(t *testing.T) {
 	if _, listed, err := s.Creation(t.Context(), "phot"); err != nil || listed {
 		t.Errorf("the beginning of a name counts as the name: %v", err)
 	}
-	t.Run("that repeats itself", func(t *testing.T) {
+	t.Run("a token that repeats itself", func(t *testing.T) {
 		server := faultserver.Start(t)
 		server.Script(faultserver.Rule{Fault: page(token("again"), "other")})
 		_, listed, err := storeAt(t, server).Creation(t.Context(), "photos")
@@ -280,7 +280,8 @@ func TestDeleteTakesOnlyAnEmptyBucket(t *testing.T) {
 	if found, err := s.Find(t.Context(), bucket); err != nil || found.Exists {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	// Deleting again succeeds: a crash may have come between.
+	// Deleting again must succeed, because the response to the first request may be lost
+	// in a crash.
 	must(t, s.Delete(t.Context(), bucket))
 }
 
@@ -357,7 +358,7 @@ func TestUsageReadsPageAfterPage(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(server.Lines(), func(line string) bool { return strings.HasSuffix(line, "max-keys=1") }) {
-		t.Errorf("more was asked for than was to be counted: %q", server.Lines())
+		t.Errorf("more objects were requested than the limit allows: %q", server.Lines())
 	}
 	server.Script(faultserver.Rule{Fault: faultserver.Garbage(200)})
 	_, err := s.Usage(t.Context(), "photos", 9)

@@ -88,7 +88,7 @@ var reasonOfCode = map[string]Reason{
 
 // sentence holds the fixed text for each reason that a response can lead to.
 var sentence = map[Reason]string{
-	ReasonSucceeded:            "the store answered for the bucket",
+	ReasonSucceeded:            "the store answered the request for the bucket",
 	ReasonInvalidCredentials:   "the store does not accept the credentials",
 	ReasonAccessDenied:         "the store denied access to the bucket",
 	ReasonBucketNotFound:       "the store has no such bucket",
@@ -105,8 +105,9 @@ var sentence = map[Reason]string{
 	ReasonUnexpectedResponse:   "the response is not one that an S3 store sends",
 }
 
-// verdict returns the failure of one exchange, or nil after success. If there was a
-// response, the response decides; otherwise, cause, the client's error, does.
+// verdict returns the failure of one exchange, or nil after success. The failure is
+// derived from the response, or from cause, the client's error, if there was no
+// response.
 func (s *Store) verdict(x *exchange, cause error) *Error {
 	var already *Error
 	switch {
@@ -143,8 +144,9 @@ type answer struct {
 	code string
 }
 
-// classifyAnswer classifies a response that is not success. A known code comes before
-// the status, because it says more: gateways answer unknown keys with 404.
+// classifyAnswer classifies a response that is not success. A known code takes
+// precedence over the status, because it is more specific: some gateways answer unknown
+// keys with 404.
 func classifyAnswer(a answer, region string, now time.Time) *Error {
 	reason, known := reasonOfCode[a.code]
 	detail := a.code
@@ -161,7 +163,7 @@ func classifyAnswer(a answer, region string, now time.Time) *Error {
 	case reason == ReasonThrottled:
 		e.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
 	case reason == ReasonUnexpectedResponse && redirect(a.status):
-		e.Message = "the endpoint redirects to another one, but the operator does not follow redirects: use the endpoint that responds itself (" + detail + ")"
+		e.Message = "the endpoint redirects to another one, but the operator does not follow redirects: use an endpoint that does not redirect (" + detail + ")"
 	}
 	return e
 }

@@ -41,9 +41,9 @@ func (c Credentials) Retrieve(context.Context) (aws.Credentials, error) {
 // contain responses of a token service.
 var errNoCredentials = errors.New("there are no credentials to sign with")
 
-// guarded returns a provider whose failures can be told apart from failures of the
-// store. The result is a function so that it is printed only as an address, wherever it
-// is kept.
+// guarded returns a provider whose failures can be distinguished from failures of the
+// store. The result is a function, because fmt prints a function only as an address,
+// without the credentials.
 func guarded(provider aws.CredentialsProvider) aws.CredentialsProviderFunc {
 	return func(ctx context.Context) (aws.Credentials, error) {
 		if provider == nil {

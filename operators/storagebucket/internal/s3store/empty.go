@@ -184,8 +184,8 @@ func (s *Store) abort(ctx context.Context, bucket string, upload types.Multipart
 }
 
 // deleteObjects deletes objects in one batch. An object whose key XML cannot represent
-// is deleted with a request of its own. So are all objects if the store does not
-// support batches.
+// is deleted with a request of its own. All objects are deleted in that way if the store
+// does not support batches.
 func (s *Store) deleteObjects(ctx context.Context, bucket string, objects []types.ObjectIdentifier) (removed int, err error) {
 	var batch, single []types.ObjectIdentifier
 	for _, o := range objects {

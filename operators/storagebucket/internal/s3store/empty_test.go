@@ -25,7 +25,7 @@ func emptyAll(t *testing.T, s *Store, bucket string, limit int) (removed, calls 
 	t.Helper()
 	for done := false; !done; {
 		if calls++; calls > 200 {
-			t.Fatal("there is no end to it")
+			t.Fatal("Empty does not get done")
 		}
 		n, d, err := s.Empty(t.Context(), bucket, limit)
 		must(t, err)
@@ -220,7 +220,7 @@ func TestAStoreThatDoesLessIsEmptiedAllTheSame(t *testing.T) {
 		rules []faultserver.Rule
 	}{
 		{"no versions", []faultserver.Rule{{Query: "versions", Fault: unsupported}}},
-		{"an empty answer to the question for versions", []faultserver.Rule{{Query: "versions", Fault: faultserver.Status(200)}}},
+		{"an empty response to the request for versions", []faultserver.Rule{{Query: "versions", Fault: faultserver.Status(200)}}},
 		{"no uploads", []faultserver.Rule{{Query: "uploads", Fault: unsupported}}},
 		{"no batches", []faultserver.Rule{{Method: http.MethodPost, Fault: unsupported}}},
 		{"none of them", []faultserver.Rule{{Query: "versions", Fault: faultserver.Status(501)},
@@ -258,7 +258,7 @@ func TestLockedObjectsAreNamedAndKept(t *testing.T) {
 			locked = append(locked, types.ObjectIdentifier{Key: in.Key, VersionId: out.VersionId})
 		}
 	}
-	// The upload still exists, which shows that Empty stopped before it.
+	// Empty must stop before it removes this upload.
 	must(t, upload(t.Context(), s, bucket, "up"))
 	for _, want := range []int{3, 0} {
 		removed, done, err := s.Empty(t.Context(), bucket, 100)
@@ -292,7 +292,7 @@ func TestRefusalsOfSingleObjectsAreClassed(t *testing.T) {
 		{"a failure", map[string]string{"a": "InternalError"}, ReasonServerError, "failed to delete 1 of 3", 2},
 		{"too fast", map[string]string{"a": "SlowDown", "b": "SlowDown"}, ReasonThrottled, "failed to delete 2 of 3", 1},
 		{"a code nobody knows", map[string]string{"a": testSecret}, ReasonUnexpectedResponse, "failed to delete 1 of 3", 2},
-		{"a version that is none", map[string]string{"a": "InvalidArgument"}, ReasonUnexpectedResponse, "failed to delete 1 of 3", 2},
+		{"an invalid version", map[string]string{"a": "InvalidArgument"}, ReasonUnexpectedResponse, "failed to delete 1 of 3", 2},
 		{"gone meanwhile", map[string]string{"a": "NoSuchKey", "b": "NoSuchVersion"}, "", "", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestEmptyGoesOnAfterItBrokeOff(t *testing.T) {
 				}
 			}
 			if broke != 1 {
-				t.Errorf("broke off %d times", broke)
+				t.Errorf("%d calls failed, want 1", broke)
 			}
 			expectGone(t, s, bucket)
 		})
@@ -414,7 +414,8 @@ func race(t *testing.T, s *Store, bucket string, write func(writer, i int), tole
 func TestObjectsThatDoNotGoAwayAreAnError(t *testing.T) {
 	s := gatewayStore(t)
 	bucket := newBucket(t, s, false)
-	// The real server lists it under another key, and then reports that key as deleted.
+	// The real server lists the object below under another key, and then reports that
+	// key as deleted.
 	key := "control\x01key"
 	put(t, s, bucket, key)
 	removed, done, err := s.Empty(t.Context(), bucket, 100)

@@ -89,7 +89,7 @@ func TestFailureToConnectIsClassified(t *testing.T) {
 			server := faultserver.Start(t, faultserver.TLS(certificate))
 			expect(t, storeAt(t, server), plenty, ReasonTLSError, message)
 			if server.Count() != 0 {
-				t.Error("a signed request was sent all the same")
+				t.Error("a signed request was sent anyway")
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestHangEndsAtTheDeadline(t *testing.T) {
 		rules []faultserver.Rule
 	}{
 		{"no answer at all", []faultserver.Rule{{Fault: faultserver.Hang()}}},
-		{"no answer to the question why", []faultserver.Rule{
+		{"no response to the request for the reason", []faultserver.Rule{
 			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.Hang()}}},
 		{"a body that never ends", []faultserver.Rule{
 			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.HangInBody(403)}}},
@@ -159,7 +159,7 @@ func TestHangEndsAtTheDeadline(t *testing.T) {
 			start := time.Now()
 			for name, got := range outcomes(t, storeAt(t, server), 150*time.Millisecond) {
 				if name == "canary" && strings.Contains(tc.name, "good") {
-					continue // a write is done once its headers have come
+					continue // a write is complete when the response headers have arrived
 				}
 				if got.Reason != ReasonTimeout || got.Message != "the store did not answer in time" {
 					t.Errorf("%s: %+v", name, got)
@@ -198,7 +198,7 @@ func await(t *testing.T, so func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatal("it does not come about")
+			t.Fatal("the condition does not become true")
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestRedirectToMetadataIsNeverFollowed(t *testing.T) {
 		}
 	}
 	if n := metadata.Connections(); n != 0 {
-		t.Errorf("%d connections to where the redirects led", n)
+		t.Errorf("%d connections to the target of the redirects", n)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestEndlessBodyIsNotReadToItsEnd(t *testing.T) {
 		store := storeAt(t, server)
 		reason := tc.ask(store)
 		<-done
-		// The rest is in the buffers at both ends.
+		// The limit includes the data in the buffers at both ends.
 		if got := written.Load(); got > maxSmallBody+(32<<20) {
 			t.Errorf("%d: %s after %d bytes", tc.status, reason, got)
 		}

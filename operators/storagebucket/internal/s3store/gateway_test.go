@@ -55,7 +55,7 @@ func newGateway() (*gateway, error) {
 		program = filepath.Join("..", "..", "bin", "s3server")
 	}
 	if _, err := os.Stat(program); err != nil {
-		return nil, errors.New("these tests ask a real S3 server, which is not built: run make s3server, or name one in S3SERVER")
+		return nil, errors.New("these tests need a real S3 server, which has not been built: run make s3server, or set S3SERVER to the path of a server")
 	}
 	dir, err := os.MkdirTemp("", "s3store-test-")
 	if err != nil {
@@ -165,8 +165,8 @@ func upload(ctx context.Context, s *Store, bucket, key string) error {
 	return err
 }
 
-// expectReason checks the reason of a failed call, and that the error shows
-// nothing that it should not.
+// expectReason checks the reason of a failed call, and that the error contains nothing
+// confidential.
 func expectReason(t *testing.T, err error, want Reason) {
 	t.Helper()
 	if ReasonOf(err) != want {

@@ -17,8 +17,8 @@ import (
 const emptySHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // prober sends HEAD requests for buckets. With 10,000 such requests a minute, the forty
-// or so steps of the SDK cost too much, so prober uses only the SDK's addresses and
-// signatures. This takes half the CPU time and a third of the memory (BenchmarkProbe,
+// or so steps of the SDK cost too much, so prober uses only the SDK's address resolver
+// and signer. This takes half the CPU time and a third of the memory (BenchmarkProbe,
 // BenchmarkHeadOfSDK).
 type prober struct {
 	endpoint    string

@@ -10,13 +10,13 @@ import (
 
 const (
 	// busyWait is the minimum time after which a caller should try again if all places
-	// are taken.
+	// for concurrent requests are taken.
 	busyWait = 20 * time.Millisecond
 
 	// maxWait limits the time after which a caller should try again, unless the store
-	// itself has asked for a longer pause. If more callers are waiting than there are
-	// turns in that time, several get the same turn, and some of them are rejected
-	// again.
+	// itself has asked for a longer pause. If more callers are waiting than the rate
+	// allows in that time, several callers get the same time, and some of them are
+	// rejected again.
 	maxWait = 30 * time.Second
 )
 
@@ -85,8 +85,8 @@ func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	return l.releaser(), 0
 }
 
-// sendAway assigns the next turn that is not before earliest, and returns the time
-// until then. The caller must hold l.mu.
+// sendAway gives the caller the next free time to try again that is not before earliest,
+// and returns the wait until that time. The caller must hold l.mu.
 func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	l.turn = l.turn.Add(l.gap)
 	if l.turn.Before(earliest) || l.turn.Sub(earliest) > maxWait {
@@ -133,8 +133,8 @@ func (l *Limiter) releaser() func() {
 	return sync.OnceFunc(func() { <-l.places })
 }
 
-// sleepUntil returns an error if the context ends first. If the deadline of the context
-// is before t, it does so immediately.
+// sleepUntil waits until t. It returns an error if the context ends first, and does so
+// immediately if the deadline of the context is before t.
 func sleepUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
 	if wait <= 0 {

@@ -51,12 +51,12 @@ func TestConcurrencyIsBounded(t *testing.T) {
 		first, _ := l.TryAcquire()
 		second, _ := l.TryAcquire()
 		if third, wait := l.TryAcquire(); third != nil || wait < busyWait || first == nil || second == nil {
-			t.Fatalf("a third passes, or is to come back after %v", wait)
+			t.Fatalf("a third caller was admitted, or got the wait %v", wait)
 		}
 		first()
 		first() // releasing twice frees one place only
 		if third, _ := l.TryAcquire(); third == nil {
-			t.Error("the place is not free again")
+			t.Error("the released place is not free")
 		}
 		if fourth, _ := l.TryAcquire(); fourth != nil {
 			t.Error("two places were freed")
@@ -77,7 +77,7 @@ func TestRefusedCallerTakesNoPlace(t *testing.T) {
 		}
 		pass(time.Second)
 		if release, wait := l.TryAcquire(); release == nil {
-			t.Errorf("sent away for %v after a second: refusals cost places or tokens", wait)
+			t.Errorf("rejected for %v after a second: earlier rejections took places or tokens", wait)
 		}
 	})
 }
@@ -88,13 +88,14 @@ func TestCallersThatAreSentAwayComeBackOneByOne(t *testing.T) {
 		l := NewLimiter(perSecond, 16)
 		start := time.Now()
 		askings, most := comeBack(l, callers)
-		t.Logf("%d askings, at most %d in a second, all served after %v", askings, most, time.Since(start))
-		// Some share a turn if there are more callers than turns in maxWait.
+		t.Logf("%d attempts, at most %d in a second, all callers admitted after %v", askings, most, time.Since(start))
+		// Some callers get the same time if there are more callers than the rate allows
+		// in maxWait.
 		if most > 2*perSecond {
-			t.Errorf("%d came in one second", most)
+			t.Errorf("%d attempts in one second", most)
 		}
 		if took, want := time.Since(start), time.Second*callers/perSecond; took > 3*want/2 {
-			t.Errorf("the last was served after %v, want about %v", took, want)
+			t.Errorf("the last caller was admitted after %v, want about %v", took, want)
 		}
 	})
 }
@@ -156,12 +157,12 @@ func TestPauseSilencesEverybody(t *testing.T) {
 		for range 1000 {
 			release, wait := l.TryAcquire()
 			if release != nil || wait < time.Minute {
-				t.Fatalf("passes, or is to come back after %v", wait)
+				t.Fatalf("a caller was admitted, or got the wait %v", wait)
 			}
 			waits[wait] = true
 		}
 		if len(waits) < 900 {
-			t.Errorf("1000 callers are to come back at %d times", len(waits))
+			t.Errorf("1000 callers got only %d different waits", len(waits))
 		}
 
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -275,7 +276,7 @@ func TestChargedRequestsCountAgainstTheRate(t *testing.T) {
 		l.charge()
 		l.charge()
 		if release, wait := l.TryAcquire(); release != nil || wait < 400*time.Millisecond || wait > time.Second {
-			t.Errorf("to come back after %v", wait)
+			t.Errorf("the caller was admitted, or got the wait %v", wait)
 		}
 	})
 }

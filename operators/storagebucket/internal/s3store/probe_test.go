@@ -58,7 +58,7 @@ func TestRequestsAreSignedAndAddressed(t *testing.T) {
 				t.Errorf("host %s, path %s", ours.Host, ours.URL.Path)
 			}
 			if ours.Host != sdks.Host || strings.TrimSuffix(ours.URL.Path, "/") != strings.TrimSuffix(sdks.URL.Path, "/") {
-				t.Errorf("the SDK asks %s%s, and not %s%s", sdks.Host, sdks.URL.Path, ours.Host, ours.URL.Path)
+				t.Errorf("the SDK sends its request to %s%s, and the prober to %s%s", sdks.Host, sdks.URL.Path, ours.Host, ours.URL.Path)
 			}
 			auth := ours.Header.Get("Authorization")
 			if !strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential="+testKeyID+"/") || !strings.Contains(auth, "/eu-central-1/s3/") ||
@@ -130,7 +130,8 @@ func TestConnectionThatTheStoreClosedBetweenProbesIsNoFailure(t *testing.T) {
 		if r := store.Probe(t.Context(), "photos"); !r.Succeeded() {
 			t.Fatalf("probe %d: %+v", i, r)
 		}
-		// The client may notice this before the next probe, or during it.
+		// The client may notice the closed connection before the next probe, or during
+		// it.
 		server.CloseConnections()
 	}
 }
@@ -183,7 +184,7 @@ func TestRetryAfterSilencesAllCallersOfTheStore(t *testing.T) {
 			t.Errorf("%s: retry after %v", name, got)
 		}
 		if release, wait := store.Limiter().TryAcquire(); release != nil || wait < 29*time.Second {
-			t.Errorf("%s: another caller is to come back after %v", name, wait)
+			t.Errorf("%s: another caller was admitted, or got the wait %v", name, wait)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		err := store.call(ctx, createBucket)
@@ -214,14 +215,14 @@ func TestCheckTellsAStoreThatKnowsUs(t *testing.T) {
 	}{
 		{"a list", list, ReasonSucceeded},
 		{"no permission to list", faultserver.S3Error(403, "AccessDenied"), ReasonSucceeded},
-		{"no permission, without a word", faultserver.Status(403), ReasonSucceeded},
+		{"no permission, without a body", faultserver.Status(403), ReasonSucceeded},
 		{"a store that has no list", faultserver.S3Error(501, "NotImplemented"), ReasonSucceeded},
-		{"something that has no list", faultserver.Status(501), ReasonUnsupported},
+		{"501 without an error code", faultserver.Status(501), ReasonUnsupported},
 		{"an unknown key", faultserver.S3Error(403, "InvalidAccessKeyId"), ReasonInvalidCredentials},
 		{"a wrong secret", faultserver.S3Error(403, "SignatureDoesNotMatch"), ReasonInvalidCredentials},
 		{"a clock that is off", faultserver.S3Error(403, "RequestTimeTooSkewed"), ReasonClockSkew},
 		{"a web server", faultserver.Garbage(404), ReasonUnexpectedResponse},
-		{"a web server that is glad to see us", faultserver.Garbage(200), ReasonUnexpectedResponse},
+		{"a web server that answers with 200", faultserver.Garbage(200), ReasonUnexpectedResponse},
 		{"an empty answer", faultserver.Status(200), ReasonUnexpectedResponse},
 		{"another document", faultserver.Body(200, "<html></html>"), ReasonUnexpectedResponse},
 		{"a store that fails", faultserver.Status(500), ReasonServerError},
@@ -289,7 +290,8 @@ func TestCheckDoesNotWaitForTheLimit(t *testing.T) {
 	}
 }
 
-// shelf keeps the objects of a canary like a simple store.
+// shelf returns a simple store for the objects of a canary. The content that a client
+// reads is changed by spoil.
 func shelf(spoil func(string) string) http.Handler {
 	var mu sync.Mutex
 	objects := map[string]string{}
@@ -371,7 +373,7 @@ func TestHealthOfARealStore(t *testing.T) {
 		t.Errorf("probe: %+v", r)
 	}
 	if r := store.Probe(t.Context(), "no-such-bucket"); r.Reason != ReasonBucketNotFound {
-		t.Errorf("probe of no bucket: %+v", r)
+		t.Errorf("probe of a missing bucket: %+v", r)
 	}
 	if r := store.Canary(t.Context(), bucket, "canary"); !r.Succeeded() {
 		t.Errorf("canary: %+v", r)
@@ -426,7 +428,7 @@ func TestEachRequestIsCountedWithItsOperationAndStatus(t *testing.T) {
 	s.Probe(t.Context(), newName(t))
 	config.Endpoint = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	storeFrom(t, config).Check(t.Context())
-	// A probe asks again for the reason of a failure.
+	// A failed probe sends a second request, for the reason of the failure.
 	want := []string{"ListBuckets 200", "HeadBucket 404", "ListObjectsV2 404", "ListBuckets 0"}
 	if diff := cmp.Diff(want, counted); diff != "" {
 		t.Error(diff)

@@ -16,8 +16,8 @@ const (
 	maxCleared = 1 << 14
 )
 
-// verdicts holds for a while which hosts were found to be allowed, so that not every
-// request needs a look-up. The zero value is ready to use.
+// verdicts remembers for a while which hosts are allowed, so that not every request
+// needs a look-up. The zero value is ready to use.
 type verdicts struct {
 	mu    sync.Mutex
 	until map[string]time.Time

@@ -52,7 +52,8 @@ func TestStoreBehindAProxyIsReachedThroughIt(t *testing.T) {
 	var seen atomic.Int32
 	proxy := tunnel(t, strings.TrimPrefix(server.URL, "https://"), &seen)
 	c := configAt(t, server)
-	// The proxy's own address is not in the list: it comes from the environment.
+	// The guard's list does not need the proxy's own address, because that address comes
+	// from the environment.
 	guard, err := egress.New([]string{"localhost"})
 	if err != nil {
 		t.Fatal(err)

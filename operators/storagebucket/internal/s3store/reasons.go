@@ -142,7 +142,7 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// GoString returns the message as well: %#v would show the code.
+// GoString returns the message, because %#v would otherwise show the code.
 func (e *Error) GoString() string { return e.Message }
 
 // ReasonOf returns the reason of an *Error in err's chain, or "" if there is none.

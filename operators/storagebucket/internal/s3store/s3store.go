@@ -1,15 +1,15 @@
-// Package s3store sends requests to one S3-compatible store: to check the store and
-// its buckets, and to manage a bucket. Its only dependency on Kubernetes are the types
-// that declare the configuration of a bucket.
+// Package s3store sends requests to one S3-compatible store: to check the store and its
+// buckets, and to manage a bucket. From Kubernetes, it needs only the types that declare
+// the configuration of a bucket.
 //
 // The message of a Result or an Error is fixed text. From the store's response, it
 // repeats at most an HTTP status, an error code from a closed table or a valid region.
 // Messages may therefore be logged, or put into a status or an event, without exposing
 // a secret, a request ID or a URL. Equal outcomes have equal messages.
 //
-// Every request is one attempt: the caller has the plan, and decides when to retry.
-// Requests use a few connections that are kept open for this store, and only addresses
-// that the egress guard allows.
+// Every request is one attempt: the caller decides when to retry. Requests use a few
+// connections that are kept open for this store, and go only to addresses that the
+// egress guard allows.
 package s3store
 
 import (

@@ -69,8 +69,8 @@ var removePolicy = deletion(func(ctx context.Context, c *s3.Client, bucket *stri
 
 // samePolicy compares the meaning of two policies, because stores rewrite policies. The
 // IAM reference on policy elements describes the spellings that have the same meaning:
-// one value instead of a list of one, lists in another order, "*" for any AWS
-// principal, an account's root user for the account.
+// one value instead of a list of one, lists in another order, "*" for any AWS principal,
+// an account's root user instead of the account.
 func samePolicy(a, b []byte) bool {
 	x, err := readJSON(a)
 	if err != nil {

@@ -84,7 +84,7 @@ func (l objectLock) heldBy(ctx context.Context, s *Store, bucket string) (bool, 
 		return false, nil
 	}
 	has, want := actual.Rule.DefaultRetention, l.retention()
-	// Only days or years are set; the other may be absent or zero.
+	// Either days or years is set; the unset field may be absent or zero.
 	return has.Mode == want.Mode && aws.ToInt32(has.Days) == aws.ToInt32(want.Days) &&
 		aws.ToInt32(has.Years) == aws.ToInt32(want.Years), nil
 }

@@ -71,7 +71,8 @@ func TestWhatIsNotDeclaredIsNoSetting(t *testing.T) {
 		"nothing": {BucketName: "photos", Management: v1.Manage, DeletionPolicy: v1.Delete},
 		"empty lists": {Tags: map[string]v1.TagValue{}, Lifecycle: []v1.LifecycleRule{}, CORS: []v1.CORSRule{},
 			Policy: &apiextensionsv1.JSON{Raw: []byte("null")}},
-		// Validation rejects it; if it gets past, it must not take over a bucket.
+		// Validation rejects this tag. If the tag bypasses validation, it must not take
+		// over a bucket.
 		"the operator's own tag": {Tags: map[string]v1.TagValue{"storage.koboshi.dev/uid": "1"}},
 	} {
 		if got := Settings(spec); len(got) > 0 {
@@ -121,7 +122,7 @@ func TestHashesFollowTheMeaningAndNothingElse(t *testing.T) {
 	} {
 		for setting, hash := range hashes(change) {
 			if (hash == base[setting]) == (setting == name) {
-				t.Errorf("a change of %s and the hash of %s", name, setting)
+				t.Errorf("a change of %s has the wrong effect on the hash of %s", name, setting)
 			}
 		}
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// maxBody limits how much of a response body is read. The longest response is a
-	// list of 1,000 versions with names of 1,024 bytes, each byte written as three:
-	// less than 4 MiB.
+	// maxBody limits how much of a response body is read. The longest response is a list
+	// of 1,000 versions with names of 1,024 bytes, each byte URL-encoded as three
+	// characters: less than 4 MiB.
 	maxBody = 8 << 20
 
 	// maxSmallBody is the same limit for an error, or for a listing of one item.
@@ -118,7 +118,7 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 }
 
 // proxyFor returns the proxy for a request. If there is a proxy, the connection is to
-// the proxy's address, and dial cannot check the store's. So proxyFor checks it.
+// the proxy's address, and dial cannot check the store's address. So proxyFor checks it.
 func (l *line) proxyFor(r *http.Request) (*url.URL, error) {
 	proxy, err := l.proxy(r)
 	if err != nil || proxy == nil {
@@ -161,8 +161,9 @@ func (l *line) judgeTarget(ctx context.Context, target *url.URL) error {
 	return nil
 }
 
-// exchange records the last request of a call, with its response, which the SDK hides
-// behind its error types, and the times of both. It is passed in the context.
+// exchange records the last request of a call, its response, and the times of both,
+// because the SDK hides the response behind its error types. The exchange is passed in
+// the context.
 type exchange struct {
 	// fresh requests a new connection; small means that a small response is expected.
 	fresh, small bool
@@ -184,7 +185,8 @@ func (x *exchange) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
 
-// latency returns zero if there was no response.
+// latency returns the time from the request to the response, or zero if there was no
+// response.
 func (x *exchange) latency() time.Duration {
 	if x.answer == nil {
 		return 0

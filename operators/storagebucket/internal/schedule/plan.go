@@ -79,8 +79,8 @@ type Turn struct {
 type Subject struct {
 	// Key names the object.
 	Key types.NamespacedName
-	// UID determines the object's phase, and distinguishes the object from another
-	// object of the same name. It is not empty.
+	// UID determines the object's slots (see Phase), and distinguishes the object from
+	// another object of the same name. It is not empty.
 	UID types.UID
 	// Interval is the time between two probes. It is more than zero.
 	Interval time.Duration
@@ -94,8 +94,8 @@ type Subject struct {
 	// LastProbe is the time of the last recorded probe; zero if it is not
 	// known.
 	LastProbe time.Time
-	// Heartbeat limits how much older than the last probe LastProbe may be. It can be
-	// older because not every probe is written to the status.
+	// Heartbeat is the maximum time by which LastProbe may be older than the actual last
+	// probe, because not every probe is written to the status.
 	Heartbeat time.Duration
 }
 
@@ -355,9 +355,9 @@ func (p *Plan) setAnnounce(e *entry, at time.Time) {
 	}
 }
 
-// firstProbe returns when an object is due that this process sees for the first time.
-// Without a result, it is due now; with one, at its next slot; and if it has missed a
-// slot, within catchUp.
+// firstProbe returns the due time of an object that is new to this process. An object
+// without a result is due now. An object with a result is due at its next slot, or
+// within catchUp if it has missed a slot.
 func firstProbe(s Subject, now time.Time) (time.Time, Cause) {
 	if !s.Fresh {
 		return now, Changed

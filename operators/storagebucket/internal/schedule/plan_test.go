@@ -354,7 +354,7 @@ func TestPlanIsSafeForConcurrentUse(t *testing.T) {
 	all.Wait()
 	for i, e := range p.agenda {
 		if e.index != i || p.entries[e.key] != e {
-			t.Fatalf("the agenda holds %v at %d, which says %d", e.key, i, e.index)
+			t.Fatalf("the agenda has %v at position %d, but its index is %d", e.key, i, e.index)
 		}
 	}
 	if p.Len() > 50 {

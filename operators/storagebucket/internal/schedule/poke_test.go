@@ -123,7 +123,7 @@ func TestStreamOfPokesDoesNotKeepAnObjectFromBeingDue(t *testing.T) {
 	for i := range 500 {
 		advance(c, 10*time.Millisecond)
 		p.Poke(s.Key)
-		if i%100 == 50 { // at last a look
+		if i%100 == 50 { // the controller calls Due
 			if turn := p.Due(s); turn.Cause != Poked {
 				t.Fatalf("after %d pokes: %+v", i, turn)
 			}
@@ -162,9 +162,9 @@ func TestPokeWakesAParkedObject(t *testing.T) {
 	s := settled("a")
 	p.Park(s)
 	p.Poke(s.Key)
-	p.Park(s) // the store is still down, and the poke is on its way
+	p.Park(s) // the store is still down, and the poke has not been announced yet
 	wantAnnounced(t, p, urgent(s))
-	p.Park(s) // the announcement led to nothing
+	p.Park(s) // the announcement did not lead to a probe
 	advance(c, time.Hour)
 	wantAnnounced(t, p)
 	// The store is up again. The poke was kept, and the lag does not include the time

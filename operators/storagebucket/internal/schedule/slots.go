@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// catchUp limits the time over which objects are spread that would otherwise be due at
-// the same moment: after the manager was down, or when parked objects wake.
+// catchUp limits the time over which objects are spread if they would otherwise be due
+// at the same moment: after the manager was down, or when parked objects wake.
 const catchUp = 30 * time.Second
 
 // untilSlot returns the time from now to the object's next slot: more than
@@ -25,8 +25,8 @@ func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Durati
 
 // spread returns the time until an object is due, if many objects may become due again
 // together. If its next slot is within the window, the object is due at that slot;
-// otherwise, it is due a multiple of the window before the slot. So its slot never
-// follows right after this first probe.
+// otherwise, it is due a multiple of the window before the slot. So the object is never
+// probed again a moment later.
 func spread(now time.Time, uid types.UID, interval time.Duration) time.Duration {
 	return untilSlot(now, uid, interval) % min(interval+1, catchUp)
 }

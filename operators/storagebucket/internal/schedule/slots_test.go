@@ -60,7 +60,7 @@ func TestTenThousandObjectsAMinuteHaveAPeakOfAtMostOneAndAHalfTimesTheMean(t *te
 
 func TestRestartProbesNothingThatIsFresh(t *testing.T) {
 	for name, test := range map[string]struct{ heartbeat, age time.Duration }{
-		"every probe written down":   {age: time.Second},
+		"every probe is written":     {age: time.Second},
 		"only a heartbeat every 10m": {heartbeat: 10 * time.Minute, age: 10*time.Minute + 20*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,8 @@ func TestRestartProbesNothingThatIsFresh(t *testing.T) {
 				s.Fresh, s.LastProbe = true, start.Add(-test.age)
 				wantTurn(t, p, s, Turn{})
 			}
-			// Count the slots of an hour: a minute contains about one in sixty of them.
+			// Each object has one slot per hour, so a minute contains about one in sixty
+			// of the slots.
 			advance(c, time.Minute)
 			if n := len(announced(p)); n > 10 {
 				t.Errorf("%d of 100 announced in the first minute", n)
@@ -87,7 +88,7 @@ func TestObjectsAreSpreadOverTheInterval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, c := newPlan()
-			advance(c, 11*time.Second) // not where slots begin
+			advance(c, 11*time.Second) // not at the start of an interval
 			const objects, parts = 3000, 30
 			for i := range objects {
 				s := subject(fmt.Sprint(i))

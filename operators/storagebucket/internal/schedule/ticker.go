@@ -15,12 +15,12 @@ import (
 const resolution = 20 * time.Millisecond
 
 // Announcement names an object that is due. It is only a hint: the receiver must call
-// Plan.Due to find out.
+// Plan.Due to find out whether the object is still due.
 type Announcement struct {
 	// Object is the name of the object.
 	Object types.NamespacedName
-	// Urgent reports whether a poke is the cause, so that somebody may be waiting for
-	// the result.
+	// Urgent reports whether a poke is the cause of the announcement. A user may then be
+	// waiting for the result.
 	Urgent bool
 }
 

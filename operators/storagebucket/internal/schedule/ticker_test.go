@@ -53,7 +53,7 @@ func await(t *testing.T, c *testingclock.FakeClock) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatal("nobody waits on the clock")
+			t.Fatal("the ticker does not wait on the clock")
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestTickerWakesWhenTheTimeComes(t *testing.T) {
 	p := NewPlan(c)
 	s := subject("a")
 	p.Probed(s, 0)
-	<-p.changed // or the ticker looks twice
+	<-p.changed // otherwise, the ticker would check the plan twice
 	events, stop := startTicker(t, p, c)
 	defer stop()
 	await(t, c)

@@ -133,7 +133,8 @@ var errNoIdentity = &s3store.Error{
 	Message: "the operator's environment provides no usable identity",
 }
 
-// credentials returns errNoIdentity if there are none.
+// credentials returns the provider of the credentials, or errNoIdentity if none can be
+// loaded.
 func (i *identity) credentials(ctx context.Context) (aws.CredentialsProvider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -178,7 +179,7 @@ func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 
 func unprintable(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
-// readCABundle reads the certificates to trust; nil means those of the system.
+// readCABundle reads the certificates to trust; nil means the system's certificates.
 func readCABundle(ctx context.Context, reader client.Reader, l Location) (*x509.CertPool, error) {
 	ref := l.CABundle
 	if ref == nil {

@@ -43,10 +43,10 @@ func TestAnIdentityThatCouldNotBeLoadedIsLoadedAtTheNextUse(t *testing.T) {
 		t.Fatalf("without a profile the problem is %v", before.Problem)
 	}
 	if !before.Again {
-		t.Error("the owner is not told to ask again")
+		t.Error("Again is not set")
 	}
 	if again := connect(); again.Inputs != before.Inputs {
-		t.Error("the same problem has other inputs")
+		t.Error("the same problem has different inputs")
 	}
 	if err := os.WriteFile(file, []byte("[profile operator]\naws_access_key_id = id\naws_secret_access_key = key\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package stores creates connections to the stores that objects declare. It keeps each
-// connection until the declaration of the store changes, or an object that the
-// declaration refers to.
+// connection until the declaration of the store, or an object that the declaration
+// refers to, changes.
 package stores
 
 import (
@@ -22,7 +22,7 @@ type Location struct {
 	Region string
 	// PathStyle addresses buckets in the path.
 	PathStyle bool
-	// CABundle names the certificates to trust; nil means those of the system.
+	// CABundle names the certificates to trust; nil means the system's certificates.
 	CABundle *storagev1.CABundleReference
 	// ExpectedBucketOwner is the account that all buckets belong to; it may be empty.
 	ExpectedBucketOwner string

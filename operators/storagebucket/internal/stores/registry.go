@@ -134,7 +134,7 @@ func (r *Registry) versions(l Location) (string, bool) {
 	return b.String(), true
 }
 
-// use records the location of the owner, and releases the previous one.
+// use records the location of the owner, and releases the owner's previous location.
 func (r *Registry) use(owner types.NamespacedName, id string) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +176,8 @@ func (e *entry) close() {
 	}
 }
 
-// fingerprint returns a short hash of the parts. It is short because the plan keeps one
-// for every bucket.
+// fingerprint returns a short hash of the parts. It is short because the schedule keeps
+// a fingerprint for every bucket.
 func fingerprint(parts ...string) string {
 	h := fnv.New64a()
 	for _, part := range parts {

@@ -56,11 +56,11 @@ func TestErrorOfReadingStorageBucketsIsPassedOnOnlyWhenTheCallerCanMendIt(t *tes
 		err  error
 		code int32
 	}{
-		"a token that is too old":         {apierrors.NewResourceExpired("too old"), http.StatusGone},
-		"a token that is none":            {apierrors.NewBadRequest("no token"), http.StatusBadRequest},
-		"this program's rights":           {apierrors.NewForbidden(buckets, "", errors.New("User system:serviceaccount:x")), http.StatusServiceUnavailable},
-		"no CustomResourceDefinition":     {apierrors.NewGenericServerResponse(404, "get", buckets, "", "", 0, true), http.StatusServiceUnavailable},
-		"an API server that is not there": {errors.New("dial tcp 10.0.0.1:443: connection refused"), http.StatusServiceUnavailable},
+		"a token that is too old":     {apierrors.NewResourceExpired("too old"), http.StatusGone},
+		"an invalid token":            {apierrors.NewBadRequest("no token"), http.StatusBadRequest},
+		"this program's rights":       {apierrors.NewForbidden(buckets, "", errors.New("User system:serviceaccount:x")), http.StatusServiceUnavailable},
+		"no CustomResourceDefinition": {apierrors.NewGenericServerResponse(404, "get", buckets, "", "", 0, true), http.StatusServiceUnavailable},
+		"an API server that is down":  {errors.New("dial tcp 10.0.0.1:443: connection refused"), http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var api apierrors.APIStatus
@@ -83,7 +83,7 @@ func TestTableShowsFiguresAsPeopleReadThem(t *testing.T) {
 		ListMeta: metav1.ListMeta{Continue: "token"},
 		Items: []usagev1.BucketUsage{usage("empty", 0, 0), usage("big", 1000000, 5<<30), {
 			ObjectMeta: metav1.ObjectMeta{Name: "broken"}, BucketName: "broken-bucket", Store: "inline",
-			MeasuredAt: at, Reason: "AccessDenied", Message: "mend it",
+			MeasuredAt: at, Reason: "AccessDenied", Message: "fix it",
 		}},
 	}
 	list.Items[1].Truncated = true
@@ -99,13 +99,13 @@ func TestTableShowsFiguresAsPeopleReadThem(t *testing.T) {
 	want := [][]any{
 		{"empty", "empty-bucket", "ns/store", "0", "0", measured, "", ""},
 		{"big", "big-bucket", "ns/store", "1000000+", "5.00Gi+", measured, "", ""},
-		{"broken", "broken-bucket", "inline", "-", "-", measured, "AccessDenied", "mend it"},
+		{"broken", "broken-bucket", "inline", "-", "-", measured, "AccessDenied", "fix it"},
 	}
 	if diff := cmp.Diff(want, cells); diff != "" {
 		t.Errorf("cells differ (-want +got):\n%s", diff)
 	}
 	if table.Continue != "token" {
-		t.Error("the token to go on with is missing")
+		t.Error("the token to continue with is missing")
 	}
 	if len(table.ColumnDefinitions) != len(want[0]) {
 		t.Errorf("%d columns for %d cells", len(table.ColumnDefinitions), len(want[0]))

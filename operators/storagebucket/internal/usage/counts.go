@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// counts keeps each count for a while, because stores charge for each page of a
-// listing: a client that repeats its requests must not run up a bill. Failures are not
-// kept. The zero value is ready to use.
+// counts keeps each count for a while, because stores charge for each page of a listing:
+// a client that repeats its requests must not cause high costs. Failures are not kept.
+// The zero value is ready to use.
 type counts struct {
 	// turns lets one request count a bucket while the others wait for the result.
 	turns gates

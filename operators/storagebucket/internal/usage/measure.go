@@ -138,7 +138,7 @@ type request struct {
 // callsPerCount is the number of slots in calling for each slot in counting.
 const callsPerCount = 8
 
-// take waits for a slot in one of the two channels.
+// take waits for a free slot.
 func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:
@@ -312,7 +312,7 @@ func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error
 	if ctx.Err() != nil {
 		return &s3store.Error{
 			Reason:  s3store.ReasonTimeout,
-			Message: "the bucket could not be counted within the time limit of the request: ask for this bucket alone, or lower --max-objects of the usage server",
+			Message: "the bucket could not be counted within the time limit of the request: request this bucket alone, or lower --max-objects of the usage server",
 		}
 	}
 	klog.ErrorS(err, "Reading the objects that a bucket refers to", "storageBucket", klog.KObj(bucket))

@@ -79,7 +79,7 @@ func (s *scripted) Usage(ctx context.Context, bucket string, maxObjects int64) (
 	return s.count(ctx, bucket, maxObjects)
 }
 
-// seconds is a bucket whose count takes time.
+// seconds returns a function that takes n seconds to count a bucket.
 func seconds(n time.Duration) func(context.Context, string, int64) (s3store.Usage, error) {
 	return func(ctx context.Context, _ string, maxObjects int64) (s3store.Usage, error) {
 		if maxObjects == 1 { // the touch
@@ -167,7 +167,7 @@ func TestBrokenBucketIsAloneWithItsError(t *testing.T) {
 	measured := newMeasurer(stores, 4).Measure(t.Context(), buckets)
 	wantReasons(t, measured, "ok", "AccessDenied", "ok", "CredentialsNotFound", "InternalError", "StoreNotFound")
 	if got := measured[4].Err.Error(); strings.Contains(got, "secret text") {
-		t.Errorf("the API server's own words are shown: %q", got)
+		t.Errorf("the error text of the API server is shown: %q", got)
 	}
 	if got := stores["home/good"].closed; got != 1 {
 		t.Errorf("the connection was closed %d times instead of once", got)
@@ -228,7 +228,7 @@ func TestMeasureEndsBeforeTheDeadline(t *testing.T) {
 		stores := cluster{"home/slow": {count: seconds(8), concurrency: 1}}
 		measured := newMeasurer(stores, 8).Measure(ctx, bucketsIn("home/slow", 4))
 		if ctx.Err() != nil {
-			t.Error("there is no time left to answer in")
+			t.Error("no time is left for the response")
 		}
 		ok, late := 0, 0
 		for _, m := range measured {
@@ -258,7 +258,7 @@ func TestStoreIsNotCountedMoreOftenAtOnceThanItAllows(t *testing.T) {
 			t.Errorf("%d buckets were counted at the same time instead of 3", got)
 		}
 		if len(m.gates.named) != 0 {
-			t.Errorf("%d stores are remembered with nobody there", len(m.gates.named))
+			t.Errorf("%d stores are still in the map, although no request uses them", len(m.gates.named))
 		}
 	})
 }
@@ -288,7 +288,7 @@ func TestNothingIsToldOfStoreThatIsNotAllowed(t *testing.T) {
 	wantReasons(t, measured, "CredentialsNotFound", "StoreNotAllowed", "StoreNotAllowed")
 	there, absent := measured[1].Err.Error(), measured[2].Err.Error()
 	if strings.ReplaceAll(there, "other/there", "other/absent") != absent {
-		t.Errorf("a stranger can tell a store that exists from one that does not:\n%s\n%s", there, absent)
+		t.Errorf("a stranger can distinguish a store that exists from a store that does not exist:\n%s\n%s", there, absent)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestBucketsInTheSameInlineStoreShareIt(t *testing.T) {
 	}
 	for _, other := range []*storagev1.StorageBucket{inlineBucket("b", "http://x"), inlineBucket("a", "http://y")} {
 		if one == storeKey(other) {
-			t.Errorf("%s is that of another namespace or endpoint as well", one)
+			t.Errorf("%s is also the key of another namespace or endpoint", one)
 		}
 	}
 }

@@ -165,8 +165,8 @@ func (b *Buckets) list(ctx context.Context, query *client.ListOptions, onePage b
 	}
 }
 
-// begin refuses a request if too many are in progress. This response has a Retry-After,
-// which clients obey, because another request is likely to end soon.
+// begin refuses a request if too many are in progress. This response has a Retry-After
+// header, because another request is likely to end soon. Clients obey the header.
 func (b *Buckets) begin() (done func(), err error) {
 	select {
 	case b.requests <- struct{}{}:

@@ -25,7 +25,7 @@ func set(pairs ...any) map[string]any {
 	return values
 }
 
-// everything turns on everything that config/ has, with the same settings.
+// everything returns values that enable each feature of config/, with the same settings.
 func everything() map[string]any {
 	return set(
 		"certManager.enabled", true,
