@@ -157,7 +157,7 @@ func (p *Project) primary(parts parts, l layout) []string {
 	return kinds
 }
 
-// order lists kinds in the order of their creation; other kinds come last.
+// order lists kinds in the order in which they are created. Other kinds come last.
 var order = []string{
 	"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "ClusterRole", "Role",
 	"ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret", "Service",

@@ -173,7 +173,8 @@ func (s *Server) flushAudit() {
 }
 
 // advertise lets the server start on a machine without a default route.
-// Upstream refuses to start there, because it has no address to advertise.
+// Without this change, upstream's server would refuse to start on such a
+// machine, because it finds no address to advertise.
 func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	if fs.Changed("advertise-address") || fs.Changed("external-hostname") {
 		return

@@ -1,7 +1,8 @@
 // Command baseline is the operator that the bench compares with. Its design is the
 // usual one for checking things outside the cluster at regular intervals: a ticker
-// sends one empty event, and the event is mapped to every StorageBucket. For each of
-// them, a request is sent to the store, and the outcome is written to the status.
+// sends one empty event, and the event is mapped to every StorageBucket. For each
+// StorageBucket, the baseline sends a request to the store and writes the outcome to the
+// status.
 //
 // It is a manager with kubebuilder's layout, built with the same libraries,
 // types and Go settings as the operator under test. In its favour, it does three things

@@ -28,7 +28,7 @@ type entry struct {
 
 	// poked is the time at which the earliest pending poke takes effect; zero if no
 	// poke is pending. A poke is pending until Due has taken it into account. The end
-	// of a probe does not change it, because the poke may have come after the probe
+	// of a probe does not clear poked, because the poke may have come after the probe
 	// started.
 	poked time.Time
 	// lastPoke is the time at which the last poke took, or takes, effect.

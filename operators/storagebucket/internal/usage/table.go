@@ -41,7 +41,7 @@ func (*Buckets) ConvertToTable(_ context.Context, object, options runtime.Object
 			table.Rows[i] = row(&object.Items[i])
 		}
 	default:
-		return nil, fmt.Errorf("printing a %T as a table of bucketusages", object)
+		return nil, fmt.Errorf("a %T cannot be printed as a table of bucketusages", object)
 	}
 	return table, nil
 }
