@@ -73,7 +73,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 # The parts of the suite, the longest first. Each is a target, so it can also run alone.
 # JOBS of them run at a time, because many wait more than they compute.
 PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-stock test-check test-dropin test-guide test-heavy test-unit test-bench
-JOBS      := 4
+JOBS      := 3
 # More targets to run with the parts. They start first.
 EXTRA     :=
 # go test would vet all 2,900 dependencies before it runs anything, once for each

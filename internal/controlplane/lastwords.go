@@ -50,9 +50,9 @@ func (p *Plane) fatal(component string) fatalHook {
 	return h
 }
 
-// exitWithKlog makes klog.Fatal print its reason, which log remembers as the
-// last error. Only the API server logs through the global klog, so such errors
-// are always from the API server.
+// exitWithKlog makes klog.Fatal print the reason for the exit, which is the last
+// error in the log. Only the API server logs through the global klog, so such
+// errors are always from the API server.
 func (p *Plane) exitWithKlog(log *lastError) {
 	klog.OsExit = func(int) {
 		if p.tasks.ctx.Err() != nil {

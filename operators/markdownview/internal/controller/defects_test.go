@@ -385,7 +385,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		const pairs, size = 4, 500_000
 		w := newWorld(ctx)
 		w.run()
-		grow := func(from, to int) int {
+		grow := func(from, to int) {
 			for n := from; n < to; n++ {
 				text := map[string]string{"README.md": fmt.Sprintf("# Site %d\n\n```\n%s```\n", n, strings.Repeat("code code code code\n", size/20))}
 				for _, name := range []string{"pages", "other"} {
@@ -403,13 +403,14 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 				eventuallyReady(ctx, w.newView(fmt.Sprint("refers", n)))
 			}
 			quiet(w)
-			return heap()
 		}
 		// The memory of the first sites includes buffers as large as the largest object.
-		before := grow(0, 2)
-		after := grow(2, 2+pairs)
-		each := (after - before - pairs*size) / (2 * pairs)
-		Expect(each).To(BeNumerically("<", size/2), "bytes for each site, beside the text in its spec")
+		grow(0, 2)
+		before := heap()
+		grow(2, 2+pairs)
+		// On a busy machine, requests that are still in progress need memory, too.
+		Eventually(ctx, func() int { return (heap() - before - pairs*size) / (2 * pairs) }).
+			Should(BeNumerically("<", size/2), "bytes for each site, beside the text in its spec")
 	})
 
 	It("21: the manager stops at once, even in the middle of a rollout", func(ctx SpecContext) {

@@ -91,8 +91,8 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 		}
 		return s.standing
 	}
-	// This process has not checked the store yet. Until it has, the result of the
-	// previous process counts.
+	// This process has not checked the store yet. Until its first check ends, the result
+	// of the previous process is used.
 	switch c := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy); {
 	case c == nil:
 		return doubtful
