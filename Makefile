@@ -143,12 +143,12 @@ suites: build stock ## Run all of controller-runtime's test suites, with stock a
 .PHONY: test-operator
 test-operator: build ## Test the StorageBucket operator against the built binary
 	$(STATIC) $(MAKE) -C $(OPERATOR) verify
-	$(MAKE) -C $(OPERATOR) test TESTFLAGS="$(TESTFLAGS) $(FRESH)" KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(OPERATOR) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: test-sites
 test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
-	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS) $(FRESH)" KOBOSHI="$(CURDIR)/bin/koboshi"
+	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
 .PHONY: check-operators
 check-operators: build ## Run koboshi check on both operators (ten to twenty minutes)

@@ -22,8 +22,8 @@ type versionRule struct {
 	why    string
 }
 
-// Each exemption means that everything that imports the module is compiled again.
-// Therefore only leaves are exempt: no large part of Kubernetes imports them.
+// Each exemption means that everything that imports the module is compiled again, so a
+// module is exempt only if no large part of Kubernetes imports it.
 var versionRules = []versionRule{
 	{"github.com/Masterminds/semver/v3", "/test/install", "Helm requires it"},
 	{"github.com/fsnotify/fsnotify", "/test/install", "Prometheus requires it"},

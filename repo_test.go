@@ -275,7 +275,7 @@ func TestNoFileNamesAMachine(t *testing.T) {
 	if err != nil {
 		t.Skipf("not a checkout: %v", err)
 	}
-	// These folders exist only on the machine of the author.
+	// The folders /root and /work exist only on the machine of the author.
 	machine := regexp.MustCompile(`(^|[^\w.-])/(root|work)/`)
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
 		data, err := os.ReadFile(name)

@@ -1,4 +1,4 @@
-// Command bench compares Koboshi with stock etcd and kube-apiserver. Both run
+// Command bench compares Koboshi with stock etcd and kube-apiserver. Koboshi and stock run
 // behind controller-runtime's envtest, in alternation on the same machine.
 //
 //	cd bench && go run . -rounds 7 -o ../docs/bench/bench.json
@@ -143,5 +143,5 @@ func missing(r result.Report) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no figure for %s; the reasons are above, and -v shows the components' logs", strings.Join(names, "; "))
+	return fmt.Errorf("nothing was measured for %s; the errors are shown above, and -v also shows the components' logs", strings.Join(names, "; "))
 }

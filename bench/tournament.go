@@ -24,7 +24,8 @@ func tournament(ctx context.Context, o options) (report result.Report, err error
 	if err != nil {
 		return report, err
 	}
-	// The machine is described before anything is built, because building adds load.
+	// The machine is described before anything is built, because building would add to the
+	// measured load.
 	where := machine.Describe()
 	if warning := machine.Warning(where); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
@@ -83,7 +84,7 @@ func chosen(only []string) ([]measure.Measure, error) {
 	return measures, nil
 }
 
-// line returns the contestants. To add a contestant, only an entry here is needed.
+// line returns the contestants. To add a contestant, add it to the list in this function.
 func line(ctx context.Context, o options) (contestants []contestant.Contestant, err error) {
 	if o.koboshi == "" {
 		if o.koboshi, err = contestant.FromBinary(ctx, o.binary); err != nil {
@@ -107,19 +108,20 @@ func line(ctx context.Context, o options) (contestants []contestant.Contestant, 
 	return contestants, nil
 }
 
-// prepareReset builds the benchmark of reset, or removes that measure.
+// prepareReset builds the benchmark of the reset, or removes the measure reset from
+// measures if the benchmark cannot be built.
 func prepareReset(ctx context.Context, o options, work string, measures []measure.Measure, b *measure.Bout) ([]measure.Measure, error) {
 	wanted := func(m measure.Measure) bool { return m.Name == "reset" }
 	if !slices.ContainsFunc(measures, wanted) {
 		return measures, nil
 	}
-	fmt.Fprintln(os.Stderr, "building the benchmark of reset")
+	fmt.Fprintln(os.Stderr, "building the reset benchmark")
 	test, err := contestant.BuildReset(ctx, o.root, work, measure.ResetBenchmark)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil || test == "" {
-		fmt.Fprintf(os.Stderr, "reset is not measured, because internal/controlplane has no %s that can be built\n", measure.ResetBenchmark)
+		fmt.Fprintf(os.Stderr, "reset is not measured: internal/controlplane has no benchmark %s, or it cannot be built\n", measure.ResetBenchmark)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -148,7 +150,7 @@ func once(ctx context.Context, round int, m measure.Measure, corners []*worker.C
 		name := corner.Contestant.Name
 		values, err := corner.Run(ctx, m, b)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("interrupted in round %d; nothing was written", round)
+			return nil, fmt.Errorf("interrupted in round %d; no report was written", round)
 		}
 		outcomes[name] = outcome{values, err}
 		progress(round, m, name, values, err)
@@ -195,7 +197,7 @@ func add(r *result.Report, m measure.Measure, outcomes map[string]outcome) {
 	}
 }
 
-// describe fills in everything except the figures.
+// describe returns a report that contains everything except the figures.
 func describe(ctx context.Context, o options, where result.Machine, contestants []contestant.Contestant) (r result.Report, err error) {
 	r = result.Report{Date: o.date, Rounds: o.rounds, Machine: where, Versions: map[string]string{}}
 	if machine.Warning(where) != "" {

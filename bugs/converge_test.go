@@ -76,7 +76,7 @@ func TestEachControllerConvergesWithoutFaults(t *testing.T) {
 	}
 }
 
-// converges runs the story, and checks the expectations after each step.
+// converges runs the steps of a scenario, and checks the expectations after each step.
 func converges(t *testing.T, kubeconfig, dir string, command []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()

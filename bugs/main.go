@@ -1,5 +1,5 @@
-// Command bugs runs one controller of the track record. This is a small controller with
-// one bug or, with --repaired, its twin without the bug.
+// Command bugs runs one controller of the track record: a small controller with one bug or,
+// with --repaired, its twin without the bug.
 //
 //	bugs NAME [--repaired] [--leader-elect]
 package main
@@ -54,7 +54,7 @@ func main() {
 // run runs the program, except for signals, logging and the exit code.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return fmt.Errorf("name the controller to run: %s", strings.Join(names(), " "))
+		return fmt.Errorf("no controller is named; choose from: %s", strings.Join(names(), " "))
 	}
 	o := options{name: args[0]}
 	if command, ok := commands[o.name]; ok {
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	controller, ok := catalogue[o.name]
 	if !ok {
-		return fmt.Errorf("no controller %q; choose from: %s", o.name, strings.Join(names(), " "))
+		return fmt.Errorf("unknown controller %q; choose from: %s", o.name, strings.Join(names(), " "))
 	}
 	cfg, err := ctrl.GetConfig()
 	if err != nil {

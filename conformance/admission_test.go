@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// nobody is the URL of a webhook where no process listens.
+// nobody is the URL of a webhook, with an address at which no process listens.
 const nobody = "https://127.0.0.1:1/"
 
 // review returns a webhook handler that answers with the result of decide.
@@ -116,7 +116,7 @@ func isRefusal(err error, message string) error {
 	return nil
 }
 
-// wantForbidden checks that err is 403 with that message.
+// wantForbidden checks that err has status 403 and contains that message.
 func wantForbidden(t *testing.T, err error, message string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), message) {

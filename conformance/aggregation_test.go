@@ -83,8 +83,8 @@ func (p *plane) wantAvailable(t *testing.T, status, reason string) {
 	})
 }
 
-// checkNow makes the plane check the extension API server again. Without this call it
-// checks every 30 seconds, and after every change to the APIService.
+// checkNow makes the plane check the extension API server again. Without checkNow, the
+// plane checks every 30 seconds, and after every change to the APIService.
 func (p *plane) checkNow(t *testing.T) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/checked":"%s"}}}`, rand.String(8))

@@ -54,7 +54,7 @@ func TestReleasedLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	ns := p.namespace(t)
 	o := newOffice()
 	// The lease lasts longer than the test, so the other manager can become the leader only
-	// after a release.
+	// if the lease is released.
 	resign := map[string]func(){
 		"one": p.runForOffice(t, ns, "one", o, time.Hour),
 		"two": p.runForOffice(t, ns, "two", o, time.Hour),
@@ -71,7 +71,7 @@ func TestExpiredLeaseIsTakenOverByTheOtherManager(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
 	ns := p.namespace(t)
-	// This is the record that a manager leaves if it ends without releasing its lease.
+	// A manager that ends without releasing its lease leaves the following record.
 	now := metav1.Now()
 	err := p.lease(ns, "killed").Create(t.Context(), resourcelock.LeaderElectionRecord{
 		HolderIdentity: "killed", LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
@@ -230,7 +230,7 @@ type office struct {
 
 func newOffice() *office { return &office{elected: make(chan string, 10)} }
 
-// enter records that a manager has become the leader. This may happen only after the term
+// enter records that a manager has become the leader, which is allowed only after the term
 // of the previous leader has ended.
 func (o *office) enter(term context.Context, who string) {
 	o.mu.Lock()
@@ -288,7 +288,7 @@ func (p *plane) runForOffice(t *testing.T, ns, identity string, o *office, lease
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The elector's log would mix with the output of the tests.
+	// The elector does not log, because its log would mix with the output of the tests.
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	done := make(chan struct{})
 	go func() { elector.Run(ctx); close(done) }()

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// These are the fields that programs read from a report.
+// checkReport holds the fields that programs read from a report.
 type checkReport struct {
 	Findings      []checkFinding
 	Tried         []struct{ Planned, Runs, Clean, Found, NotApplied, Inconclusive int }
@@ -233,7 +233,8 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 		t.Errorf("there are %d traces, want 1", traces)
 	}
 	for _, name := range []string{"secret.yaml", onlyFinding(t, filepath.Join(c.dir, "report.json")).File, "repaired.json"} {
-		// For replay, a finding contains the user's own scenario.
+		// The scenario is cut off, because a finding contains the user's own scenario for
+		// replay.
 		written[name], _, _ = strings.Cut(written[name], `"scenario": {`)
 	}
 	delete(written, "secret.yaml")
@@ -250,7 +251,7 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 }
 
 // noFaults selects a kind of fault that cannot occur here, because there is no Lease to
-// lose. The flag is for bugs that show without a fault.
+// lose. noFaults is for bugs that show without a fault.
 const noFaults = "--faults=lose-lease"
 
 func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {
@@ -285,9 +286,9 @@ func TestCheckFindsPanicAtAnError(t *testing.T) {
 	}
 }
 
-// The sleep of 14 s stands for Node or a Java virtual machine, which may take this long to
-// load on a busy machine. It is longer than koboshi check waits for a controller that has
-// already started.
+// The sleep of 14 s stands for Node.js or a Java virtual machine, which may take this long
+// to load on a busy machine. The sleep is longer than koboshi check waits for a controller
+// that has already started.
 func TestControllerThatLoadsForLongAfterAKillIsNotBlamed(t *testing.T) {
 	t.Parallel()
 	const slow = `case "$KUBECONFIG" in

@@ -31,7 +31,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 		{"no scenario file", ofWidgets(t, "none.yaml"), "none.yaml"},
 		{"typo", ofWidgets(t, typo), typo + `:6: step "create": aply: unknown field; did you mean apply?`},
 		{"unknown field", ofWidgets(t, unknown), unknown + `:12: step "grow": retries: unknown field`},
-		{"same scenario twice", ofWidgets(t, "create.yaml", "--scenario=create.yaml"), "create.yaml also has a scenario create"},
+		{"same scenario twice", ofWidgets(t, "create.yaml", "--scenario=create.yaml"), "create.yaml also has a scenario named create"},
 		{"unknown fault", ofWidgets(t, "create.yaml", "--faults=kil-lost"), `unknown kind "kil-lost"; choose from [kill-before kill-lost`},
 		{"shard beyond", ofWidgets(t, "create.yaml", "--shard=3/2"), `--shard is "3/2"; write PART/PARTS, such as 1/4`},
 		{"shard zero", ofWidgets(t, "create.yaml", "--shard=0/2"), `--shard is "0/2"`},
@@ -69,7 +69,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 		args []string
 		why  string
 	}{
-		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller exited on its own 6 times, the last time with code 1: checked: it will not do anything"},
+		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller exited on its own 6 times, the last time with code 1: checked: the controller exits, because BUG is set to exit"},
 		{"definition", []string{"--crds=" + invalid, "--scenario=create.yaml", "--workers=1", "--", checked(t)}, "CustomResourceDefinition widgets.example.com: "},
 		{"step", ofWidgets(t, refused), "scenario create, step create: "},
 		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: an expectation does not hold even without a fault: Widget.example.com default/demo: status.size is "small", not "tiny"`},
@@ -83,7 +83,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 	}
 }
 
-// leavesNothing checks that a check that has ended leaves no processes or files.
+// leavesNothing verifies that an ended check has left no processes or files.
 func (c *checking) leavesNothing(t *testing.T, token string) {
 	t.Helper()
 	eventually(t, "all processes of the check to end", noProcessWith(t, token))

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// These tests call koboshi check as a user or CI does. The controller is the program in
-// the folder checked, and the scenarios are in testdata/check:
+// The tests of koboshi check call it as a user or CI does. They check the controller in
+// conformance/checked. The scenarios are in testdata/check:
 //
 //	create   a Widget is created
 //	life     a Widget is created, grows, and is deleted
 //	secret   as create, but the controller copies a Secret from the scenario
 //
-// They check exit codes and output, never durations.
+// The tests check exit codes and output, never durations.
 
 // checkWithin is the time limit for a check, in case it hangs.
 const checkWithin = 4 * time.Minute
@@ -109,8 +109,8 @@ func check(t *testing.T, dir string, code int, args ...string) *checking {
 	return c
 }
 
-// ofWidgets returns arguments to check the controller with a scenario and more flags. One
-// plane is enough for the tests.
+// ofWidgets returns arguments to check the controller with a scenario and more flags. The
+// arguments start one plane, which is enough for the tests.
 func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
 	t.Helper()
 	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7"}

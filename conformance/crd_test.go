@@ -24,17 +24,17 @@ import (
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // No takeout covers the following behaviour, because no flag can remove it. Only the
-// assertions of the tests themselves show that these claims hold:
+// assertions of the tests themselves show that the claims in this list hold.
 //
 //   - kube-apiserver does not start with apiextensions.k8s.io/v1 disabled, and
 //     the features of CRDs are locked on (CustomResourceFieldSelectors,
 //     CRDValidationRatcheting) or have lost their gates long ago, such as
-//     conversion webhooks, CEL rules, server-side apply and strict validation;
-//   - every API server supports Tables, kubectl explain and kubectl scale;
-//   - a webhook's conditions, failure policy and request are
-//     rules within the plugin; without the plugin no webhook is called at all;
-//   - kube-apiserver does not start with apiregistration.k8s.io/v1 disabled;
-//     no extension trusts a kube-apiserver without a certificate.
+//     conversion webhooks, CEL rules, server-side apply and strict validation.
+//   - Every API server supports Tables, kubectl explain and kubectl scale.
+//   - A webhook's conditions, failure policy and request are rules within the
+//     plugin; without the plugin no webhook is called at all.
+//   - kube-apiserver does not start with apiregistration.k8s.io/v1 disabled.
+//     No extension trusts a kube-apiserver without a certificate.
 var apiTakeouts = []takeout{
 	{"TestMutatingWebhook.*", "--kube-apiserver-arg=disable-admission-plugins=MutatingAdmissionWebhook"},
 	{"TestValidatingWebhook.*|TestUnreachableWebhook.*|TestLateWebhook.*|TestWebhookSees.*|TestMatchConditions.*", "--kube-apiserver-arg=disable-admission-plugins=ValidatingAdmissionWebhook"},
@@ -176,7 +176,7 @@ func TestCELTransitionRuleRefusesChangeOfCustomResource(t *testing.T) {
 	wantCause(t, err, "spec.owner", "owner is immutable")
 }
 
-// wantCause checks that err is 422 and that one of its causes concerns the field.
+// wantCause checks that err has status 422 and that one of its causes concerns the field.
 func wantCause(t *testing.T, err error, field, message string) {
 	t.Helper()
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -543,7 +543,7 @@ func TestDeletionOfDefinitionDeletesItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wantGone(t)
-	// If an object had been left behind, it would reappear.
+	// An object that had been left behind would reappear once the CRD exists again.
 	d.create(t)
 	list, err := d.in("v1", ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 0 {

@@ -19,8 +19,8 @@ import (
 )
 
 // Owners and dependents are ConfigMaps, because no other controller touches ConfigMaps. The
-// garbage collector also has only one informer for each kind, so it sees the dependents
-// before the deletion of the owner.
+// garbage collector has one informer for all ConfigMaps, so it sees the dependents before
+// the deletion of the owner.
 
 const (
 	holdFinalizer = "conformance.example.com/hold"

@@ -1,5 +1,5 @@
-// Package conformance holds black-box tests of the built binary. They show that clients
-// of the plane observe the same behaviour as with upstream. Each test is named after its
+// Package conformance holds black-box tests of the built binary, which show that clients of
+// the plane observe the same behaviour as with upstream. Each test is named after its
 // claim, and fails if the part of Kubernetes in that claim is removed (see
 // takeout_test.go).
 //

@@ -97,8 +97,8 @@ func TestPlaneDiesWithItsParentWhenAsked(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Wait returns when no process holds the pipe, which means that both processes are
-	// gone.
+	// Wait returns when no process holds the pipe, which means that the plane and its
+	// parent are gone.
 	gone := make(chan struct{})
 	go func() { _ = parent.Wait(); close(gone) }()
 	select {
@@ -133,9 +133,9 @@ func TestRestartedPlaneKeepsItsPort(t *testing.T) {
 	}
 }
 
-// The characters of a path must not matter. Some of the names in this test have a special
-// meaning in a pattern, in a URL or for etcd, and the long path exceeds the limit for a
-// socket.
+// The path of a data directory may contain any characters. Some of the names in this test
+// have a special meaning in a pattern, in a URL or for etcd, and the long path exceeds the
+// limit for a socket.
 func TestDataDirectoryMayHaveAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "p[1]", "a,b", "100%", "q?#", strings.Repeat("long", 30)} {
@@ -157,8 +157,8 @@ func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "stale")
 	writeFile(t, ready, "{}")
-	// The file exists before the start. The plane starts far enough to remove the file,
-	// and then fails.
+	// The ready file exists before the start. The plane starts far enough to remove the
+	// ready file, and then fails.
 	mustRefuse(t, dir, "--kube-apiserver-arg", "--ephemeral", "--ready-file="+ready, "--kube-apiserver-arg=no-such-flag=1")
 	if _, err := os.Stat(ready); err == nil {
 		t.Error("a script would take the stale file for readiness")
@@ -271,7 +271,8 @@ var damages = []struct {
 	{"log is garbage in the middle", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal"))+24)
 	}, "etcd"},
-	// etcd would treat this as a write that was cut off by a power failure.
+	// etcd would treat garbage from the length of a record on as a write that was cut off
+	// by a power failure.
 	{"log is garbage from the length of a record on", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal")))
 	}, "etcd/member/wal can be read up to entry"},
@@ -433,8 +434,8 @@ func (l *ledger) writeAndKill(t *testing.T, p *plane, round, killAfter int) {
 	writers.Wait()
 }
 
-// write creates an object. Every other writer instead changes the object that it
-// created in the first round.
+// write creates an object. If the writer's number is even, write instead changes the object
+// that this writer created in the first round.
 func (l *ledger) write(ctx context.Context, p *plane, round, writer int) error {
 	name, content := fmt.Sprintf("writer-%d-%d", writer, round), fmt.Sprintf("round %d", round)
 	if writer%2 == 0 {
@@ -566,7 +567,7 @@ func contents(t *testing.T, dir string) map[string]string {
 }
 
 // isIssued reports whether every start issues the file again. The keys of the two
-// authorities and of the service accounts, in contrast, are created once.
+// authorities and of the service accounts are created once.
 func isIssued(path string) bool {
 	name, ok := strings.CutPrefix(path, "pki/")
 	return ok && !slices.ContainsFunc([]string{"ca.", "front-proxy-ca.", "sa."}, func(once string) bool {
@@ -650,7 +651,7 @@ func remove(t *testing.T, dir, path string) {
 	}
 }
 
-// only finds the file that matches pattern. It fails the test if there is not exactly one.
+// only finds the file that matches pattern, and fails the test if there is not exactly one.
 func only(t *testing.T, dir, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))

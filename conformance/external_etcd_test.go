@@ -58,8 +58,8 @@ func TestDataDirectoryKeepsToItsStore(t *testing.T) {
 	mustRefuse(t, p.dir, "omit --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
 }
 
-// startEtcd runs stock etcd until the test ends. It is built from the same module that
-// the product uses.
+// startEtcd builds stock etcd from the same module that Koboshi uses, and runs it until the
+// test ends.
 func startEtcd(t *testing.T) (endpoint string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A shell runs koboshi completion each time it starts, so these answers must not wait
-// until Kubernetes is initialised, which involves about 280 packages and takes a tenth of
-// a second.
+// A shell runs koboshi completion each time it starts, so the command must answer before
+// Kubernetes is initialised. The initialisation involves about 280 packages and takes a
+// tenth of a second.
 func TestHelpCompletionAndVersionDoNotInitialiseKubernetes(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the texts are generated for Linux")

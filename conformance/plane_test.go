@@ -227,8 +227,8 @@ func (p *plane) tryKubectl(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, koboshi, append([]string{"kubectl"}, args...)...)
-	// The plane has its own cache, because another plane may have used the same port
-	// before.
+	// Each plane has its own kubectl cache, because another plane may have used the same
+	// port before.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "KUBECACHEDIR="+filepath.Join(p.dir, "cache"))
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
@@ -243,7 +243,7 @@ func (p *plane) apply(t *testing.T, manifests string) {
 	}
 }
 
-// namespace creates a namespace, and deletes it when the test ends without waiting until
+// namespace creates a namespace and, when the test ends, deletes it without waiting until
 // it is gone.
 func (p *plane) namespace(t *testing.T) string {
 	t.Helper()
@@ -278,8 +278,7 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	}
 }
 
-// never checks that ask keeps returning nil for as long as it would take a mistake to
-// show, and fails the test with the first error.
+// never calls ask repeatedly during the given time, and fails the test at the first error.
 func never(t *testing.T, what string, duration time.Duration, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// spawning returns a script whose processes are hard to end, because they ignore signals
-// and one has left the session. Each has token among its arguments.
+// spawning returns a script that starts processes with token among their arguments. The
+// processes are hard to end: they ignore signals, and one of them has left the session.
 func spawning(token string) string {
 	return "trap '' TERM HUP INT; setsid sh -c 'sleep 1000; : " + token + "' & echo up" + forever + "; : " + token
 }
@@ -40,8 +40,8 @@ func descendants(t *testing.T, pid int) (pids []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The name in parentheses may contain any characters. The state and the parent
-		// follow it.
+		// The name in parentheses may contain any characters, and is followed by the state
+		// and the parent.
 		fields := strings.Fields(string(data[strings.LastIndex(string(data), ")")+1:]))
 		if parents[child], err = strconv.Atoi(fields[1]); err != nil {
 			t.Fatal(err)

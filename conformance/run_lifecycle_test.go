@@ -240,8 +240,8 @@ func TestProgramIsAskedToEndAndThenEnded(t *testing.T) {
 		logs := p.start(t, "logs", "-f", "-n", ns, name)
 		written := func(want string) func(context.Context) error {
 			return func(context.Context) error {
-				// As with any runtime, a message that the container is gone may come
-				// next.
+				// As with any container runtime, the output may end with a message that the
+				// container is gone.
 				if got := logs.String(); !strings.HasPrefix(got, want) {
 					return fmt.Errorf("logs %q, want %q", got, want)
 				}

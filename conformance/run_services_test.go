@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// site is a Deployment of servers that keep answering for a moment after SIGTERM.
-// Servers must do so in any cluster, because proxies learn that a Pod is ending at the
-// same time as the Pod itself.
+// site is a Deployment of servers that keep answering for a moment after SIGTERM. In any
+// cluster, servers must keep answering after SIGTERM, because proxies and the Pod learn at
+// the same time that the Pod is ending.
 const site = `
 apiVersion: apps/v1
 kind: Deployment

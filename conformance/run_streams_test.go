@@ -68,8 +68,8 @@ func TestLogsOfAProgramAreFollowed(t *testing.T) {
 		}
 		return nil
 	})
-	// This ends the program, and perhaps this shell as well, so the error does not
-	// matter.
+	// The new file ends the program, and perhaps the shell that creates it as well, so the
+	// error does not matter.
 	_, _ = p.tryKubectl("", "exec", "-n", ns, "counts", "--", "/bin/sh", "-c", "touch /e/end")
 	eventually(t, "the second line", func(context.Context) error {
 		if got := logs.String(); got != "one\ntwo\n" {
@@ -135,15 +135,15 @@ func TestExecGivesATerminal(t *testing.T) {
 	ns := p.namespace(t)
 	p.applyIn(t, ns, shell("host", ":"+forever))
 	p.waitForPrograms(t, ns, 1)
-	// kubectl requests a terminal only if it has one itself. It sends the window's size
-	// separately from the command, so with any runtime the command may arrive first. The
-	// script therefore waits for the size for up to 20 s.
+	// kubectl requests a terminal only if it has one itself. kubectl sends the window's
+	// size separately from the command, so with any runtime the command may arrive first.
+	// The script waits up to 20 s for the window's size.
 	ask := `n=0; while [ "$(stty size)" = "0 0" ] && [ $n -lt 200 ]; do n=$((n+1)); sleep 0.1; done; stty size; test -t 0 && echo a terminal; exit 3`
 	command := strings.Join([]string{koboshi, "kubectl", "exec", "-it", "-n", ns, "host", "--", "/bin/sh", "-c", "'" + ask + "'"}, " ")
 	cmd := exec.CommandContext(t.Context(), "script", "-qec", "stty cols 93 rows 41; "+command, filepath.Join(t.TempDir(), "typescript"))
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "KUBECACHEDIR="+filepath.Join(p.dir, "cache"))
-	// The input of the command stays open. Otherwise it would end before the answer
-	// arrives.
+	// The input of the command stays open, because the command would otherwise end before
+	// the answer arrives.
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// These tests run Pods as processes on this machine. Their images are mapped to the
-// program in the folder program, and to a shell:
+// The tests of programs run Pods as processes on this machine. The images of the Pods are
+// mapped to the program in the folder program, and to a shell:
 //
 //	conformance/web:1, :2   answer "one" and "two" ($SAYS) on port 8080
 //	conformance/sh          takes the arguments of a shell, such as ["-c", "script"]

@@ -96,7 +96,7 @@ func TestProgramSeesChangesOfItsConfigMapAllAtOnce(t *testing.T) {
 	t.Parallel()
 	p := programPlane(t)
 	ns := p.namespace(t)
-	// A reader must never see the two files in different versions. It resolves
+	// A reader must never see the two files in different versions. The script resolves
 	// ..data once, because the version may change between two reads.
 	script := `while :; do d=$(readlink /settings/..data); echo $(cat /settings/$d/colour) $(cat /settings/$d/size); sleep 0.05; done`
 	p.applyIn(t, ns, sources+shell("reader", script, "volumes: [{name: s, configMap: {name: settings}}, {name: k, secret: {secretName: keys}}]")+`

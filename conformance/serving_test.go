@@ -224,7 +224,7 @@ func respond(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// values replaces each ${NAME} in a manifest.
+// values maps each NAME to the text that replaces ${NAME} in a manifest.
 type values map[string]string
 
 // manifest reads a file of testdata.

@@ -21,14 +21,14 @@ type takeout struct {
 var takeouts = slices.Concat(coreTakeouts, apiTakeouts, runTakeouts)
 
 // No takeout covers the following behaviour, because no flag can remove it. Only the
-// assertions of the tests themselves show that these claims hold:
+// assertions of the tests themselves show that the claims in this list hold.
 //
-//   - preconditions, finalizers, conflicts and the resumption of a watch are
-//     part of the API server's storage;
-//   - impersonation, TokenRequest, the lifetime of its tokens and the
+//   - Preconditions, finalizers, conflicts and the resumption of a watch are
+//     part of the API server's storage.
+//   - Impersonation, TokenRequest, the lifetime of its tokens and the
 //     check of client certificates are in every API server, and without a client CA
-//     there is no administrator to test with;
-//   - the refusals, the kubeconfig and the exit code belong to koboshi up itself;
+//     there is no administrator to test with.
+//   - The refusals, the kubeconfig and the exit code belong to koboshi up itself.
 //   - maxUnavailable and the order of a StatefulSet are rules within a
 //     controller; without the controller there is no rollout at all.
 var coreTakeouts = []takeout{
@@ -60,8 +60,8 @@ var coreTakeouts = []takeout{
 	{"TestPlaneDiesWithItsParentWhenAsked", "--die-with-parent=false"},
 }
 
-// takeoutWithin is enough time for each of these tests when nothing is removed, as the
-// first run shows.
+// takeoutWithin limits how long a condition may take in the tests of a takeout. The first
+// run, in which nothing is removed, shows that this limit is long enough.
 const takeoutWithin = "20s"
 
 func TestEachClaimFailsWhenItsPartIsTakenOut(t *testing.T) {

@@ -50,8 +50,9 @@ func TestResumedWatchMissesNothingAndRepeatsNothing(t *testing.T) {
 }
 
 // Upstream sends a bookmark every minute, and also two seconds before the timeout of the
-// watch. This test waits for the bookmark before the timeout. Upstream sends it only if
-// an object that the watch does not select has changed since the watch started.
+// watch. This test waits for the bookmark that comes two seconds before the timeout.
+// Upstream sends that bookmark only if an object that the watch does not select has changed
+// since the watch started.
 func TestBookmarkArrivesBeforeAWatchTimesOut(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)

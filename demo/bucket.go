@@ -41,8 +41,8 @@ func (d *demo) installOperator(ctx context.Context) error {
 	return d.declareStore(ctx, "local", d.rootKey)
 }
 
-// startOperator runs the manager. It receives notifications on a separate port,
-// from clients that present the token.
+// startOperator runs the manager, which receives notifications on a separate port, from
+// clients that present the token.
 func (d *demo) startOperator(ctx context.Context) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (d *demo) notify(ctx context.Context) error {
 	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	fmt.Print(indent(strings.TrimSpace(string(answer))))
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("the response to the notification was %s", resp.Status)
+		return fmt.Errorf("the notification endpoint responded with %s", resp.Status)
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (d *demo) expectAtStore(ctx context.Context, verb, bucket, want string) err
 		select {
 		case <-time.After(pollInterval / 5):
 		case <-ctx.Done():
-			return fmt.Errorf("the store reports %q after %v, not %q: %w", out, stepTimeout, want, err)
+			return fmt.Errorf("the store still reports %q after %v, but should report %q: %w", out, stepTimeout, want, err)
 		}
 	}
 }

@@ -1,11 +1,11 @@
 // Command demo shows Koboshi with the real programs. It runs Kubernetes in one process,
-// and rolls out a Deployment and keeps it running. One custom resource monitors, creates
-// and repairs buckets in a real S3 server on loopback. Another one serves a documentation
-// site.
+// rolls out a Deployment, and keeps the Deployment running. One custom resource monitors,
+// creates and repairs buckets in a real S3 server on loopback, and another custom resource
+// serves a documentation site.
 //
-// It uses only the built programs, and stops at the first step that does not
-// succeed in time. On a terminal everything keeps running at the end, for further
-// experiments; in a pipe, or with CI=true, the demo stops everything.
+// The demo uses only the built programs, and stops at the first step that does not succeed
+// in time. On a terminal everything keeps running at the end, for further experiments; in a
+// pipe, or with CI=true, the demo stops everything.
 package main
 
 import (

@@ -31,7 +31,8 @@ type demo struct {
 	endpoint string // the URL of the S3 server
 	store    *process
 
-	// The address for notifications to the operator, and the token that they must contain.
+	// notifyURL is the address for notifications to the operator, and notifyToken is the
+	// token that notifications must contain.
 	notifyURL, notifyToken string
 
 	siteURL string // where the handbook is served
@@ -170,8 +171,8 @@ func (p *process) tail() string {
 	return fmt.Sprintf("%s (log: %s)", strings.Join(lines[max(0, len(lines)-3):], "\n"), p.log)
 }
 
-// startStore runs the S3 server and waits until it is ready. The keys are passed in its
-// environment, which other users cannot read.
+// startStore runs the S3 server and waits until it is ready. The keys are passed in the
+// server's environment, which other users cannot read.
 func (d *demo) startStore(ctx context.Context, listen string) (err error) {
 	show("s3server --listen " + listen + " --bucket " + observedBucket)
 	ready := d.path("store-ready")
@@ -243,7 +244,7 @@ func (d *demo) expectRunning(ctx context.Context, want int) error {
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return fmt.Errorf("%d pods are running after %v, not %d", len(pods), stepTimeout, want)
+			return fmt.Errorf("%d pods are running after %v, but there should be %d", len(pods), stepTimeout, want)
 		}
 	}
 }

@@ -31,8 +31,8 @@ func indent(s string) string {
 	return "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
 }
 
-// progress rewrites one line on a terminal. Otherwise it prints nothing, because each
-// wait takes only seconds.
+// progress rewrites one line on a terminal. In a pipe it prints nothing, because each wait
+// takes only seconds.
 func progress(line string) {
 	if interactive() {
 		fmt.Printf("\r  %-76s", line)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// checked is the part of koboshi check's report that the benchmark reads.
+// checked holds the fields of koboshi check's report that the benchmark reads.
 type checked struct {
 	Runs          int
 	References    int
@@ -67,7 +67,7 @@ func (o *options) check(ctx context.Context, work string, seed uint64) (s series
 	return read(data, took)
 }
 
-// began reads the standard error of koboshi check to its end, and returns it with the
+// began reads the standard error of koboshi check to its end. It returns the text and the
 // time at which the first fault started.
 func began(stderr io.Reader) (at time.Time, said string) {
 	var all strings.Builder

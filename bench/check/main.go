@@ -1,12 +1,11 @@
-// Command check measures koboshi check: how many faults it injects per minute, compared
-// with the obvious way, and how much the recording of all requests slows the controller
-// down. Each round measures koboshi check and the obvious way.
+// Command check measures how many faults koboshi check injects per minute. It compares this
+// rate with tests that start a fresh stock envtest and a fresh controller process for each
+// fault. It also measures how much the recording of all requests slows the controller down.
 //
 //	cd bench && go run ./check -o ../docs/bench/check.json
 //
-// The obvious way is a fresh stock envtest and a fresh process of the controller
-// for each fault. The figures of one run mean little on a shared machine; quote the
-// ratios instead. The program needs Linux.
+// The figures of one run mean little on a shared machine; quote the ratios instead. The
+// program needs Linux.
 package main
 
 import (
@@ -71,7 +70,7 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("unknown argument %q; see -help", f.Arg(0))
 	}
 	if o.rounds < 1 || o.sample < 1 || o.workers < 1 || o.reconciles < 0 {
-		return o, errors.New("-rounds, -sample and -workers must be at least 1, -reconciles at least 0")
+		return o, errors.New("-rounds, -sample and -workers must be at least 1, and -reconciles must not be negative")
 	}
 	if o.root, err = filepath.Abs(o.root); err != nil {
 		return o, err
@@ -97,7 +96,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The machine is described before anything is built, because building adds load.
+	// The machine is described before anything is built, because building would add to the
+	// measured load.
 	r := report{Date: o.date, Machine: machine.Describe(), Workers: o.workers}
 	if warning := machine.Warning(r.Machine); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
@@ -128,7 +128,7 @@ func run(ctx context.Context, args []string) error {
 // build builds the programs that the flags do not name.
 func (o *options) build(ctx context.Context) (err error) {
 	if _, err := exec.LookPath(o.koboshi); err != nil {
-		return fmt.Errorf("there is no koboshi to measure: %w; run make build, or name a program with -koboshi", err)
+		return fmt.Errorf("finding the koboshi program: %w; run make build, or name the program with -koboshi", err)
 	}
 	if o.stock == "" {
 		if o.stock, err = contestant.BuildStock(ctx, o.root, os.Stderr); err != nil {
@@ -151,8 +151,9 @@ func (o *options) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// speed injects faults in three ways, round after round: with koboshi check, and in the
-// obvious way one by one and in parallel. Each round starts with a different way.
+// speed injects faults in three ways in each round: with koboshi check, with one fresh
+// stock envtest after the other, and with several stock envtests in parallel. Each round
+// starts with a different one of the three ways.
 func (o *options) speed(ctx context.Context, work string, r *report) error {
 	// The first run fills the caches and is not counted.
 	converged, err := o.fresh(ctx, work, false)
@@ -173,7 +174,7 @@ func (o *options) speed(ctx context.Context, work string, r *report) error {
 			}
 		}
 		r.Rounds = append(r.Rounds, s)
-		fmt.Fprintf(os.Stderr, "round %d: koboshi check %.0f faults per minute, the obvious way %.1f, %d in parallel %.1f\n",
+		fmt.Fprintf(os.Stderr, "round %d, faults per minute: koboshi check %.0f, the obvious way %.1f, the obvious way with %d in parallel %.1f\n",
 			n+1, s.Koboshi.perMinute(), s.Stock.perMinute(), o.workers, s.StockAtOnce.perMinute())
 	}
 	return nil

@@ -13,25 +13,27 @@ import (
 	"syscall"
 )
 
-// benchmark names a benchmark in the root module, because the tests of that module can
+// benchmark names a benchmark in the root module. Only the tests of the root module can
 // start a plane and a proxy in one process.
 const benchmark = "BenchmarkReconciles"
 
-// recording builds and runs the benchmark of the proxy in front of a real API server.
+// recording builds and runs the benchmark of the recording proxy, which uses a real API
+// server.
 func (o *options) recording(ctx context.Context, work string, r *report) error {
 	if o.reconciles == 0 {
 		return nil
 	}
-	fmt.Fprintln(os.Stderr, "building the benchmark of recording")
+	fmt.Fprintln(os.Stderr, "building the benchmark of the recording proxy")
 	program := filepath.Join(work, "lab.test")
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "./internal/check/lab")
 	build.Dir, build.Env = o.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the benchmark of recording: %w\n%s", err, out)
+		return fmt.Errorf("building the benchmark of the recording proxy: %w\n%s", err, out)
 	}
 	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.bench=^"+benchmark+"$",
 		fmt.Sprintf("-test.benchtime=%dx", o.reconciles), "-test.timeout=30m")
-	// The benchmark's server belongs to the same process group, and ends with it.
+	// The server that the benchmark starts is in the same process group, so it ends when
+	// the group is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "check", "lab"), os.Environ()
@@ -74,7 +76,7 @@ func metrics(out []byte) (all []recording, err error) {
 			delete(into, fields[i+1])
 		}
 		if len(into) > 0 {
-			return nil, fmt.Errorf("reading %q: %d of the figures are missing", lines.Text(), len(into))
+			return nil, fmt.Errorf("reading %q: %d figures are missing", lines.Text(), len(into))
 		}
 		all = append(all, c)
 	}

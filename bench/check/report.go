@@ -18,13 +18,14 @@ const (
 	mostMore       = 25 // in percent of the p99 of requests
 )
 
-// report is one run of the benchmark. It identifies neither the machine nor a person.
+// report is one run of the benchmark. It contains nothing that identifies the machine or a
+// person.
 type report struct {
 	Comment string         `json:"comment,omitempty"`
 	Date    string         `json:"date"`
 	Machine result.Machine `json:"machine"`
-	// Workers is the number of parallel runs of the obvious way; koboshi check chooses
-	// its own number.
+	// Workers is the number of parallel runs in StockAtOnce; koboshi check chooses its own
+	// number.
 	Workers int `json:"workers"`
 	// ConvergeMS is the time in milliseconds from a change of the resource to the
 	// controller's last write, without a fault.
@@ -33,14 +34,16 @@ type report struct {
 	Recording  []recording `json:"recording,omitempty"`
 }
 
-// round holds the results of both sides, measured within the same minutes.
+// round holds the results of koboshi check and of stock envtest, measured within the same
+// minutes.
 type round struct {
 	Koboshi     series `json:"koboshi"`
 	Stock       series `json:"stock"`
 	StockAtOnce series `json:"stockAtOnce"`
 }
 
-// series holds runs with faults, made one after the other or a few in parallel.
+// series holds the figures of runs with faults, which were made one after the other or
+// several in parallel.
 type series struct {
 	Runs    int     `json:"runs"`
 	Seconds float64 `json:"seconds"`
@@ -50,8 +53,8 @@ type series struct {
 	// AllSeconds also includes the start of the planes, the runs without a fault and the
 	// report.
 	AllSeconds float64 `json:"allSeconds,omitempty"`
-	// Pruned counts additional runs that ended early. Findings counts false findings,
-	// because the controller is correct; it should be zero.
+	// Pruned counts additional runs that ended early. The controller is correct, so
+	// Findings counts only false findings and should be zero.
 	Pruned   int `json:"pruned,omitempty"`
 	Findings int `json:"findings,omitempty"`
 }
@@ -61,7 +64,7 @@ func (s series) perMinute() float64 { return 60 * float64(s.Runs) / s.Seconds }
 // allPerMinute includes the time before the first fault.
 func (s series) allPerMinute() float64 { return 60 * float64(s.Runs) / s.AllSeconds }
 
-// recording holds the cost of the proxy for a controller.
+// recording holds figures that show how much the proxy slows a controller down.
 type recording struct {
 	Name          string  `json:"name"`
 	DirectPerSec  float64 `json:"directReconcilesPerSecond"`

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// startTimeout limits each start and stop. With envtest's own 20 s, a slow machine
-	// would yield failures instead of figures.
+	// startTimeout limits each start and each stop of one process. With envtest's default
+	// of 20 s, a slow machine would yield failures instead of figures.
 	startTimeout = time.Minute
-	// restTimeout limits a step of the scenario.
+	// restTimeout limits the duration of each step of the scenario.
 	restTimeout = 30 * time.Second
 	// window is the time without a write after which the cluster counts as idle. It is
 	// the shortest window that koboshi check uses.
@@ -38,10 +38,10 @@ var (
 	secrets   = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// obvious makes the number of runs in o.sample, with atOnce environments in parallel. Each
-// run is as short as a run with a fault can be: it has only the first step of the scenario,
-// and the one fault that a test without a proxy can inject, which is a kill when the first
-// Secret appears.
+// obvious makes o.sample runs, at most atOnce of them in parallel. Each run is as short as
+// a run with a fault can be: it performs only the first step of the scenario, and kills the
+// controller when the first Secret appears. A test without a proxy can inject no other
+// fault.
 func (o *options) obvious(ctx context.Context, work string, atOnce int) (s series, err error) {
 	var (
 		all  sync.WaitGroup
@@ -61,9 +61,9 @@ func (o *options) obvious(ctx context.Context, work string, atOnce int) (s serie
 	return s, errors.Join(append(errs, ctx.Err())...)
 }
 
-// fresh starts an environment and a controller, and waits until they are idle. If knock
-// is true, it injects the fault. Otherwise it also performs the second step, and returns
-// the time from the start of that step to the last write.
+// fresh starts an environment and a controller, and waits until they are idle. If knock is
+// true, fresh injects the fault. If knock is false, it also performs the second step, and
+// returns the time from the start of that step to the last write.
 func (o *options) fresh(ctx context.Context, work string, knock bool) (converged time.Duration, err error) {
 	dir, err := os.MkdirTemp(work, "stock-")
 	if err != nil {
@@ -121,7 +121,8 @@ func (o *options) live(ctx context.Context, config *rest.Config, c *controller, 
 	return c.wrote.Sub(began), err
 }
 
-// step performs one step and waits until everything exists and the cluster is idle.
+// step performs one step and waits until all expected objects exist and the cluster is
+// idle.
 func (o *options) step(ctx context.Context, client dynamic.Interface, c *controller, events <-chan watch.Event, n int) error {
 	object, err := o.object(n)
 	if err != nil {
@@ -199,12 +200,12 @@ func (o *options) object(n int) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(scenario.Steps) <= n || len(scenario.Steps[n].Apply) == 0 {
-		return nil, fmt.Errorf("%s: step %d applies nothing", path, n+1)
+		return nil, fmt.Errorf("%s: step %d does not exist or applies no object", path, n+1)
 	}
 	return &scenario.Steps[n].Apply[0], nil
 }
 
-// controller is the process that is killed.
+// controller is the process that the fault kills.
 type controller struct {
 	program, kubeconfig string
 	cmd                 *exec.Cmd

@@ -11,7 +11,7 @@ import (
 // anyName creates a run if the cache has none, and lets the server choose the name.
 //
 // WRONG: the cache may lack a run that was created a moment ago, and nothing prevents the
-// server from creating a second run under another name. Taken from
+// server from creating a second run under another name. The bug is taken from
 // argoproj/argo-rollouts#243, where one rollout had four AnalysisRuns.
 func anyName(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error) {
 	for _, run := range runs {

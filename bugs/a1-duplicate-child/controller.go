@@ -1,6 +1,6 @@
-// Package a1 reconciles rollouts. For each version of a rollout it creates one
-// AnalysisRun. Class A1: an object that was just created is not in the cache yet, so
-// it is created again.
+// Package a1 reconciles rollouts, and creates one AnalysisRun for each version of a
+// rollout. Class A1: an object that was just created is not in the cache yet, so it is
+// created again.
 package a1
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// again is the time after which a rollout without a run is reconciled again. It replaces
-// the events that the other parts of a real rollout would cause.
+// again is the time after which a rollout without a run is reconciled again. The delayed
+// reconcile replaces the events that the other parts of a real rollout would cause.
 const again = 50 * time.Millisecond
 
 // Spec is the desired state.
@@ -49,8 +49,8 @@ type (
 	runList = object.List[RunSpec, RunStatus]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they create the run.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they create the run.
 type reconciler struct {
 	child.Keeper
 	ensureRun func(ctx context.Context, k child.Keeper, rollout *Rollout, runs []Run) (bool, error)

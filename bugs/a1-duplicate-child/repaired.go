@@ -8,8 +8,8 @@ import (
 
 // fixedName creates a run whose name is derived from the rollout and its version.
 //
-// RIGHT: the server refuses a second run, no matter what is in the cache. This is the fix
-// in argoproj/argo-rollouts#255.
+// RIGHT: as in the fix argoproj/argo-rollouts#255, the server refuses a second run, no
+// matter what is in the cache.
 func fixedName(ctx context.Context, k child.Keeper, rollout *Rollout, _ []Run) (bool, error) {
 	run := &Run{}
 	run.Namespace, run.Name = rollout.Namespace, runName(rollout)

@@ -12,10 +12,11 @@ import (
 // byDifference compares the number of workers in the cache with the desired number,
 // and creates the missing workers or deletes the surplus ones.
 //
-// WRONG: the cache may lack workers that were created a moment ago. Then they are
-// created a second time, and as soon as the cache has them all, running workers are
-// deleted. The final number of workers is correct. Taken from ray-project/kuberay#715; in
-// kubernetes/kubernetes#129795 the same happens when expectations expire.
+// WRONG: the cache may lack workers that were created a moment ago. Workers that the cache
+// lacks are created a second time, and as soon as the cache has them all, running workers
+// are deleted. The final number of workers is correct. The bug is taken from
+// ray-project/kuberay#715; kubernetes/kubernetes#129795 has the same effect when
+// expectations expire.
 func byDifference(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error) {
 	slices.SortFunc(workers, func(a, b Worker) int { return strings.Compare(a.Name, b.Name) })
 	for i := range workers {

@@ -36,7 +36,7 @@ type Status struct {
 	Phase    string `json:"phase,omitempty"`
 }
 
-// WorkerSpec describes a worker. A worker stands for a Pod, most fields of which cannot be
+// WorkerSpec describes a worker. A worker stands for a Pod: most fields of a Pod cannot be
 // changed once the Pod exists.
 type WorkerSpec struct {
 	Image string `json:"image"`
@@ -53,8 +53,8 @@ type (
 	workerList = object.List[WorkerSpec, WorkerStatus]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they reach the desired number of workers.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they reach the desired number of workers.
 type reconciler struct {
 	child.Keeper
 	scale func(ctx context.Context, k child.Keeper, group *Group, workers []Worker) (bool, error)

@@ -14,9 +14,9 @@ import (
 // ReplicaSet already exists, askCache reads it from the cache.
 //
 // WRONG: the cache did not have the ReplicaSet a moment ago, so the cache probably still
-// answers "not found". The controller treats this answer as the reason why the ReplicaSet
-// could not be created, and the experiment stays in Error permanently. Taken from
-// argoproj/argo-rollouts#4842.
+// answers "not found". The controller treats "not found" as the reason why the ReplicaSet
+// could not be created, and the experiment stays in Error permanently. The bug is taken
+// from argoproj/argo-rollouts#4842.
 func askCache(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error) {
 	set := setOf(experiment)
 	key := client.ObjectKeyFromObject(set)

@@ -52,8 +52,8 @@ type (
 // errFatal makes an experiment fail permanently.
 var errFatal = errors.New("failed to create the replica set")
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they create the ReplicaSet.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they create the ReplicaSet.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, experiment *Experiment) (bool, error)

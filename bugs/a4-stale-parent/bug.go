@@ -12,9 +12,9 @@ import (
 //
 // WRONG: if the application was changed together with the invocation, the cache may still
 // have the application as it was before the change, with a status that matches its old
-// spec. The task then runs the old image permanently. Taken from
-// RedHatInsights/clowder#1760. The commit that fixes it (5463d620) calls such an object
-// stale but consistent.
+// spec. A task created from the stale cache runs the old image permanently. The bug is
+// taken from RedHatInsights/clowder#1760. The commit that fixes the bug (5463d620)
+// describes an object with an old spec and a matching status as stale but consistent.
 func cachedImage(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error) {
 	var app App
 	if err := k.Get(ctx, key, &app); err != nil {

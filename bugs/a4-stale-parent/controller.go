@@ -1,6 +1,6 @@
-// Package a4 reconciles applications, and invocations, which run the current image of an
-// application once. Class A4: the application is read from the cache, which
-// still has the previous image.
+// Package a4 reconciles applications and invocations. An invocation runs the current image
+// of an application once. Class A4: the application is read from the cache, which still has
+// the previous image.
 package a4
 
 import (
@@ -104,9 +104,8 @@ func (r *appReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &app))
 }
 
-// reconciler does everything that the controller and its repaired twin both do with an
-// invocation. They differ in how they determine the image, which is empty as long as it is
-// unknown.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they determine the image. An unknown image is an empty string.
 type reconciler struct {
 	child.Keeper
 	image func(ctx context.Context, k child.Keeper, key client.ObjectKey) (string, error)

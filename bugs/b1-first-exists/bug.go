@@ -14,8 +14,8 @@ import (
 //
 // WRONG: if the process dies after creating the first secret, or the second one cannot be
 // created at that moment, the controller never creates the second one, because the first
-// exists. Taken from percona/percona-xtradb-cluster-operator#1043 (K8SPXC-896) and
-// percona/percona-server-mongodb-operator#797.
+// exists. The bug is taken from percona/percona-xtradb-cluster-operator#1043 (K8SPXC-896)
+// and percona/percona-server-mongodb-operator#797.
 func bothOrNone(ctx context.Context, k child.Keeper, db *Database) (bool, error) {
 	var first corev1.Secret
 	err := k.Get(ctx, client.ObjectKey{Namespace: db.Namespace, Name: db.Name + "-ssl"}, &first)

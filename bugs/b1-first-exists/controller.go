@@ -1,6 +1,6 @@
-// Package b1 reconciles databases, each with two secrets: one for its clients and one
-// for traffic between its members. Class B1: two objects belong together, and the
-// controller checks only for the first.
+// Package b1 reconciles databases, each with two secrets: one for its clients and one for
+// traffic between its members. Class B1: two objects belong together, but the controller
+// checks only whether the first one exists.
 package b1
 
 import (
@@ -29,8 +29,8 @@ type Status struct {
 // Database is the kind that is reconciled.
 type Database = object.Object[Spec, Status]
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in when they create the secrets.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in when they create the secrets.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, db *Database) (bool, error)
@@ -63,7 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(r.Status().Update(ctx, &db))
 }
 
-// secret creates one of the two secrets. The certificate in it is only a string.
+// secret creates one of the two secrets. The certificate in the secret is only a string.
 func secret(ctx context.Context, k child.Keeper, db *Database, suffix string) (bool, error) {
 	s := &corev1.Secret{}
 	s.Namespace, s.Name = db.Namespace, db.Name+suffix

@@ -8,7 +8,7 @@ import (
 
 // eachForItself creates each secret that is missing.
 //
-// RIGHT: it checks both secrets in every reconcile.
+// RIGHT: the function checks both secrets in every reconcile.
 func eachForItself(ctx context.Context, k child.Keeper, db *Database) (bool, error) {
 	all := true
 	for _, suffix := range []string{"-ssl", "-ssl-internal"} {

@@ -12,9 +12,9 @@ import (
 
 // once creates the secret and the set if there is no set.
 //
-// WRONG: if an attempt ends after the secret was created, the next attempt creates the
-// secret again and fails because the secret already exists. Every later attempt fails in
-// the same way. Taken from infinispan/infinispan-operator#203 and #217.
+// WRONG: if an attempt ends after the secret was created, every later attempt creates the
+// secret again and fails because the secret already exists. The bug is taken from
+// infinispan/infinispan-operator#203 and #217.
 func once(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	set := setOf(grid)
 	err := k.Get(ctx, client.ObjectKeyFromObject(set), set)

@@ -1,5 +1,5 @@
-// Package b2 reconciles data grids. For each grid it creates a secret and then the set of
-// servers. Class B2: a step that can be done only once is repeated after a failure, and
+// Package b2 reconciles data grids, and creates a secret and then the set of servers for
+// each grid. Class B2: a step that can be done only once is repeated after a failure, and
 // from then on fails every time.
 package b2
 
@@ -38,12 +38,12 @@ type SetStatus struct{}
 type (
 	// Grid is the kind that is reconciled.
 	Grid = object.Object[Spec, Status]
-	// Set is the kind of one of a grid's children.
+	// Set is the kind of the set of servers, one of a grid's two children.
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they create the children.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they create the children.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, grid *Grid) (bool, error)

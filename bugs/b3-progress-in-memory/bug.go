@@ -11,13 +11,13 @@ import (
 )
 
 // byPhase removes a member in phases. In phase Ongoing, the member must exist and is
-// deleted. In phase Finalizing, the member must be gone and its claim is deleted. Then
-// the phase is cleared.
+// deleted. In phase Finalizing, the member must be gone, its claim is deleted, and then the
+// phase is cleared.
 //
-// WRONG: the phase Finalizing is stored only after the member was deleted. If the
-// process dies in between, or the write fails, the phase is still Ongoing but the member
-// is gone. Every later attempt fails because the member is missing, and the claim is
-// never deleted. Taken from Orange-OpenSource/casskop#370.
+// WRONG: the phase Finalizing is stored only after the member was deleted. If the process
+// dies before the phase is stored, or storing it fails, the phase is still Ongoing but the
+// member is gone. Every later attempt fails because the member is missing, and the claim is
+// never deleted. The bug is taken from Orange-OpenSource/casskop#370.
 func byPhase(ctx context.Context, k child.Keeper, ring *Ring) (bool, error) {
 	last, err := surplus(ctx, k.Client, ring)
 	if err != nil || (last < 0 && ring.Status.Operation == "") {

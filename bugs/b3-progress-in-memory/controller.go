@@ -1,4 +1,4 @@
-// Package b3 reconciles rings of members, each of which has a claim for storage. When a
+// Package b3 reconciles rings of members, where each member has a claim for storage. When a
 // ring shrinks, a member is deleted first and then its claim. Class B3: the controller
 // keeps its progress in memory, and stores it only after the next step.
 package b3
@@ -40,12 +40,12 @@ type MemberStatus struct{}
 type (
 	// Ring is the kind that is reconciled.
 	Ring = object.Object[Spec, Status]
-	// Member is the kind of some of a ring's children.
+	// Member is the kind of a ring's members; their claims are also children of the ring.
 	Member = object.Object[MemberSpec, MemberStatus]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they remove members.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they remove members.
 type reconciler struct {
 	child.Keeper
 	shrink func(ctx context.Context, k child.Keeper, ring *Ring) (bool, error)

@@ -12,7 +12,8 @@ import (
 //
 // WRONG: if the process dies after the deletion, the small set is gone, and nothing else
 // shows that the claims must be enlarged. A set of the new size is created, which looks
-// right, but the claims keep their size. Taken from rabbitmq/cluster-operator#782.
+// right, but the claims keep their size. The bug is taken from
+// rabbitmq/cluster-operator#782.
 func bySet(ctx context.Context, k child.Keeper, broker *Broker) (bool, error) {
 	set := setOf(broker)
 	err := k.Get(ctx, client.ObjectKeyFromObject(set), set)

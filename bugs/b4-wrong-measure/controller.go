@@ -1,7 +1,7 @@
-// Package b4 reconciles brokers. Each has a set, whose storage size cannot be changed,
-// and two claims. To get more storage, the set is deleted, the claims are enlarged, and
-// the set is created again. Class B4: the controller decides from the part that it
-// changes first whether any of these steps is still necessary.
+// Package b4 reconciles brokers, each with two claims and a set whose storage size cannot
+// be changed. To enlarge the storage, the controller deletes the set, enlarges the claims,
+// and creates the set again. Class B4: the controller checks only the object that it
+// changes first, and so misses steps that are still necessary.
 package b4
 
 import (
@@ -44,12 +44,12 @@ type SetStatus struct{}
 type (
 	// Broker is the kind that is reconciled.
 	Broker = object.Object[Spec, Status]
-	// Set is the kind of one of a broker's children.
+	// Set is the kind of a broker's set; the claims are the broker's other children.
 	Set = object.Object[SetSpec, SetStatus]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they resize the storage.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they resize the storage.
 type reconciler struct {
 	child.Keeper
 	resize func(ctx context.Context, k child.Keeper, broker *Broker) (bool, error)

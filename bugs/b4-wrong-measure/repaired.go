@@ -11,8 +11,8 @@ import (
 // byClaims brings each claim to the desired size, and then deletes the set if its size is
 // different.
 //
-// RIGHT: each part is compared with its own desired state, so it does not matter when the
-// process died. This is the fix in rabbitmq/cluster-operator#838.
+// RIGHT: as in the fix rabbitmq/cluster-operator#838, each part is compared with its own
+// desired state, so it does not matter when the process died.
 func byClaims(ctx context.Context, k child.Keeper, broker *Broker) (bool, error) {
 	if all, err := claims(ctx, k, broker, true); err != nil || !all {
 		return false, err

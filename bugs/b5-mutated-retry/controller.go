@@ -32,8 +32,8 @@ type Status struct {
 // Release is the kind that is reconciled.
 type Release = object.Object[Spec, Status]
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in how they update a release, and in what they do once its finalizer is removed.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in how they update a release, and in what they do once its finalizer is removed.
 type reconciler struct {
 	child.Keeper
 	apply func(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error

@@ -11,9 +11,9 @@ import (
 // remember updates the hash of a rollout only after an event has shown a change of the
 // ConfigMap.
 //
-// WRONG: a change while the process is down causes no event, and when the process dies,
-// the events that it has received are lost. Nothing compares the rollout with the
-// ConfigMap. Taken from stakater/Reloader#814. The controller in
+// WRONG: a change while the process is down causes no event, and when the process dies, the
+// events that it has received are lost. Nothing compares the rollout with the ConfigMap.
+// The bug is taken from stakater/Reloader#814. The controller in
 // instaclustr/cassandra-operator#398 also reacts to a change only if it sees the change
 // happen.
 func (r *reconciler) remember() {

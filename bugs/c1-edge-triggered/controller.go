@@ -1,6 +1,6 @@
-// Package c1 rolls an application out again when its configuration changes. To notice a
-// change, the rollout carries a hash of the ConfigMap. Class C1: the controller acts on a
-// change only if it receives the event of that change.
+// Package c1 rolls an application out again when its configuration changes. The rollout
+// carries a hash of the ConfigMap, which shows whether the configuration has changed. Class
+// C1: the controller acts on a change only if it receives the event of that change.
 package c1
 
 import (
@@ -48,14 +48,14 @@ type (
 	appList = object.List[Spec, Status]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in when they update the hash.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in when they update the hash.
 type reconciler struct {
 	child.Keeper
 	// seen is called for each event that shows a change of a ConfigMap.
 	seen func(old, new *corev1.ConfigMap)
-	// due reports whether the hash of an existing rollout should be updated; did is
-	// called once the hash is up to date.
+	// due reports whether the hash of an existing rollout should be updated. The function
+	// did is called once the hash is up to date.
 	due func(config client.ObjectKey) bool
 	did func(config client.ObjectKey)
 }
@@ -119,7 +119,7 @@ func (r *reconciler) appsOf(ctx context.Context, config client.Object) []reconci
 	return use
 }
 
-// watcher lets all events pass, and calls seen for those that show changes.
+// watcher accepts all events, and passes each change of a ConfigMap to seen.
 func (r *reconciler) watcher() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, isOld := e.ObjectOld.(*corev1.ConfigMap)

@@ -15,9 +15,9 @@ func justBegin(_ context.Context, _ child.Keeper, cluster *Cluster) (bool, error
 
 // deleteAfter deletes the children of a cluster that no longer exists.
 //
-// WRONG: the deletion of a cluster causes only one event. If the process is down at that
-// time, or dies before both children are deleted, nothing ever deletes them. Taken from
-// zalando/postgres-operator#941 and #2678.
+// WRONG: the deletion of a cluster causes only one event. If the process is down when a
+// cluster is deleted, or dies before both children are deleted, nothing ever deletes them.
+// The bug is taken from zalando/postgres-operator#941 and #2678.
 func deleteAfter(ctx context.Context, k child.Keeper, key client.ObjectKey) error {
 	config, secret := childrenOf(key)
 	for _, o := range []client.Object{config, secret} {

@@ -1,6 +1,6 @@
-// Package c2 reconciles clusters. Each has a ConfigMap and a Secret without owner
-// references, which would therefore outlive the cluster. Class C2: no finalizer holds the
-// cluster until these children are deleted.
+// Package c2 reconciles clusters, each with a ConfigMap and a Secret that have no owner
+// references and would therefore outlive the cluster. Class C2: no finalizer holds the
+// cluster until its children are deleted.
 package c2
 
 import (
@@ -38,8 +38,8 @@ type Status struct {
 // Cluster is the kind that is reconciled.
 type Cluster = object.Object[Spec, Status]
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in what they do when a cluster is deleted.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in what they do when a cluster is deleted.
 type reconciler struct {
 	child.Keeper
 	// begin is called before anything is created, and reports whether to continue.

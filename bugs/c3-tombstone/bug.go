@@ -8,7 +8,7 @@ import (
 // castAnyway assumes that the object in the event of a deletion is a peer.
 //
 // WRONG: if the peer was deleted while the watch was broken, the informer passes a
-// cache.DeletedFinalStateUnknown, and the process panics. Taken from
+// cache.DeletedFinalStateUnknown, and the process panics. The bug is taken from
 // elastic/beats#23419, giantswarm/aws-operator#183 and antrea-io/antrea#7568.
 func (c *controller) castAnyway(obj any) {
 	peer := obj.(*unstructured.Unstructured)

@@ -33,8 +33,8 @@ type Status struct{}
 // Peer is the kind that is reconciled.
 type Peer = object.Object[Spec, Status]
 
-// controller holds everything that this controller and its repaired twin share. They differ
-// in how they handle the event of a deletion.
+// controller holds everything that this controller and its repaired twin share; the two
+// differ in how they handle the event of a deletion.
 type controller struct {
 	child.Keeper
 	queue workqueue.TypedRateLimitingInterface[client.ObjectKey]
@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	return nil
 }
 
-// newController returns a controller that reads only from the server. Events only determine
+// newController returns a controller that reads only from the server; events only determine
 // when it reads.
 func newController(cfg *rest.Config) (*controller, error) {
 	mapper, err := object.Mapper(nil, nil)

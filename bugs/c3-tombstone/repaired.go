@@ -8,8 +8,8 @@ import (
 
 // unwrap extracts the peer from the object in the event of a deletion.
 //
-// RIGHT: that object may be the peer itself, or a cache.DeletedFinalStateUnknown with
-// the last known state of the peer in it.
+// RIGHT: the object in the event may be the peer itself, or a
+// cache.DeletedFinalStateUnknown with the last known state of the peer in it.
 func (c *controller) unwrap(obj any) {
 	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Env names the environment variable with the address of the cloud.
+// Env names the environment variable that holds the address of the cloud.
 const Env = "CLOUD_URL"
 
 // ErrNotFound means that a volume does not exist.
@@ -40,7 +40,7 @@ func (c *Client) List(ctx context.Context, name string) ([]Volume, error) {
 	return all, err
 }
 
-// Get reads a volume. It returns ErrNotFound if there is none.
+// Get reads a volume. It returns ErrNotFound if the volume does not exist.
 func (c *Client) Get(ctx context.Context, id string) (Volume, error) {
 	var v Volume
 	err := c.do(ctx, http.MethodGet, "/volumes/"+url.PathEscape(id), nil, &v)
@@ -67,7 +67,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, body)
 	if err != nil {
-		return fmt.Errorf("creating a request to the cloud at %q (%s in the environment): %w", c.URL, Env, err)
+		return fmt.Errorf("creating a request to the cloud at %q, the value of the environment variable %s: %w", c.URL, Env, err)
 	}
 	resp, err := httpClient.Do(req)
 	if err != nil {

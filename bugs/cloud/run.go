@@ -19,12 +19,12 @@ func Run(ctx context.Context, args []string) error {
 	case slices.Equal(args, []string{"list"}):
 		return list(ctx, os.Getenv(Env))
 	}
-	return fmt.Errorf("cloud: unknown argument %q; use list, or no argument to serve", args)
+	return fmt.Errorf("cloud: unknown arguments %q; use list to print the volumes, or no argument to start the server", args)
 }
 
 func serve(ctx context.Context, port string) error {
 	if port == "" {
-		return fmt.Errorf("cloud: set PORT to the port on which to serve")
+		return fmt.Errorf("cloud: PORT is not set; set it to the port on which to serve")
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
@@ -41,7 +41,7 @@ func serve(ctx context.Context, port string) error {
 
 func list(ctx context.Context, url string) error {
 	if url == "" {
-		return fmt.Errorf("cloud list: set %s to the address of the cloud", Env)
+		return fmt.Errorf("cloud list: %s is not set; set it to the address of the cloud", Env)
 	}
 	all, err := (&Client{URL: url}).List(ctx, "")
 	if err != nil {

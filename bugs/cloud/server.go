@@ -1,5 +1,5 @@
-// Package cloud is a minimal provider of volumes outside the cluster. It is as awkward as
-// real ones: a client learns the ID of a new volume only from the response, and two
+// Package cloud is a minimal provider of volumes outside the cluster, as awkward as real
+// providers: a client learns the ID of a new volume only from the response, and two
 // requests to create a volume create two volumes.
 //
 //	POST   /volumes          {"name": …, "size": …} -> the volume, with its ID

@@ -1,6 +1,6 @@
-// Package d1 has the bug of class D1: after a restart, the controller sees an earlier
-// state in which a resource was being deleted. It deletes children by name, although they
-// belong to a new resource of the same name.
+// Package d1 has the bug of class D1: after a restart, the controller sees an earlier state
+// in which a resource was being deleted. The controller deletes children by name, although
+// they belong to a new resource of the same name.
 package d1
 
 import (

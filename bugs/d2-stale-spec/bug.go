@@ -7,10 +7,10 @@ import (
 )
 
 // deleteOnCachedSpec has the bug K8SPXC-725, described in
-// percona/percona-xtradb-cluster-operator#986. The proxy was turned off, and later it was
-// turned on again. After a restart, a lagging API server shows the spec from the time in
-// between, so a working proxy is deleted. It is created again as soon as the cache has
-// caught up, so the final state looks as if nothing had happened.
+// percona/percona-xtradb-cluster-operator#986: the user turned the proxy off, and some time
+// later turned it on again. After a restart, a lagging API server shows the spec in which
+// the proxy is off, so a working proxy is deleted. The proxy is created again as soon as
+// the cache has caught up, so the final state looks as if nothing had happened.
 func (r *reconciler) deleteOnCachedSpec(ctx context.Context, c *Cluster) error {
 	return client.IgnoreNotFound(r.Delete(ctx, proxy(c)))
 }

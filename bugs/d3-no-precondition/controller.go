@@ -56,8 +56,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// Reconcile replaces the leader if it belongs to another revision, reports the new one,
-// and checks a little later whether it still exists.
+// Reconcile replaces the leader if it belongs to another revision, reports the new leader,
+// and checks a little later whether the new leader still exists.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var g Group
 	if err := r.Live.Get(ctx, req.NamespacedName, &g); err != nil {

@@ -1,5 +1,5 @@
 // Package e2 has the bug of class E2: the controller writes the same list in a different
-// order each time, so each write is a change and leads to the next.
+// order each time, so each write is a change and leads to the next write.
 package e2
 
 import (

@@ -1,6 +1,6 @@
-// Package e4 has the bug of class E4: a pending task keeps the controller busy forever.
-// The controller runs tasks, as some controller frameworks do. It records in the resource
-// which tasks are done, and wakes itself by writing to the resource.
+// Package e4 has the bug of class E4: a pending task keeps the controller busy forever. The
+// controller runs tasks, as some controller frameworks do. The controller records in the
+// resource which tasks are done, and wakes itself by writing to the resource.
 package e4
 
 import (

@@ -39,8 +39,8 @@ type GangSpec struct {
 
 // Template describes one worker.
 type Template struct {
-	// Metadata has a field that is encoded even if it is empty, as in all Kubernetes
-	// types before 1.34. The CRD of Gang does not have this field.
+	// Metadata contains creationTimestamp, which the CRD of Gang does not have. The field
+	// is encoded even if it is empty, as in all Kubernetes types before 1.34.
 	Metadata struct {
 		CreationTimestamp *metav1.Time `json:"creationTimestamp"`
 	} `json:"metadata"`

@@ -9,9 +9,9 @@ import (
 )
 
 // fallsThrough has the bug of pravega/zookeeper-operator#410. Once the finalizer is
-// removed, an Ensemble with a deletion timestamp is treated like any other. This does not
-// matter if the Ensemble disappears immediately. But if another finalizer still holds it,
-// its configuration is created again, and nothing will clean that up.
+// removed, an Ensemble with a deletion timestamp is treated like any other. If another
+// finalizer still holds the Ensemble, its configuration is created again, and nothing will
+// delete that configuration.
 type fallsThrough struct{ *reconciler }
 
 // Reconcile runs an Ensemble, and cleans up when the Ensemble is being deleted.

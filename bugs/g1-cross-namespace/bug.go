@@ -11,11 +11,11 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// byReference has the bug of crossplane/crossplane#895. The installed object has the
-// Stack as its owner, but an owner reference has no namespace. The garbage collector
-// looks for the Stack in the namespace of the object, does not find it, and deletes the
-// object. Then the controller creates it again. (In a cluster this may happen only after
-// the garbage collector is restarted.)
+// byReference has the bug of crossplane/crossplane#895. The installed object has the Stack
+// as its owner, but an owner reference has no namespace. The garbage collector looks for
+// the Stack in the namespace of the object, does not find it, and deletes the object, which
+// the controller then creates again. (In a real cluster, the object may be deleted only
+// after the garbage collector is restarted.)
 type byReference struct{ *reconciler }
 
 // Reconcile installs a Stack, and leaves the cleanup to the garbage collector.

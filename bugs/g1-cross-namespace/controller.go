@@ -43,7 +43,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("g1").For(&Stack{}).Watches(&corev1.ConfigMap{}, child.ToOwner()).Complete(r)
 }
 
-// install creates the object of the Stack and reports it; own sets its owner.
+// install creates the object of the Stack and reports it; the function own sets the owner
+// of the object.
 func (r *reconciler) install(ctx context.Context, s *Stack, own func(*corev1.ConfigMap)) error {
 	o := installed(s)
 	there, err := r.Ensure(ctx, s, o, func() {

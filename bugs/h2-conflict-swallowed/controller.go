@@ -51,8 +51,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 		Complete(r)
 }
 
-// onlyForeign ignores all creations, because only the controller itself creates these
-// objects.
+// onlyForeign ignores the creation of ConfigMaps, because only the controller itself
+// creates them.
 func onlyForeign(event.CreateEvent) bool { return false }
 
 // Reconcile stores the artifact of a Source and reports it.

@@ -27,8 +27,8 @@ type Status struct {
 	Generation int64  `json:"generation,omitempty"`
 }
 
-// Installation is a number of hosts, each with its own configuration. The number can only
-// grow.
+// Installation is a number of hosts, each with its own configuration; the number of hosts
+// can only grow.
 type Installation = object.Object[Spec, Status]
 
 type reconciler struct {

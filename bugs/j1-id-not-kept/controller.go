@@ -50,7 +50,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Volume")
 	url := os.Getenv(cloud.Env)
 	if url == "" {
-		return fmt.Errorf("set %s to the address of the cloud", cloud.Env)
+		return fmt.Errorf("%s is not set; set it to the address of the cloud", cloud.Env)
 	}
 	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	r.provider = byStatus{&cloud.Client{URL: url}}

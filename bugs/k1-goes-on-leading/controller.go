@@ -77,7 +77,7 @@ type reconciler struct {
 	live client.Reader
 }
 
-// Reconcile applies the rules of a Policy and reports it.
+// Reconcile publishes the rules of a Policy, and records the published rules in its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p Policy
 	if err := r.live.Get(ctx, req.NamespacedName, &p); err != nil {

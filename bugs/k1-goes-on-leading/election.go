@@ -29,7 +29,7 @@ func newLock(cfg *rest.Config) (resourcelock.Interface, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("finding a name for this instance: %w", err)
+		return nil, fmt.Errorf("reading the host name: %w", err)
 	}
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "bugs-k1"},

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// whileLeading gives the controllers the context of the leadership. It waits until they
-// have stopped, and only then tries to acquire the lease again.
+// whileLeading gives the controllers the context of the leadership. It waits until the
+// controllers have stopped, and only then tries to acquire the lease again.
 func whileLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	for ctx.Err() == nil {
 		if err := lead(ctx, lock, work); err != nil {

@@ -43,7 +43,8 @@ type lock struct {
 	thisOne string
 }
 
-// Run runs the controller until ctx is done. It works only while it leads.
+// Run runs the controller until ctx is done. The controller works only while this process
+// leads.
 func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	object.Register[Spec, Status]("Notice")
 	leases, err := coordinationv1.NewForConfig(cfg)
@@ -52,7 +53,7 @@ func Run(ctx context.Context, cfg *rest.Config, repaired bool) error {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("finding a name for this process: %w", err)
+		return fmt.Errorf("reading the host name: %w", err)
 	}
 	l := lock{leases: leases, lease: metav1.ObjectMeta{Namespace: "default", Name: "bugs-k2"}, thisOne: host + "_" + string(uuid.NewUUID())}
 	lead := l.forLife
@@ -85,7 +86,7 @@ type reconciler struct {
 	live client.Reader
 }
 
-// Reconcile publishes a Notice and reports it.
+// Reconcile publishes a Notice, and records the published text in its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var n Notice
 	if err := r.live.Get(ctx, req.NamespacedName, &n); err != nil {

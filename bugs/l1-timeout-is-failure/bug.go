@@ -8,7 +8,7 @@ import (
 
 // nextThatWorks has the bug of cert-manager/cert-manager#6837. The creation of a request
 // times out although the request was created, so another one is created with a higher
-// revision. Then there are two requests, and cert-manager leaves the choice to a person.
+// revision. If there are two requests, cert-manager leaves the choice to a person.
 func (r *reconciler) nextThatWorks(ctx context.Context, c *Certificate) error {
 	var err error
 	for revision := c.Status.Revision + 1; revision <= c.Status.Revision+3; revision++ {

@@ -1,5 +1,6 @@
-// Package n1 has a correct controller whose children are of a kind named Node, in the
-// group example.com. For each host it creates one Node, which takes a while to boot.
+// Package n1 has a correct controller whose children are of a kind named Node, in the group
+// example.com. The controller creates one Node for each host, and a Node takes a while to
+// boot.
 //
 // A checker ignores the heartbeats of Kubernetes' own Nodes. A checker that mistakes the
 // Nodes of example.com for Kubernetes' own considers a cluster idle while a Node is still
@@ -18,9 +19,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// boot is the time that a Node takes to boot. A checker that does not know yet how long a
-// controller pauses considers the cluster idle after less than this time without writes.
-// While the checker measures the pauses, it waits for longer than this time.
+// boot is the time that a Node takes to boot. Before a checker has measured how long the
+// controller pauses, it considers the cluster idle after a time without writes that is
+// shorter than boot. While the checker measures the pauses, it waits for longer than boot.
 const boot = 450 * time.Millisecond
 
 // Spec is the desired state.
@@ -59,7 +60,8 @@ type reconciler struct {
 	booting map[types.UID]time.Time
 }
 
-// Setup adds the controller to a manager. It has no bug, so there is nothing to repair.
+// Setup adds the controller to a manager. The controller has no bug, so there is nothing to
+// repair.
 func Setup(mgr ctrl.Manager, _ bool) error {
 	object.Register[Spec, Status]("Host")
 	object.RegisterIn[NodeSpec, NodeStatus](object.Example, "Node")

@@ -12,8 +12,8 @@ import (
 // bothOrNone creates both leases if the first one is missing.
 //
 // WRONG: if the process dies after creating the first lease, it never creates the second
-// one, because the first exists. Taken from percona/percona-xtradb-cluster-operator#1043,
-// like B1.
+// one, because the first exists. The bug is taken from
+// percona/percona-xtradb-cluster-operator#1043, as is the bug of class B1.
 func bothOrNone(ctx context.Context, k child.Keeper, tenancy *Tenancy) error {
 	var first Lease
 	err := k.Get(ctx, client.ObjectKey{Namespace: tenancy.Namespace, Name: tenancy.Name + "-flat"}, &first)

@@ -1,10 +1,9 @@
-// Package n2 reconciles tenancies. For each tenancy it creates two objects of a kind
-// named Lease, in the group example.com: one for the flat and one for its cellar. It
-// writes nothing else. Class N2: two objects belong together, and the controller checks
-// only for the first.
+// Package n2 reconciles tenancies. For each tenancy, the controller writes only two objects
+// of a kind named Lease, in the group example.com: one for the flat and one for its cellar.
+// Class N2: two objects belong together, and the controller checks only for the first.
 //
-// A checker that mistakes these objects for the Leases of a leader election finds no
-// writes to judge, and misses the bug.
+// A checker that mistakes the Leases of example.com for the Leases of a leader election
+// finds no writes to judge, and misses the bug.
 package n2
 
 import (
@@ -43,8 +42,8 @@ type (
 	Lease = object.Object[LeaseSpec, LeaseStatus]
 )
 
-// reconciler holds everything that the controller and its repaired twin share. They differ
-// in when they create the leases.
+// reconciler holds everything that the controller and its repaired twin share; the two
+// differ in when they create the leases.
 type reconciler struct {
 	child.Keeper
 	ensure func(ctx context.Context, k child.Keeper, tenancy *Tenancy) error

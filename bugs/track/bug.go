@@ -114,7 +114,7 @@ func part(all []*bug, shard string) ([]*bug, error) {
 	}
 	var i, n int
 	if _, err := fmt.Sscanf(shard, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
-		return nil, fmt.Errorf("-shard %s: write i/n, such as 1/4", shard)
+		return nil, fmt.Errorf("-shard %s does not have the form i/n, such as 1/4", shard)
 	}
 	var some []*bug
 	for k := i - 1; k < len(all); k += n {

@@ -50,7 +50,7 @@ type row struct {
 	Class string `json:"class"`
 	Seed  uint64 `json:"seed"`
 
-	// Clean reports whether the controller has no bug, and is its own twin.
+	// Clean reports whether the controller has no bug and serves as its own twin.
 	Clean bool `json:"clean,omitempty"`
 	// Found reports whether the verdict is one of the correct ones for the bug.
 	Found      bool    `json:"found"`
@@ -68,7 +68,8 @@ type row struct {
 	TwinLeftOut      int     `json:"twinLeftOut"`
 	TwinBlamed       int     `json:"twinBlamed"`
 
-	// Wrong lists the reasons why the row is a failure. Remarks do not make it a failure.
+	// Wrong lists the reasons why the row is a failure. Remarks do not make the row a
+	// failure.
 	Wrong   []string `json:"wrong,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
 }
@@ -121,7 +122,8 @@ func (r *row) other(strict bool, text string) {
 	}
 }
 
-// checkTwin runs the complete plan on the twin, which must be clean.
+// checkTwin runs all planned faults on the twin, for which koboshi check must report no
+// finding.
 func (o *options) checkTwin(ctx context.Context, b *bug, r *row) {
 	rep, err := o.check(ctx, b, r.Seed, true)
 	if err != nil {
@@ -174,8 +176,8 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 	return rep, nil
 }
 
-// arguments returns the arguments of koboshi. Findings go into the temporary folder, so
-// that no earlier finding is tried first.
+// arguments returns the arguments of koboshi. Findings go into the temporary folder,
+// because koboshi check would otherwise try the faults of earlier findings first.
 func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) []string {
 	args := []string{
 		"check",

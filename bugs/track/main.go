@@ -1,6 +1,6 @@
-// Command track runs the track record. It runs koboshi check on every bug of this module,
-// which koboshi check must find, and on the repaired twin, for which it must report
-// nothing. Run it in the folder of the module, as make bugs does.
+// Command track runs the track record. It runs koboshi check on every bug of this module
+// and on its repaired twin. For the bug, koboshi check must report a finding; for the twin,
+// it must report nothing. Run it in the folder of the module, as make bugs does.
 //
 //	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-jobs 4] [-budget 2m] [-o json=FILE]
 package main
@@ -113,8 +113,7 @@ func run(ctx context.Context, args []string) error {
 	return table.footer(rows)
 }
 
-// rows returns the results for the bugs in the same order. It checks several bugs in
-// parallel.
+// rows returns the results in the order of bugs. It checks several bugs in parallel.
 func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[row] {
 	results := make([]chan row, len(bugs))
 	for i := range results {

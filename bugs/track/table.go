@@ -65,9 +65,9 @@ func (t *table) footer(rows []row) error {
 		}
 		runs += r.TwinRuns
 	}
-	fmt.Fprintf(t.out, "\n%d of %d bugs found; %d of %d correct controllers clean, in %d runs\n", found, bugs, clean, len(rows), runs)
+	fmt.Fprintf(t.out, "\n%d of %d bugs were found; %d of %d correct controllers had no findings in %d runs\n", found, bugs, clean, len(rows), runs)
 	if wrong > 0 {
-		return fmt.Errorf("%d of %d rows are wrong; run one again with -only ID -v", wrong, len(rows))
+		return fmt.Errorf("%d of %d rows are wrong; for details, run a bug again with -only ID -v", wrong, len(rows))
 	}
 	if len(rows) == 0 {
 		return errors.New("no bug was checked")

@@ -66,7 +66,7 @@ func TestABugThatIsMissedOrATwinThatIsBlamedIsAnError(t *testing.T) {
 	}
 	out.Reset()
 	other := row{Verdict: "HOT LOOP", TwinRuns: 3, Wrong: []string{"HOT LOOP is not one of LEAK"}}
-	if newTable(&out).footer([]row{good, other}) == nil || !strings.Contains(out.String(), "1 of 2 bugs found") {
+	if newTable(&out).footer([]row{good, other}) == nil || !strings.Contains(out.String(), "1 of 2 bugs were found") {
 		t.Errorf("another bug's verdict counts as found: %q", out.String())
 	}
 }
@@ -77,7 +77,7 @@ func TestACorrectControllerCountsAsCleanAndNotAsABug(t *testing.T) {
 	if err := newTable(&out).footer(rows); err != nil {
 		t.Error(err)
 	}
-	if want := "1 of 1 bugs found; 2 of 2 correct controllers clean, in 7 runs"; !strings.Contains(out.String(), want) {
+	if want := "1 of 1 bugs were found; 2 of 2 correct controllers had no findings in 7 runs"; !strings.Contains(out.String(), want) {
 		t.Errorf("the footer is %q, want %q", out.String(), want)
 	}
 }

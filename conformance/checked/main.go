@@ -49,7 +49,7 @@ func main() {
 func run(ctx context.Context) error {
 	c := &controller{bug: os.Getenv("BUG"), source: os.Getenv("SECRET"), resource: configMaps, kind: "ConfigMap"}
 	if c.bug == "exit" {
-		return errors.New("it will not do anything")
+		return errors.New("the controller exits, because BUG is set to exit")
 	}
 	if c.source != "" {
 		c.resource, c.kind = secrets, "Secret"

@@ -30,7 +30,7 @@ func (c comparison) all(ctx context.Context, suites []*suite.Suite) (*verdict.Re
 		if err := s.Build(ctx); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(c.progress, "%d of %d %s: built in %.0f s", i+1, len(suites), s.Name, time.Since(began).Seconds())
+		fmt.Fprintf(c.progress, "suite %d of %d, %s: built in %.0f s", i+1, len(suites), s.Name, time.Since(began).Seconds())
 		result, err := c.one(ctx, s)
 		fmt.Fprintln(c.progress)
 		if err != nil {
@@ -41,8 +41,8 @@ func (c comparison) all(ctx context.Context, suites []*suite.Suite) (*verdict.Re
 	return report, nil
 }
 
-// one runs a suite the requested number of times. It then repeats the suite while a spec
-// differs and retries remain.
+// one runs a suite the requested number of times, and then repeats it while a spec differs
+// and retries remain.
 func (c comparison) one(ctx context.Context, s *suite.Suite) (*verdict.Suite, error) {
 	result := &verdict.Suite{Name: s.Name}
 	for round := 0; round < c.repeat || round < c.repeat+c.retries && len(result.Findings()) > 0; round++ {

@@ -1,6 +1,6 @@
-// Command envtest shows that Koboshi can replace stock etcd and
-// kube-apiserver. It runs controller-runtime's own test suites with both and
-// prints the specs that differ.
+// Command envtest shows that Koboshi can replace stock etcd and kube-apiserver. It runs
+// controller-runtime's own test suites with Koboshi and with the stock programs, and prints
+// the specs that differ.
 //
 //	go run . [-stock DIR] [-koboshi DIR] [-suites pkg/client,pkg/cache] [-repeat N] [-short]
 //

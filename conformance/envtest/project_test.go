@@ -14,11 +14,11 @@ import (
 	"github.com/koboshi-dev/koboshi/conformance/envtest/internal/assets"
 )
 
-// The environment of a run:
+// The tests read two environment variables:
 //
 //	KOBOSHI          the binary to test (default: bin/koboshi)
 //	CONTRACT_ASSETS  the folder to test instead of Koboshi's, such as stock's
-//
+
 // toolsVersion is the version of setup-envtest, which is not released with every
 // release of controller-runtime.
 const toolsVersion = "v0.25.1"
@@ -84,8 +84,7 @@ func newProject(t *testing.T, env ...string) project {
 	return p
 }
 
-// goflags returns the build flags of this test, which are those of the whole suite, and
-// turns off vet.
+// goflags returns the value of GOFLAGS with -vet=off added.
 func goflags() string { return strings.TrimSpace(os.Getenv("GOFLAGS") + " -vet=off") }
 
 // run runs a command in the project, and fails the test if the command fails.
@@ -141,8 +140,8 @@ func TestAProjectPassesWithMakeTestAndTheVariable(t *testing.T) {
 	}
 }
 
-// offline returns variables that keep Go and setup-envtest from using the network. They
-// fail instead if something is not in the module cache.
+// offline returns variables that keep Go and setup-envtest from using the network. Without
+// the network, Go and setup-envtest fail if something is not in the module cache.
 func offline() []string { return []string{"GOPROXY=off", "HTTPS_PROXY=http://127.0.0.1:1"} }
 
 func TestAProjectPassesWithoutAVariableOnceInstalled(t *testing.T) {

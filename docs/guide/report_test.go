@@ -53,7 +53,8 @@ func TestTheReportPageShowsWhatTheProgramPrints(t *testing.T) {
 	t.Errorf("%s shows\n%s\nbut the program prints\n%s\nRun this test with -update to rewrite the page.", reportPage, shown, printed)
 }
 
-// The excerpts on other pages show the same report, so that they cannot become outdated.
+// The excerpts on other pages must match the report page, so that they cannot become
+// outdated.
 func TestExcerptsOfTheReportShowWhatTheReportPageShows(t *testing.T) {
 	t.Parallel()
 	whole := reportIn(t, reportPage)
@@ -128,7 +129,7 @@ func printedReport(t *testing.T, koboshi string) string {
 }
 
 // lastRow matches the last row of the table. Below the table, a report lists the faults
-// that could not be applied or judged. The report of this test should list none.
+// that could not be applied or judged; the report of this test should list none.
 var lastRow = regexp.MustCompile(`(?m)^  all .*$`)
 
 // variable matches everything that differs between two checks: durations, keyed hashes, the IDs of

@@ -102,7 +102,7 @@ func isManifest(t *testing.T, b block, configuration map[string]bool) bool {
 	})
 }
 
-// built returns the path of the program. The variable KOBOSHI overrides it.
+// built returns the path of the program, which the variable KOBOSHI overrides.
 func built(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("KOBOSHI")

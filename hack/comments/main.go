@@ -79,7 +79,7 @@ func count(dir string) (counts, error) {
 	return c, err
 }
 
-// skipped reports whether the folder holds only code that is not ours.
+// skipped reports whether the folder holds only code from outside this project.
 func skipped(dir string) bool {
 	return strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_") ||
 		slices.Contains([]string{"bin", "dist", "node_modules", "vendor"}, dir)

@@ -12,7 +12,8 @@ import (
 // output turns the output of a part into a log, counts the tests, and keeps the output of
 // the tests that failed.
 //
-// A part prints the events of `go test -json`, mixed with lines of other programs.
+// The output of a part consists of the events of `go test -json` and lines that other
+// programs print.
 type output struct {
 	log  io.Writer
 	rest []byte // the start of a line that is not complete yet
@@ -25,7 +26,7 @@ type output struct {
 	err     error
 }
 
-// An event of `go test -json`; see `go doc test2json`.
+// event is one line of the output of `go test -json`; see `go doc test2json`.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 }

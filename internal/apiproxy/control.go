@@ -39,10 +39,10 @@ func (p *Proxy) Release() {
 	p.changed.Fire()
 }
 
-// Expire ends the matching watches with 410 Expired. An API server may do the same at any
-// time. The held events of these watches are lost, so the client has to list again. A
-// client that tries to resume the watch instead gets 410 once more. To make the client
-// miss states, call Hold, wait, call Expire, then call Release.
+// Expire ends the matching watches with 410 Expired. An API server may end watches in the
+// same way at any time. The held events of these watches are lost, so the client has to
+// list again. A client that tries to resume the watch without listing gets 410 again. To
+// make the client miss states, call Hold, wait, call Expire, then call Release.
 func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,12 +54,12 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.changed.Fire()
 }
 
-// Past makes the proxy answer list requests for the matching resources from an older
-// state. It does so only if the request has resourceVersion=0, which accepts any state.
-// The function list returns the objects of the type in all namespaces, and the resource
-// version of the list. A watch that starts at that version gets the server's events since
-// then; Hold can delay these events. If resource is nil, all answers come from the server
-// again.
+// Past makes the proxy answer list requests for the matching resources from an older state,
+// but only if the request has resourceVersion=0, which accepts any state. The function list
+// returns the objects of the type in all namespaces, and the resource version of the list.
+// A watch that starts at the version of the list gets the server's events since that
+// version; Hold can delay these events. If resource is nil, all answers come from the
+// server again.
 //
 // The server still answers a list request if the client requests a table, accepts only
 // protobuf, or selects by fields other than name and namespace.

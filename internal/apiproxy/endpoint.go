@@ -25,21 +25,21 @@ type EndpointConfig struct {
 	Instance string
 	Log      *trace.Log
 	Decider  Decider
-	// With is the same controller's proxy to the API server, or nil. The endpoint and
-	// that proxy share a gate, so a delay applies to the requests through either of them.
+	// With is the proxy of the same controller to the API server, or nil. The endpoint and
+	// With share one gate, so a delay applies to the requests through either of them.
 	With *Proxy
 }
 
 // Endpoint is a running proxy in front of a server outside the cluster. It serves plain
-// HTTP on 127.0.0.1 and requires no credentials. The target server checks them; it
-// receives signed requests exactly as they were signed.
+// HTTP on 127.0.0.1 and requires no credentials. The target server checks the credentials;
+// it receives signed requests exactly as they were signed.
 type Endpoint struct {
 	*front
 	target  *url.URL
 	address string
 }
 
-// StartEndpoint serves on a free port of 127.0.0.1 until Stop, or until ctx ends.
+// StartEndpoint serves on a free port of 127.0.0.1 until Stop is called or ctx ends.
 func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
 	if c.Target == nil || c.Target.Host == "" || (c.Target.Scheme != "http" && c.Target.Scheme != "https") {
 		return nil, fmt.Errorf("endpoint %s: the target %v is not an http or https URL", c.Name, c.Target)
@@ -96,9 +96,8 @@ func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
 	x.relay(resp)
 }
 
-// location returns the request's URL at the target. It keeps the path and the query byte
-// for byte, because they may be signed. It therefore sets Opaque, which net/http sends
-// unchanged.
+// location returns the request's URL at the target. It sets Opaque, which net/http sends
+// byte for byte, because the path and the query may be signed.
 func (e *Endpoint) location(r *http.Request) *url.URL {
 	path := r.RequestURI
 	if !strings.HasPrefix(path, "/") {

@@ -17,8 +17,8 @@ import (
 // than 3 MiB, so a longer body cannot be meant for an API server.
 const maxRequestBody = 32 << 20
 
-// These limit how many bytes of an answer are kept for the trace. They are large enough
-// for the answer to any write, but exclude lists that would fill the memory.
+// These constants limit how many bytes of an answer are kept for the trace. The limits are
+// large enough for the answer to any write, but exclude lists that would fill the memory.
 const (
 	keptOfWrite = 4 << 20
 	keptOfRead  = 512 << 10
@@ -48,8 +48,7 @@ func (x *exchange) enter() bool {
 	}
 	x.action = x.decide(x.call)
 	if x.action.Before != nil {
-		// Before may kill the client. Even then, it must finish its changes to the
-		// cluster.
+		// Before must finish its changes to the cluster, even if it kills the client.
 		_ = x.action.Before(x.ctx)
 	}
 	switch {
@@ -117,9 +116,9 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 	return out.WithContext(ctx)
 }
 
-// forwardContext returns a context that ends when the client disconnects. Some faults
-// need the write to complete even if the client dies before it gets the answer. For these
-// faults, the context does not end with the client.
+// forwardContext returns a context that ends when the client disconnects. If the fault
+// needs the write to complete even after the client dies, the context does not end with the
+// client.
 func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	if x.action.special() && !x.asked.stream && !x.asked.watch {
 		return context.WithCancel(x.ctx)
@@ -162,7 +161,8 @@ func (x *exchange) complete(resp *http.Response, kept []byte, size int64) {
 		c.Target.Name = meta.Name // the server made it from generateName
 	}
 	if c.Code >= 400 {
-		// Refusals are rare, and people read their messages, so the messages are kept.
+		// The messages of refusals are kept, because refusals are rare and people read the
+		// messages.
 		if obj, err := c.ResponseObject(); err == nil {
 			c.Reason, _ = obj["reason"].(string)
 			c.Message, _ = obj["message"].(string)

@@ -126,7 +126,7 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 }
 
-// read updates the time for AskedAgain when a request is repeated. It ignores Leases,
+// read updates the time for AskedAgain when a client repeats a read. It ignores Leases,
 // which are polled forever, and later pages of a list, which are different requests.
 func (f *front) read(r *http.Request, a asked) {
 	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
@@ -199,9 +199,9 @@ type Activity struct {
 	// request arrived or was answered; events of watches do not count. Both are zero if
 	// there were no requests.
 	FirstRequest, LastRequest time.Time
-	// AskedAgain is zero until a read is repeated. After that, it is the arrival time of
-	// the latest read that has since been repeated. Since that time, a polling client has
-	// completed a full round of its reads.
+	// AskedAgain is the arrival time of the latest read that has since been repeated, or
+	// zero if no read has been repeated. Since AskedAgain, a polling client has completed a
+	// full round of its reads.
 	AskedAgain time.Time
 	// Streams are the open watches.
 	Streams []Stream

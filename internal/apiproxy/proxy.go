@@ -6,9 +6,10 @@
 //	     ▲                                                    │
 //	     └─── events: straight on, or held in order ◀── watch ┘
 //
-// Everything that the proxy does to the controller could also happen in a real cluster.
-// It holds all watches of a type in order, never drops an event from a stream that
-// continues, and serves an older state only to clients that accept any state.
+// Everything that the proxy does to the controller could also happen in a real cluster. It
+// delays all watches of a type and keeps the order of their events, never drops an event
+// from a stream that continues, and serves an older state only to clients that accept any
+// state.
 package apiproxy
 
 import (
@@ -47,9 +48,9 @@ type Config struct {
 	Log *trace.Log
 	// Decider applies faults; nil applies none.
 	Decider Decider
-	// OldServer makes the proxy behave like an API server without the WatchList feature:
-	// it refuses watches that request initial events. Clients then list first; client-go
-	// lists with resourceVersion=0.
+	// OldServer makes the proxy behave like an API server without the WatchList feature: it
+	// refuses watches that request initial events. Clients of an old server list first;
+	// client-go lists with resourceVersion=0.
 	OldServer bool
 }
 
@@ -72,7 +73,7 @@ type Proxy struct {
 	list    func(trace.Target) ([]json.RawMessage, string)
 }
 
-// Start serves on a free port of 127.0.0.1 until Stop, or until ctx ends.
+// Start serves on a free port of 127.0.0.1 until Stop is called or ctx ends.
 func Start(ctx context.Context, c Config) (*Proxy, error) {
 	if c.Upstream == nil {
 		return nil, errors.New("starting the proxy: no API server is given; set Config.Upstream")
@@ -162,8 +163,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{front: p.front, w: w, r: r, asked: a, call: p.begin(r, a), began: time.Now()}
 	defer p.end(a)
 	if p.impersonates && asksToImpersonate(r.Header) {
-		// The proxy authenticates as the impersonator. The server would therefore check
-		// whether the impersonator, and not the identity, may impersonate others.
+		// The proxy authenticates as the impersonator, so the server would check whether
+		// the impersonator, and not the identity, may impersonate others.
 		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
 			"koboshi already uses impersonation for this identity, so the identity cannot impersonate others; give it its own token"), 0)
 		return
@@ -208,7 +209,8 @@ func (p *Proxy) request(x *exchange) {
 	x.relay(resp)
 }
 
-// location returns the URL at the API server, whose own URL may include a path.
+// location returns the URL of a request at the API server; the server's own URL may include
+// a path.
 func (p *Proxy) location(u *url.URL) *url.URL {
 	to := *u
 	to.Scheme, to.Host = p.upstream.url.Scheme, p.upstream.url.Host

@@ -117,11 +117,11 @@ func (x *exchange) finish(resp *http.Response) {
 	x.flush()
 }
 
-// answered calls Answered once the complete answer is sent. Over HTTP/1.1, it has already
-// been sent, since the whole body was flushed. Over HTTP/2, the end of the stream is sent
-// after the handler has returned, and then the request's context ends. In both cases the
-// handler returns without waiting for Answered, so that the client's next request reaches
-// the gate.
+// answered calls Answered once the complete answer is sent. Over HTTP/1.1, the answer has
+// already been sent, since the whole body was flushed. Over HTTP/2, the end of the stream
+// is sent after the handler has returned, and then the request's context ends. With either
+// protocol, the handler returns without waiting for Answered, so that the client's next
+// request reaches the gate.
 func (x *exchange) answered(call *trace.Call) {
 	x.handlers.Add(1)
 	go func() {

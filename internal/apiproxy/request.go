@@ -18,11 +18,11 @@ type asked struct {
 	verb   string
 	target trace.Target
 	query  url.Values
-	// watch marks a watch over plain HTTP. Data that passes through a web socket is not
-	// read.
+	// watch reports whether the request is a watch over plain HTTP, not over a web socket.
+	// Data that passes through a web socket is not read.
 	watch bool
-	// stream marks a request that lasts until one side ends it: a followed log, or a
-	// connection through the API server. None of its data is kept.
+	// stream reports whether the request lasts until one side ends it, as with a followed
+	// log or a connection through the API server. No data of such a request is kept.
 	stream  bool
 	upgrade bool
 }

@@ -205,8 +205,8 @@ func (s *stream) settle() {
 	}
 }
 
-// expire drops the queue and ends the stream. It returns the newest resource version
-// that the client may have seen or missed.
+// expire drops the queue and ends the stream. It returns the resource version of the last
+// event that the stream has received, which may not have been sent to the client.
 func (s *stream) expire() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// watch forwards a watch: another goroutine reads from the server, and this one writes
-// to the client unless the stream is held.
+// watch forwards a watch: this goroutine writes to the client unless the stream is held,
+// and another goroutine reads from the server.
 func (p *Proxy) watch(x *exchange) {
 	if p.oldServer && isTrue(x.asked.query, "sendInitialEvents") {
 		x.call.Injected = true
@@ -30,9 +30,9 @@ func (p *Proxy) watch(x *exchange) {
 		x.endAtOnce()
 		return
 	}
-	// Accept-Encoding is removed because frames cannot be found in a compressed stream;
-	// API servers do not compress watches anyway. CBOR is removed because package wire
-	// cannot read it; to the client, the server then seems not to support CBOR.
+	// Accept-Encoding is removed because frames cannot be found in a compressed stream; API
+	// servers do not compress watches anyway. CBOR is removed from Accept because package
+	// wire cannot read it; to the client, the server seems not to support CBOR.
 	x.r.Header.Del("Accept-Encoding")
 	x.r.Header["Accept"] = withoutCBOR(x.r.Header["Accept"])
 	ctx, cancel := context.WithCancel(x.r.Context())

@@ -3,8 +3,8 @@ package broadcast
 
 import "sync"
 
-// A Signal wakes every waiter each time it fires. The zero value is ready to use.
-// Call Next before reading the state, so that no change between the two is missed.
+// A Signal wakes every waiter each time it fires. The zero value is ready to use. Call Next
+// before reading the state, so that no change after the read is missed.
 type Signal struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -20,7 +20,7 @@ func (s *Signal) Next() <-chan struct{} {
 	return s.next
 }
 
-// Fire wakes all waiters. If there are none, it costs next to nothing.
+// Fire wakes all waiters, and costs next to nothing if there are none.
 func (s *Signal) Fire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

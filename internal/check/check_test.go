@@ -30,8 +30,8 @@ func shellLab(t *testing.T, cases string) []string {
 	return []string{"/bin/sh", path}
 }
 
-// learns returns a shell case that answers with a lesson whose plan contains the given
-// faults.
+// learns returns a case for shellLab that answers with a lesson, in which the given faults
+// are planned.
 func learns(t *testing.T, faults ...plan.Planned) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"lesson": &lab.Lesson{

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	Subject   subject.Subject
 	Scenarios []*scenario.Scenario
-	// Generated reports whether the scenarios were generated from samples. If so, steps
-	// that the cluster refuses are left out.
+	// Generated reports whether the scenarios were generated from samples. In generated
+	// scenarios, steps that the cluster refuses are left out.
 	Generated bool
 	// Profile names the controllers of the plane. OldServer makes the API server refuse
 	// streaming lists.
@@ -29,8 +29,8 @@ type Options struct {
 	// Budget limits the time for learning scenarios and, separately, the time for faults;
 	// zero means no limit.
 	Budget time.Duration
-	// Shard is the number of the part of the plan to run, out of Shards parts. If Shards
-	// is zero, the complete plan is run.
+	// Shard is the number of the part to run, and Shards is the number of parts of the
+	// plan. If Shards is zero, the complete plan is run.
 	Shard, Shards int
 	// Workers is the number of concurrent labs; zero means as many as the machine has
 	// room for.

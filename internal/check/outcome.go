@@ -113,8 +113,8 @@ func (o *outcome) kept(f judge.Finding, entries []trace.Entry) {
 	o.Observer.Found(f)
 }
 
-// doubtful stores a finding that was not confirmed, with its trace. The cause may be a
-// rare race.
+// doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
+// may be caused by a rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {
 	o.tally.doubtful(p, f, why)
 	o.mu.Lock()

@@ -83,7 +83,7 @@ func TestKindsAreCountedInTheirOrderAndByScenario(t *testing.T) {
 	}
 }
 
-// checkOf returns a check that has learnt the scenario life, and a plan with the faults.
+// checkOf returns a check that has learnt the scenario "life", and a plan with the faults.
 func checkOf(o Options, faults ...plan.Planned) (*check, []plan.Plan) {
 	c := newCheck(o)
 	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Reference: &judge.Reference{}}}

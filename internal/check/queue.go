@@ -33,8 +33,8 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 	return queue, others
 }
 
-// first returns the faults to run before all others. If the plan still contains one of
-// these faults, first returns the planned fault.
+// first returns the faults to run before all others. A fault that the plan also contains is
+// returned as it is in the plan.
 func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scenario string) bool) (queue []plan.Planned) {
 	for name, faults := range faults {
 		if !learnt(name) {

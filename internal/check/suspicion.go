@@ -15,10 +15,11 @@ import (
 
 const (
 	// wanted is the number of runs of the same fault that must show a finding, out of at
-	// most maxAttempts. Both include the first run. Not every run has to show the finding,
-	// because a race does not occur every time, especially on a busy machine.
+	// most maxAttempts. wanted and maxAttempts include the first run. Not every run has to
+	// show the finding, because a race does not occur every time, especially on a busy
+	// machine.
 	wanted, maxAttempts = 3, 5
-	// controls is the number of runs without the fault. None of them may show the finding.
+	// controls is the number of runs without the fault, none of which may show the finding.
 	controls = 2
 )
 
@@ -41,14 +42,14 @@ type suspicion struct {
 	entries []trace.Entry
 }
 
-// alike is a group of suspicions with the same symptom. One suspicion is being confirmed
-// or has been confirmed. The others wait for the result.
+// alike is a group of suspicions with the same symptom: one suspicion is being confirmed or
+// has been confirmed, and the others wait for the result.
 type alike struct {
 	confirmed bool
 	others    []suspicion
 }
 
-// try runs one fault, and pursues each finding of that run.
+// try runs a scenario with one fault, and pursues each finding of that run.
 func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) error {
 	began := time.Now()
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
@@ -151,9 +152,9 @@ func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	}
 }
 
-// first reports whether a suspicion is the first one with the key. If the first one is
-// confirmed, a later suspicion is only counted. Otherwise, it is queued behind the first
-// one.
+// first reports whether a suspicion is the first one with the key. A later suspicion is
+// only counted if the first one has been confirmed; otherwise, it is queued behind the
+// first one.
 func (s *suspicions) first(key string, like suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func (s *suspicions) first(key string, like suspicion) bool {
 }
 
 // next returns the next suspicion with the key, after the previous one was not confirmed.
-// If there is none, next deletes the group.
+// If no suspicion is left, next deletes the group.
 func (s *suspicions) next(key string) (suspicion, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

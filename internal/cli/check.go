@@ -23,8 +23,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// defaultFindings is the folder for findings. The next check injects the faults of these
-// findings first.
+// defaultFindings is the folder for findings. The next check first injects the faults of
+// the findings in this folder.
 const defaultFindings = ".koboshi/findings"
 
 // checkFlags holds the flags of koboshi check as given.
@@ -56,22 +56,23 @@ func newCheck(stdio Stdio) *cobra.Command {
 		Short: "Inject faults at every write of a controller, and check that it recovers",
 		Long: `Inject faults at every write of a controller, and check that it recovers.
 
-A kubebuilder-layout project needs no preparation: koboshi builds the manager,
-starts control planes, installs CRDs, RBAC and webhooks from config/, and
-generates scenarios from config/samples and the schemas of the CRDs. It first
-learns how the controller behaves when no faults are injected. Then it runs the
-controller again and again, with one fault in each run: a kill before or after a
-write, a lost response, a conflict, an error, a lagging watch, a change while
-the controller is down, or the deletion of an object by another client.
+A project with kubebuilder's layout needs no preparation: Koboshi builds the
+manager, starts control planes, installs CRDs, RBAC and webhooks from config/,
+and generates scenarios from config/samples and the schemas of the CRDs.
 
-For any other controller, in any language, give its command after --, and name
-its CRDs and scenarios with flags. The controller must read KUBECONFIG to find
-the cluster.
+Koboshi observes the controller without faults, and then runs it many times with
+one fault in each run. The faults include kills before and after a write, lost
+responses, conflicts, errors, lagging watches, changes while the controller is
+down, and deletions by another client.
 
-A fault from which the controller does not recover is a finding. Before Koboshi
+If the project does not have kubebuilder's layout, or the controller is not
+written in Go, give the controller's command after --, and name the CRDs and
+scenarios with flags. The controller must read KUBECONFIG to find the cluster.
+
+A finding is a failure of the controller to recover from a fault. Before Koboshi
 reports a finding, it repeats the run several times, with and without the fault.
-It saves the finding to a file that "koboshi check replay" can read, and the
-next check injects the same fault first.
+Koboshi saves each finding to a file that "koboshi check replay" can read, and
+the next check injects the faults of saved findings first.
 
 Exit code: 0 if there are no findings, 1 if there are findings, 2 if the check
 could not be done.`,
@@ -101,18 +102,18 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
-	fs.StringVar(&f.project.Kustomization, "kustomization", "", "kustomization of the complete installation (default: config/default)")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
-	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the service account, roles and bindings")
+	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the controller's service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations")
-	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, otherwise 9443)")
+	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that enables leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
-	fs.StringVar(&f.profile, "profile", "", "profile of controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
-	fs.BoolVar(&f.oldServer, "old-server", false, "run the API server without streaming lists, so that it may return stale lists")
+	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
+	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the runs with faults, such as 2m (default: none)")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
@@ -121,7 +122,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.kinds, "faults", nil, "inject only these kinds of faults, such as kill-lost,conflict")
 	fs.StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	fs.StringVar(&f.findings, "findings", defaultFindings, "folder where findings are saved")
-	fs.BoolVar(&f.planOnly, "plan", false, "run the controller without faults, list the faults to inject, and stop")
+	fs.BoolVar(&f.planOnly, "plan", false, "run the controller without faults, list the faults that a check would inject, and stop")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 }
 
@@ -172,7 +173,7 @@ func couldNot(ctx context.Context, err error) error {
 	return usageError{fmt.Errorf("could not check: %w", err)}
 }
 
-// options validates the flags as a set and reads the files that they name.
+// options validates the flags together, and reads the files that they name.
 func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
@@ -227,8 +228,7 @@ func parseKinds(names []string) (kinds []fault.Kind, err error) {
 	return kinds, nil
 }
 
-// given returns the flags that were set and the command, as the user would type
-// them.
+// given returns the command and the flags that were set, as the user would type them.
 func given(fs *pflag.FlagSet, command []string) (args []string) {
 	fs.Visit(func(flag *pflag.Flag) {
 		for _, value := range valuesOf(flag) {

@@ -23,7 +23,7 @@ type outputs []output
 var forms = []string{"text", "json", "junit", "sarif", "html"}
 
 // outputUsage describes -o.
-const outputUsage = "report format: text, json, junit, sarif or html; append =FILE to write it to a file; may be repeated"
+const outputUsage = "report format: text, json, junit, sarif or html; append =FILE to write the report to a file; may be repeated"
 
 // parseOutputs parses the values of -o. The text report goes to standard output
 // unless another format is written there.
@@ -36,7 +36,7 @@ func parseOutputs(given []string) (outputs, error) {
 		case !slices.Contains(forms, form):
 			return nil, fmt.Errorf("-o %s: unknown format %q; choose from %s", text, form, strings.Join(forms, ", "))
 		case toFile && file == "":
-			return nil, fmt.Errorf("-o %s: no file follows the =; name a file, or omit the =", text)
+			return nil, fmt.Errorf("-o %s: there is no file name after =; add a name, or omit =", text)
 		case toFile:
 			path, err := writableFile("-o "+form, file)
 			if err != nil {
@@ -117,6 +117,6 @@ func writePlan(stdio Stdio, result *check.Result) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(stdio.Out, "%d faults to inject; %d others are not worth a run\n", len(result.Plan), len(result.Skipped))
+	_, err := fmt.Fprintf(stdio.Out, "%d faults to inject; %d other faults are skipped\n", len(result.Plan), len(result.Skipped))
 	return err
 }

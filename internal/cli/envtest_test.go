@@ -104,7 +104,7 @@ func TestInstallWarnsOfAnotherVersionThatComesFirst(t *testing.T) {
 	project := suiteProject(t, "PROJECT", "bin/k8s/1.10.0-linux-amd64/etcd", "bin/k8s/9.0.0-linux-amd64/etcd", "bin/k8s/0-file")
 	t.Chdir(project)
 	code, _, stderr := run(t, "envtest", "install")
-	want := "koboshi: a suite that is not started by make uses " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
+	want := "koboshi: suites that are not started by make use " + filepath.Join(project, "bin/k8s/1.10.0-linux-amd64")
 	if code != exitOK || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, %q, want one line that begins %q", code, stderr, want)
 	}
@@ -120,9 +120,9 @@ func TestInstallRefusesInOneLine(t *testing.T) {
 		{"", "-o yaml", `unknown output format "yaml"; use -o json, or omit -o`, exitUsage},
 		{"", "there", `koboshi envtest install takes no arguments, but got "there"; see koboshi envtest install --help`, exitUsage},
 		{"/", "", "found no PROJECT or go.mod in / or its parent folders; change to your project's folder, or use --bin-dir or --store", exitUsage},
-		{"", "--bin-dir=stock", "contains etcd, kubectl from another program; use --force to replace them, or choose another --bin-dir", exitUsage},
+		{"", "--bin-dir=stock", "contains etcd, kubectl from another program; use --force to replace these files, or choose another --bin-dir", exitUsage},
 		{"", "--bin-dir=file", "not a directory; choose another folder with --bin-dir", exitError},
-		{"", "--store", "--store needs your home folder, but HOME is not set; set it, or choose a folder with --bin-dir", exitUsage},
+		{"", "--store", "--store needs your home folder, but HOME is not set; set HOME, or choose a folder with --bin-dir", exitUsage},
 	} {
 		t.Setenv("HOME", "")
 		t.Setenv("XDG_DATA_HOME", "")
@@ -194,7 +194,8 @@ func cacheFolder(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Otherwise Go's telemetry would write there while the test cleans up.
+	// Turn Go's telemetry off, because it would write to this folder while the test cleans
+	// up.
 	telemetry := filepath.Join(config, "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o700); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	_ "github.com/koboshi-dev/koboshi/internal/kubeversion" // sets the version that kubectl version prints
 )
 
-// newKubectl returns the verb so that --help lists it. To run it, main
-// calls Kubectl before any of our flags are parsed.
+// newKubectl returns the verb so that --help lists it. To run the verb, main calls Kubectl
+// before any of our flags are parsed.
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",
@@ -67,8 +67,8 @@ func useLocalPlane(args []string) {
 	}
 	_ = os.Setenv("KUBECONFIG", local)
 	if os.Getenv("KUBECACHEDIR") == "" {
-		// kubectl caches discovery data by address, and successive planes reuse
-		// addresses.
+		// kubectl caches discovery data by address. Successive planes reuse addresses, so
+		// each plane gets a separate cache.
 		_ = os.Setenv("KUBECACHEDIR", filepath.Join(filepath.Dir(local), "cache"))
 	}
 }

@@ -14,8 +14,8 @@ const parentPoll = 100 * time.Millisecond
 var errParentDied = errors.New("the parent process ended")
 
 // parent is the ID of the parent process, and is read as early as possible. If the original
-// parent ends before that, another process has already become the parent, and Koboshi does
-// not notice the end.
+// parent ends before this read, another process has already become the parent, and Koboshi
+// does not notice the end.
 var parent = os.Getppid()
 
 // untilParentDies cancels the context when another process becomes the parent.

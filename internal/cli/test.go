@@ -30,20 +30,22 @@ func newTest(stdio Stdio) *cobra.Command {
 		Long: `Run go test with Koboshi in place of the etcd and kube-apiserver that envtest
 starts. Your suite needs no changes, and nothing is downloaded.
 
-All flags except --controllers, and all packages, are passed to go test
-unchanged. If no package is named, ./... is tested instead of the current
-folder. The exit code of go test is passed on. Put flags for the test binary,
-such as -ginkgo.focus, after the packages.
+All packages, and all flags except --controllers, are passed to go test
+unchanged. If you name no package, koboshi test tests ./... instead of only the
+current folder. Put flags for the test binary, such as -ginkgo.focus, after the
+packages. koboshi test exits with the exit code of go test.
 
-As with plain envtest, no controllers run by default. --controllers runs the
-controllers that you name and those that they depend on. Use the names that
-kube-controller-manager accepts, with or without "-controller". gc is the
-garbage collector; workloads and full are the profiles of "koboshi up".
-kube-scheduler adds a simulated node, so that Pods become Ready.
+No controllers run by default, as with plain envtest. Use --controllers to name
+the controllers to run; the controllers that they depend on also run. Use the
+names that kube-controller-manager accepts, with or without "-controller". The
+name gc means the garbage collector; workloads and full mean the profiles of
+"koboshi up". The name kube-scheduler also adds a simulated node, so that Pods
+become Ready.
 
-The environment variable ` + controllersVar + ` has the same effect if
---controllers is not given. If you set it for plain "go test", add -count=1:
-otherwise go may reuse cached results after the variable has changed.`,
+If --controllers is not given, the environment variable
+` + controllersVar + ` names the controllers. If you set KOBOSHI_CONTROLLERS for
+plain "go test", add -count=1, so that go does not reuse results cached for
+another value of the variable.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
@@ -62,7 +64,7 @@ otherwise go may reuse cached results after the variable has changed.`,
 			return test(line, stdio)
 		},
 	}
-	// This is only for --help; package gotest parses the flag.
+	// This definition is only for --help; package gotest parses the flag.
 	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
 	return cmd
 }

@@ -270,7 +270,8 @@ func (w *whenReady) Write(p []byte) (int, error) {
 	return w.written.Write(p)
 }
 
-// speakingModule makes a module that contains this test, and changes to its folder.
+// speakingModule makes a module with source as its only test file, and changes to the
+// folder of the module.
 func speakingModule(t *testing.T, source string) {
 	t.Helper()
 	dir := t.TempDir()

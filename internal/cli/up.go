@@ -50,14 +50,17 @@ func newUp(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run a complete Kubernetes cluster until interrupted",
-		Long: `Run a complete Kubernetes cluster in this process until interrupted: etcd,
-kube-apiserver, the controllers, the scheduler and simulated nodes.
+		Long: `Run a complete Kubernetes cluster in one process until interrupted. The cluster
+consists of etcd, kube-apiserver, the controllers, the scheduler and simulated
+nodes.
 
 Pods are simulated unless --run or --config maps their image to a program on
-this machine. Pods with such an image run as processes under your user ID, on a
-node named local, with the volumes, probes, logs and restarts of a real kubelet.
-When one of their Services becomes reachable, its address is printed.
-A --config file lists programs with more options than --run has:
+this machine. Pods with a mapped image run as processes under your user ID on a
+node named local, where a real kubelet handles volumes, probes, logs and
+restarts. If the Pods of a Service run as processes, koboshi up prints the
+Service's address when the Service becomes reachable.
+
+A file for --config lists programs and supports more options than --run:
 
   run:
   - image: web            # matches every tag; web:1.2 matches only tag 1.2
@@ -67,7 +70,7 @@ A --config file lists programs with more options than --run has:
     env: {LEVEL: debug}   # the Pod's own variables take precedence
     user: 1000            # the uid that the program sees as its own (default: 65532)
 
-Profiles, each of which adds to the one above it:
+Each profile adds to the profile above it:
 ` + profileTable(),
 		Example: `  koboshi up                                # state is kept in .koboshi
   koboshi up --profile api --ephemeral      # as in envtest, with the state in memory
@@ -101,23 +104,23 @@ Profiles, each of which adds to the one above it:
 func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "controllers to run: api, gc, workloads or full")
-	fs.StringSliceVar(&f.controllers, "controllers", nil, "controllers to add, by upstream name; a leading - removes one")
-	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; without a scheduler, the default is 0")
+	fs.StringSliceVar(&f.controllers, "controllers", nil, "upstream names of controllers to add to the profile; a leading - removes the controller")
+	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes; profiles without a scheduler have none by default")
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image; may be repeated")
-	fs.StringVar(&f.config, "config", "", "YAML file that lists programs to run, as shown above; --run takes precedence")
-	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state")
+	fs.StringVar(&f.config, "config", "", "YAML file that lists programs to run; --run takes precedence")
+	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state of the cluster")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
-	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the data dir)")
-	fs.IntVar(&f.plane.Port, "port", 0, "port of the API server on 127.0.0.1 (default: the last port used, otherwise a free one)")
+	fs.StringVar(&f.plane.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default: kubeconfig in the folder of --data-dir)")
+	fs.IntVar(&f.plane.Port, "port", 0, "port of the API server on 127.0.0.1 (default: the port of the previous start, or a free port)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "JSON file to write when the cluster is ready")
-	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the process that started this one ends")
-	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of your own etcd cluster, to be used instead of the built-in etcd")
-	fs.StringVar(&f.plane.Etcd.CAFile, "etcd-cafile", "", "certificate authority of your etcd cluster")
-	fs.StringVar(&f.plane.Etcd.CertFile, "etcd-certfile", "", "client certificate for your etcd cluster")
-	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "client key for your etcd cluster")
+	fs.BoolVar(&f.dieWithParent, "die-with-parent", false, "stop when the parent process ends")
+	fs.StringSliceVar(&f.plane.Etcd.Servers, "etcd-servers", nil, "URLs of an etcd cluster to use instead of the built-in etcd")
+	fs.StringVar(&f.plane.Etcd.CAFile, "etcd-cafile", "", "file with the certificate authority of your etcd cluster")
+	fs.StringVar(&f.plane.Etcd.CertFile, "etcd-certfile", "", "file with the client certificate for your etcd cluster")
+	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "file with the client key for your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
 	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
-	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "log verbosity of the Kubernetes components, as with their own -v flag")
+	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "log verbosity of the Kubernetes components, as set by their -v flag")
 }
 
 func profileTable() string {
@@ -230,8 +233,8 @@ func checkEtcd(e controlplane.ExternalEtcd) error {
 	return nil
 }
 
-// writableFile makes path absolute and checks that a file can be created there,
-// so that an error shows before minutes of work are done.
+// writableFile makes path absolute and checks that a file can be created there. Without
+// this check, the error would appear only after minutes of work.
 func writableFile(flag, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -287,9 +290,9 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 }
 
 // writeToNobody keeps the process alive when the reader of standard output is gone; head,
-// for example, ends after the first lines. Writes then merely fail. A plane must not end
-// because a later address cannot be printed. SIGPIPE is caught and not ignored, because
-// child processes would inherit the ignored signal.
+// for example, ends after the first lines. Without a reader, writes merely fail. The
+// failure to print the address of a Service must not end a plane. SIGPIPE is caught and not
+// ignored, because child processes would inherit the ignored signal.
 func writeToNobody() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)

@@ -143,7 +143,8 @@ func TestAnAddressThatNobodyReadsEndsNoPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = reader.Close()
-	// This is not os.Args[0], because a plane in this process has changed it.
+	// os.Args[0] cannot be used here, because a plane in this process has
+	// changed it.
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), "KOBOSHI_TEST_WRITES_TO_NOBODY=1")
 	cmd.Stdout = writer

@@ -60,8 +60,8 @@ const (
 
 // useExternalStore connects to the external etcd and takes a lock in it. The
 // lock on the data directory is not enough: another plane could use the same
-// etcd with another data directory. The two planes would run every controller
-// twice, and would have different certificates.
+// etcd with another data directory. Two planes with the same etcd would run
+// every controller twice, and would have different certificates.
 func (p *Plane) useExternalStore(ctx context.Context) error {
 	e := p.opts.Etcd
 	p.etcdServers = e.Servers

@@ -13,8 +13,8 @@ const serviceCIDR = "10.0.0.0/24" // the same as in envtest
 var serviceIP = net.IPv4(10, 0, 0, 1)
 
 // apiserverFlags returns the flags of kube-apiserver. For a plane without
-// service accounts, they are like envtest's flags; otherwise, they are like
-// kubeadm's flags.
+// service accounts, the flags are like envtest's; otherwise, they are like
+// kubeadm's.
 func (p *Plane) apiserverFlags() []string {
 	flags := []string{
 		"--etcd-servers=" + strings.Join(p.etcdServers, ","),
@@ -55,9 +55,8 @@ func (p *Plane) apiserverFlags() []string {
 	return override(flags, p.opts.APIServerFlags)
 }
 
-// override returns flags, followed by given. It drops from flags everything
-// that given also sets, because upstream combines the values if a flag with a
-// list value occurs twice.
+// override returns flags without those that given also sets, followed by given. If a flag
+// with a list value occurred twice, upstream would combine the values.
 func override(flags, given []string) []string {
 	name := func(flag string) string {
 		name, _, _ := strings.Cut(flag, "=")

@@ -15,8 +15,8 @@ import (
 // Services, and of its log file.
 const forwardingName = "forwarding"
 
-// startForwarding makes Services whose Pods run as programs reachable from this
-// machine.
+// startForwarding makes a Service reachable from this machine if its Pods run
+// as programs.
 func (p *Plane) startForwarding(context.Context) error {
 	if len(p.opts.Programs) == 0 {
 		return nil

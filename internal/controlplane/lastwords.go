@@ -13,11 +13,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A component with a fatal error ends the process itself: etcd through zap's
-// Fatal, the others through klog.Fatal. Without this code, the reason would be
-// only in a log file, and the user would see a silent exit.
+// A component with a fatal error ends the process itself: etcd through zap's Fatal, the
+// others through klog.Fatal. Without the code in this file, the reason of a fatal error
+// would be only in a log file, and the user would see a silent exit.
 
-// fatalHook prints the reason why a component ends the process, in one line.
+// fatalHook prints one line with the reason why a component ends the process.
 type fatalHook struct {
 	component, log string
 	to             io.Writer
@@ -50,9 +50,9 @@ func (p *Plane) fatal(component string) fatalHook {
 	return h
 }
 
-// exitWithKlog makes klog.Fatal print the reason for the exit, which is the last
-// error in the log. Only the API server logs through the global klog, so such
-// errors are always from the API server.
+// exitWithKlog makes klog.Fatal print the reason for the exit, which is the
+// last error in the log. The last error is always the API server's, because
+// only the API server logs through the global klog.
 func (p *Plane) exitWithKlog(log *lastError) {
 	klog.OsExit = func(int) {
 		if p.tasks.ctx.Err() != nil {

@@ -45,9 +45,9 @@ func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) err
 
 func (p *Plane) localRoot() string { return p.dir.Path("kubelet") }
 
-// withoutLocal calls start. If there are no programs, it also removes the
-// objects that an earlier start with programs left: it removes the node before
-// it calls start, and the node's Pods afterwards.
+// withoutLocal calls start. If there are no programs, withoutLocal also removes the objects
+// that an earlier start with programs left. It removes the local node before it calls
+// start, and the Pods of the local node afterwards.
 func (p *Plane) withoutLocal(ctx context.Context, client kubernetes.Interface, start func() error) error {
 	if _, err := os.Stat(p.localRoot()); err != nil || len(p.opts.Programs) > 0 {
 		return start()

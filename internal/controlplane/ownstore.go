@@ -17,7 +17,7 @@ import (
 
 // ErrForeignStore reports a Checkpoint, Reset or Follow of a plane with an external
 // etcd.
-var ErrForeignStore = errors.New("only the plane's own store can be followed or reset, because an external etcd may hold other users' data; omit --etcd-servers")
+var ErrForeignStore = errors.New("a plane with an external etcd cannot be followed or reset, because the etcd may hold other users' data; omit --etcd-servers")
 
 // Checkpoint waits until the plane is idle, and makes its state the baseline for Reset;
 // see baseline.Keeper.
@@ -30,8 +30,8 @@ func (p *Plane) Reset(ctx context.Context) error {
 	return p.withStore(ctx, p.keeper.Reset)
 }
 
-// Follow calls pass with the content of the store, and then with every committed write,
-// in order and without gaps. A client of the API could not get this as easily: a watch
+// Follow calls pass with the content of the store, and then with every committed write, in
+// order and without gaps. Through the API, a client could not see every write: a watch
 // covers only one kind, and may skip states when it lags. The revision of a write is the
 // resourceVersion of its object. Follow returns when ctx or the plane ends. It does not
 // work with an external etcd.
@@ -66,8 +66,8 @@ func (p *Plane) newKeeper() *baseline.Keeper {
 	})
 }
 
-// bootstrapKeys lists the keys of the objects that the plane itself creates, possibly
-// after /readyz is green.
+// bootstrapKeys lists the keys of the objects that the plane itself creates, possibly after
+// /readyz answers ok.
 func (p *Plane) bootstrapKeys() []string {
 	keys := []string{"ranges/servicenodeports", "servicecidrs/kubernetes", "services/specs/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication"}
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {

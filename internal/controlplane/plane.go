@@ -37,8 +37,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// These are upstream's names of the components. Each is also the name of a log
-// file.
+// These are upstream's names of the components, and also the names of their log
+// files.
 const (
 	etcdName      = "etcd"
 	apiserverName = "kube-apiserver"
@@ -60,8 +60,8 @@ type Options struct {
 	Profile controllers.Profile
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
-	// Programs run on this machine in place of the containers with their
-	// images. Empty means that all Pods are simulated.
+	// Programs maps images to programs, which run on this machine in place of containers.
+	// Empty means that all Pods are simulated.
 	Programs programs.Set
 	// Port is the API server's port on loopback. Zero means the port that this
 	// data directory used last, or any free one.
@@ -69,8 +69,8 @@ type Options struct {
 	// Kubeconfig is the path to which the administrator's kubeconfig is
 	// written. Empty means the file "kubeconfig" in the data directory.
 	Kubeconfig string
-	// APIServerFlags are passed to kube-apiserver. Each replaces any flag of
-	// the same name that the plane would set.
+	// APIServerFlags are passed to kube-apiserver. Each flag replaces a flag of the same
+	// name that the plane would set.
 	APIServerFlags []string
 	// Verbosity is klog's -v for all components.
 	Verbosity int
@@ -81,14 +81,14 @@ type Options struct {
 	// Programs can be reached, possibly before Start returns. It must not
 	// block. It may be nil.
 	Reachable func(forwarding.Address)
-	// Furnish is called when kube-apiserver answers and before any controller
-	// runs. So the controllers find the objects that Furnish has created as
-	// soon as they start. This matters because the garbage collector checks for
-	// new kinds only every 30 s. It may be nil.
+	// Furnish is called when kube-apiserver answers and before any controller runs. If the
+	// controllers were already running, the garbage collector could take 30 s to notice the
+	// kinds that Furnish creates. It may be nil.
 	Furnish func(ctx context.Context, admin *rest.Config) error
-	// LastWords receives one line when a component ends the process. If it is
-	// set, standard error is redirected to a log file, because libraries write
-	// to it. If it is nil, standard error stays as it is.
+	// LastWords receives one line when a component ends the process. If
+	// LastWords is set, standard error is redirected to a log file, because
+	// libraries write to standard error. If LastWords is nil, standard error is
+	// not redirected.
 	LastWords *os.File
 }
 
@@ -142,8 +142,8 @@ var steps = []step{
 // plane, even if that plane has stopped.
 var ErrSecondPlane = errors.New("this process has already run a plane, and upstream's global state allows only one per process; start the next plane in a separate process")
 
-// spent is set when upstream's global state has been used. That state cannot be
-// reset.
+// spent is set when upstream's global state, which cannot be reset, has been
+// used.
 var spent atomic.Bool
 
 // Start runs a plane and returns when it is ready: /readyz answers ok, the
@@ -177,8 +177,8 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 	return p, nil
 }
 
-// toldInFull reports whether err reports misuse. Such an error is complete: no
-// log explains it further.
+// toldInFull reports whether err reports misuse. An error about misuse is
+// complete: no log explains it further.
 func toldInFull(err error) bool {
 	var (
 		port  *PortError
@@ -188,8 +188,8 @@ func toldInFull(err error) bool {
 	return errors.As(err, &port) || errors.As(err, &store) || errors.As(err, &flags)
 }
 
-// whileHealthy runs a step. If a component fails in the meantime, whileHealthy
-// cancels the step and returns the component's error.
+// whileHealthy runs a step. If a component fails while the step runs,
+// whileHealthy cancels the step and returns the component's error.
 func (p *Plane) whileHealthy(ctx context.Context, run func(*Plane, context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -213,19 +213,19 @@ func (p *Plane) Kubeconfig() string {
 }
 
 // InProcess returns a transport to the API server for a client in this process,
-// without a connection. The user comes from the client certificate or from the
-// headers of the request.
+// without a connection. The user of a request comes from the client certificate
+// in client, or from the headers of the request.
 func (p *Plane) InProcess(client *rest.Config) (http.RoundTripper, error) {
 	return p.server.InProcess(client)
 }
 
-// NoPrograms returns the reason why Pods with the images of Programs stay
-// pending on this system. It returns nil if they can run or if there are no
-// Programs.
+// NoPrograms returns the reason why this system cannot run Programs, in which case the Pods
+// that need a program stay pending. It returns nil if the programs can run or if there are
+// no Programs.
 func (p *Plane) NoPrograms() error { return p.noPrograms }
 
-// Failed returns a channel that is closed when a component ends on its own.
-// Stop then returns the reason.
+// Failed returns a channel that is closed when a component ends on its own. The
+// reason is the error that Stop returns.
 func (p *Plane) Failed() <-chan struct{} { return p.tasks.ctx.Done() }
 
 // Stop ends the plane in well under a second: clients are cut off, not drained,

@@ -31,7 +31,8 @@ import (
 const within = 2 * time.Minute // enough for a busy machine; usually it takes a second
 
 // inOwnProcess runs the calling test in a separate process, since a process can
-// run only one plane. It returns true in that process.
+// run only one plane. It returns true in the separate process, and false in the
+// calling process.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const marker = "KOBOSHI_TEST_OWN_PROCESS"
@@ -253,8 +254,8 @@ func getRaw(t *testing.T, client *kubernetes.Clientset, path string) string {
 	return string(data)
 }
 
-// ephemeralFolders lists the folders that this process created. Other processes
-// on the machine create their folders in the same place.
+// ephemeralFolders lists the folders that this process created, and omits those
+// that other processes created in the same places.
 func ephemeralFolders(t *testing.T) []string {
 	t.Helper()
 	var ours []string

@@ -45,9 +45,9 @@ func failingChecks(body []byte) (names []string) {
 	return names
 }
 
-// waitUsable waits for two conditions that a user's first commands need in
-// addition to /readyz: a Pod is refused while its namespace has no default
-// service account, and stays pending while no node is Ready.
+// waitUsable waits for the default service account and for Ready nodes, which a user's
+// first commands need in addition to /readyz. A Pod is refused while its namespace has no
+// default service account, and stays pending while no node is Ready.
 func (p *Plane) waitUsable(ctx context.Context, client kubernetes.Interface) error {
 	if p.opts.Profile.RunsServiceAccounts() {
 		err := p.poll(ctx, "the default service account", func(ctx context.Context) (bool, error) {

@@ -122,7 +122,7 @@ func configMap(name, value string) *unstructured.Unstructured {
 	return o
 }
 
-// widget returns a widget. If final is set, it has a finalizer that nothing
+// widget returns a widget. If final is set, the widget has a finalizer that nothing
 // removes.
 func widget(name string, final bool) *unstructured.Unstructured {
 	o := object("example.com/v1", "Widget", name)
@@ -133,8 +133,8 @@ func widget(name string, final bool) *unstructured.Unstructured {
 	return o
 }
 
-// widgetDefinition returns the CRD of widgets. The map fields contains the type of each
-// field in the spec of a widget, by the name of the field.
+// widgetDefinition returns the CRD of widgets. The argument fields maps the names of the
+// fields in a widget's spec to their types.
 func widgetDefinition(fields map[string]string) *unstructured.Unstructured {
 	properties := map[string]any{}
 	for name, kind := range fields {
@@ -325,7 +325,8 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 		l.delete(deployments, "base", "web") // the ReplicaSet and the Pods are then deleted, too
 		l.delete(allNodes, "", "node-1")
 	}
-	// Some objects are deleted, deleted and created again, or stuck in deletion.
+	// Some objects are deleted, some are deleted and created again, and some are stuck in
+	// deletion.
 	l.delete(configMaps, "base", "config-0") // the garbage collector deletes its dependent
 	l.delete(configMaps, "base", "config-2")
 	l.create(configMaps, "base", configMap("config-2", "another"))
@@ -493,8 +494,8 @@ func TestAddressesAndPortsAreFreeAfterAResetAndGivenOnce(t *testing.T) {
 	kept, err := l.service("kept", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort })
 	l.ok(err)
 	l.checkpoint()
-	// The range has 254 addresses, two of which belong to the Services "kubernetes" and
-	// "kept".
+	// The Service range has 254 addresses; the Services "kubernetes" and "kept" use two of
+	// them.
 	const free = 252
 	for round := range 2 {
 		l.delete(services, "base", "kept")

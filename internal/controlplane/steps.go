@@ -53,7 +53,7 @@ func (p *Plane) openData(context.Context) (err error) {
 		return err
 	}
 	// The API server is the only component that logs through klog's global
-	// logger; the others get theirs in a context.
+	// logger; the other components get their loggers from a context.
 	remembering := &lastError{next: log}
 	klog.SetLogger(clog.Klog(remembering, p.opts.Verbosity))
 	p.exitWithKlog(remembering)
@@ -189,8 +189,8 @@ func (p *Plane) startManager() error {
 	return nil
 }
 
-// startDaemonSets runs the DaemonSet controller separately if there are
-// programs, and then returns the profile without that controller.
+// startDaemonSets runs the DaemonSet controller separately if there are programs, and
+// removes it from the returned profile.
 func (p *Plane) startDaemonSets() (controllers.Profile, error) {
 	profile := p.opts.Profile
 	if len(p.opts.Programs) == 0 || !profile.Has(controllers.DaemonSets) {

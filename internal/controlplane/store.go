@@ -49,7 +49,7 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// etcd ends the process if it cannot trust its data. The reason must reach
+	// If etcd cannot trust its data, it ends the process; the reason must reach
 	// the user, not only the log.
 	lastWords := zap.WithFatalHook(p.fatal(etcdName))
 	p.etcd, err = storage.Start(ctx, storage.Config{
@@ -77,7 +77,7 @@ func (p *Plane) startOwnStore(ctx context.Context) error {
 }
 
 // checkStore returns an error if the store of an initialized data directory is
-// missing or damaged: etcd might create a new, empty store in its place.
+// missing or damaged, because etcd might replace it with a new, empty store.
 func (p *Plane) checkStore() error {
 	if !p.dir.Marker().Initialized {
 		return nil
@@ -85,9 +85,9 @@ func (p *Plane) checkStore() error {
 	return storage.Check(p.dir.Path("etcd"), p.dir.Damaged)
 }
 
-// fitsSocket reports whether an etcd address can name sockets in dir: the path
-// must be short, and must contain no characters that a URL escapes and no
-// comma, which separates addresses.
+// fitsSocket reports whether an etcd address can name sockets in dir. The path must be
+// short, and must not contain commas, which separate addresses, or characters that a URL
+// escapes.
 func fitsSocket(dir string) bool {
 	return len(dir) <= maxSocketDir && (&url.URL{Path: dir}).EscapedPath() == dir && !strings.Contains(dir, ",")
 }
@@ -95,7 +95,7 @@ func fitsSocket(dir string) bool {
 func (p *Plane) socketFolder() (string, error) {
 	if dir := p.dir.Path("run"); fitsSocket(dir) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", fmt.Errorf("creating folder for sockets: %w", err)
+			return "", fmt.Errorf("creating the folder for sockets: %w", err)
 		}
 		return dir, nil
 	}
@@ -105,7 +105,7 @@ func (p *Plane) socketFolder() (string, error) {
 	}
 	dir, err := os.MkdirTemp(base, "koboshi-")
 	if err != nil {
-		return "", fmt.Errorf("creating folder for sockets: %w", err)
+		return "", fmt.Errorf("creating the folder for sockets: %w", err)
 	}
 	p.socketDir = dir
 	return dir, nil

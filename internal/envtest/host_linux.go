@@ -31,7 +31,7 @@ type host struct {
 	spent   bool // an API server was started; upstream's globals allow only one per process
 }
 
-// A client is the connection to a shim that waits for its server to end.
+// A client is the host's connection to a shim, which waits for its server to end.
 type client struct {
 	*net.UnixConn
 	lines          *bufio.Reader
@@ -39,8 +39,8 @@ type client struct {
 	stdout, stderr *os.File
 }
 
-// Host serves the shim that started this process, and the shim of the API server that
-// uses its etcd. The process ends when both servers have ended.
+// Host serves the shim that started this process for etcd, and the shim of the API server
+// that uses this etcd. The process ends when both servers have ended.
 func Host() int {
 	file, err := strconv.Atoi(os.Getenv(shim.HostVariable))
 	if err != nil {
@@ -130,8 +130,8 @@ func (h *host) admit(l *net.UnixListener, etcd *command.Command, fresh bool) {
 	}
 }
 
-// fits reports whether the requested server can run here exactly as it would in a
-// separate process. It must be an API server whose etcd is at one of these URLs.
+// fits reports whether the requested server can run here exactly as it would in a separate
+// process. The server must be an API server whose etcd is at one of the URLs in etcd.
 func (h *host) fits(r shim.Request, etcd []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +160,8 @@ func relevant(env []string) []string {
 func (h *host) serveAPIServer(c *client, etcd *command.Command, fresh bool) {
 	ctx, cancel := c.untilStopped()
 	defer cancel()
-	// etcd's log has its own copies of os.Stdout and os.Stderr. From now on these two
-	// variables belong to the API server.
+	// etcd's log has its own copies of os.Stdout and os.Stderr. From here on, os.Stdout and
+	// os.Stderr belong to the API server.
 	os.Stdout, os.Stderr = c.stdout, c.stderr
 	c.exit(runAPIServer(ctx, c.request.Args, fresh, &apiserver.Shortcut{
 		Endpoint: shim.Flag(c.request.Args, "etcd-servers"),
@@ -176,8 +176,8 @@ func (h *host) begin() {
 	h.running++
 }
 
-// alone reports whether no other server is running. If so, it also keeps others from
-// starting.
+// alone reports whether no other server is running. If none is running, alone also prevents
+// other servers from starting.
 func (h *host) alone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,7 +240,7 @@ func openFiles(rights []byte) ([]*os.File, error) {
 		}
 	}
 	if len(files) != maxFiles {
-		return nil, errors.New("the request contains no open files")
+		return nil, errors.New("the request must contain two open files, stdout and stderr")
 	}
 	return files, nil
 }

@@ -1,15 +1,15 @@
 // Package freeport listens on free loopback ports and avoids those that envtest has
 // reserved.
 //
-// envtest picks a free port, closes it, and starts a server that opens it again. In
-// between, any other program may take the port. To warn other programs that use envtest,
-// it leaves a reservation: a file named after the port, in a folder of the user's cache.
-// The suite's process keeps the file locked as long as it lives. Any suite may remove the
-// file two minutes after it was made.
+// envtest picks a free port, closes it, and starts a server that opens it again. Before the
+// server opens the port, any other program may take it. To warn other programs that use
+// envtest, envtest leaves a reservation: a file named after the port, in a folder of the
+// user's cache. The suite's process keeps this reservation file locked as long as it lives.
+// Any suite may remove a reservation file two minutes after it was made.
 //
-// Package shim uses the same lock to learn whether the suite that started a server is
-// still alive. That package runs before most of the program is initialised, so this one
-// imports only the standard library.
+// Package shim uses the lock on a reservation to learn whether the suite that started a
+// server is still alive. Package shim runs before most of the program is initialised, so
+// package freeport imports only the standard library.
 package freeport
 
 import (
@@ -73,8 +73,8 @@ func (l *Listener) Close() error {
 	return l.TCPListener.Close()
 }
 
-// reserve keeps envtest from using a port that is open already. It reports false if
-// envtest has reserved it.
+// reserve keeps envtest from using a port that is open already. It reports false if envtest
+// has reserved the port.
 func reserve(port int) (release func(), ok bool) {
 	for _, folder := range folders() {
 		path := filepath.Join(folder, name(port))
@@ -134,8 +134,8 @@ func (r *Reservation) AwaitEnd() { await(r.file) }
 
 func name(port int) string { return "port-" + strconv.Itoa(port) }
 
-// folders lists the folders where envtest keeps its reservations. The second is for users
-// without a cache folder.
+// folders lists the folders where envtest keeps its reservations. The last folder, below
+// os.TempDir, is for users without a cache folder.
 func folders() []string {
 	const folder = "kubebuilder-envtest"
 	all := []string{filepath.Join(os.TempDir(), folder)}

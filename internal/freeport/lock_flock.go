@@ -29,8 +29,8 @@ func lock(file *os.File, kind int) lockResult {
 
 func unlock(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
 
-// await returns once the file could be locked. An error other than an interruption means
-// that locking can never succeed; then await does not return.
+// await waits until the file can be locked. An error other than an interruption means that
+// locking can never succeed; then await does not return.
 func await(file *os.File) {
 	for {
 		err := syscall.Flock(int(file.Fd()), shared)

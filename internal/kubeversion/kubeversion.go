@@ -1,7 +1,7 @@
 // Package kubeversion sets the version of Kubernetes that the program reports.
 //
-// Upstream's own builds do this with linker flags, which `go install` cannot set;
-// if the version were not set, /version would return v0.0.0-master.
+// Upstream's own builds set the version with linker flags, which `go install` cannot do; if
+// the version were not set, /version would return v0.0.0-master.
 package kubeversion
 
 import (
@@ -25,7 +25,8 @@ var gitTreeState string
 
 func init() {
 	gitVersion = "v" + Version
-	// The module does not record the commit. An empty value is better than a placeholder.
+	// The module does not record the commit, and an empty gitCommit is better than a
+	// placeholder.
 	gitCommit, gitTreeState = "", "clean"
 	if err := version.SetDynamicVersion(gitVersion); err != nil {
 		panic(err) // a programming error: the constant Version is malformed

@@ -18,10 +18,9 @@ const (
 	// While a plane starts, nearly everything that it allocates stays in use, so frequent
 	// collections would free little.
 	startPercent = 200
-	// A collection delays the requests that run at the same time. Go's default of 100
-	// would cause more collections. With this value, the delay does not exceed the delay
-	// with stock, whose two processes collect one at a time. The environment variable GOGC
-	// overrides both values.
+	// A collection delays the requests that run at the same time. Go's default of 100 would
+	// cause more collections. With servePercent, requests are delayed no longer than with
+	// stock envtest. The environment variable GOGC overrides startPercent and servePercent.
 	servePercent = 150
 )
 

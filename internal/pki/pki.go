@@ -1,7 +1,7 @@
 // Package pki makes throwaway certificates.
 //
-// All keys are P-256. No software outside this machine verifies them, and an
-// RSA key costs a noticeable part of a plane's start-up time.
+// All keys are P-256: an RSA key would cost a noticeable part of a plane's start-up time,
+// and no software outside this machine verifies the certificates.
 package pki
 
 import (
@@ -105,7 +105,7 @@ func sign(template *x509.Certificate, lifetime time.Duration, public crypto.Publ
 	template.NotAfter = now.Add(lifetime)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
 	if err != nil {
-		return nil, fmt.Errorf("signing certificate of %s: %w", template.Subject.CommonName, err)
+		return nil, fmt.Errorf("signing the certificate of %s: %w", template.Subject.CommonName, err)
 	}
 	return x509.ParseCertificate(der)
 }

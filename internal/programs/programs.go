@@ -18,13 +18,13 @@ import (
 // distroless images call nonroot. It satisfies runAsNonRoot.
 const DefaultUser int64 = 65532
 
-// maxUser is the largest uid; the next number means "none".
+// maxUser is the largest uid; the next larger number means "none".
 const maxUser = 1<<32 - 2
 
 // A Program is the program that replaces an image.
 type Program struct {
 	// Image is the image as the user wrote it. An image with a tag or digest matches only
-	// that tag or digest; an image without one matches all images of that name.
+	// that tag or digest; an image without either matches all images of that name.
 	Image string `json:"image" yaml:"image"`
 	// Path is the absolute path of an executable.
 	Path string `json:"path" yaml:"path"`
@@ -41,7 +41,8 @@ type Program struct {
 	User *int64 `json:"user,omitempty" yaml:"user"`
 }
 
-// A Set holds programs. If several match an image equally well, the first one wins.
+// A Set holds programs. If several programs match an image equally well, the first program
+// wins.
 type Set []Program
 
 // UID returns the default uid that the program sees as its own.

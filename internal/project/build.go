@@ -23,12 +23,12 @@ const (
 	// errorTail is the number of bytes that an error includes from the end of the
 	// compiler's output.
 	errorTail = 4 << 10
-	// helpWithin is the time limit for printing the help. A program without --help may
-	// run forever; a program with it may be slow on a busy machine.
+	// helpWithin is the time limit for printing the help. A program that does not support
+	// --help may run forever, and a program that supports it may be slow on a busy machine.
 	helpWithin = 15 * time.Second
 )
 
-// Build builds the manager and writes it to the file named by out. It then completes
+// Build builds the manager and writes it to the file named by out. Build also completes
 // Subject with the flags that the program supports. If progress is not nil, Build writes
 // lines of progress to it. CGO_ENABLED, GOFLAGS and similar variables keep the user's
 // values.
@@ -159,7 +159,7 @@ func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo
 	return flags, nil
 }
 
-// subcommands returns the words before the first flag.
+// subcommands returns the words before the first flag in the manager's arguments.
 func (p *Project) subcommands() []string {
 	if p.manager == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// objects returns all objects of the project. Objects in files that the options name
-// replace objects of the same kinds.
+// objects returns all objects of the project. Objects from files that the options name
+// replace the project's other objects of the same kinds.
 func (p *Project) objects(ctx context.Context) ([]document, error) {
 	docs, err := p.configured()
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 			return nil, fmt.Errorf("%s %s: %w", override.flag, override.path, err)
 		}
 		if !slices.ContainsFunc(named, override.kinds) {
-			return nil, fmt.Errorf("%s %s: contains no object of a kind that this flag accepts", override.flag, override.path)
+			return nil, fmt.Errorf("%s %s contains no object of a kind that this flag accepts", override.flag, override.path)
 		}
 		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
 	}
@@ -46,7 +46,7 @@ func (p *Project) configured() ([]document, error) {
 	if p.options.Kustomization != "" {
 		at := p.path(p.options.Kustomization)
 		if !isKustomization(at) {
-			return nil, fmt.Errorf("%s %s: contains no kustomization.yaml", flagKustomization, p.options.Kustomization)
+			return nil, fmt.Errorf("%s %s contains no kustomization.yaml", flagKustomization, p.options.Kustomization)
 		}
 		return p.kustomize(at)
 	}

@@ -60,8 +60,8 @@ func (p *Project) compose(program string, flags map[string]flagInfo) {
 }
 
 // useCommand gives the subject the command that the user named, unchanged. The webhook port
-// is the first known one of --webhook-port, the command's flags, the Deployment's port and
-// controller-runtime's default.
+// comes from the first of these sources that names a port: --webhook-port, the command's
+// flags, the Deployment, and controller-runtime's default.
 func (p *Project) useCommand() error {
 	program := p.options.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
@@ -104,7 +104,7 @@ func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	case w.Port == 0 || folder == "":
 		return w, nil
 	case !says(folder):
-		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' instead, which koboshi replaces in each run with a folder that contains tls.crt and tls.key", folder, certs)
+		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' in place of this folder, so that koboshi can provide tls.crt and tls.key in each run", folder, certs)
 	}
 	w.CertDir = folder
 	return w, nil
@@ -149,7 +149,7 @@ func (c *composer) keep() {
 	}
 }
 
-// quiet turns off the features for which two instances on one machine would compete.
+// quiet turns off the features that would conflict between two instances on one machine.
 func (c *composer) quiet() {
 	if name := c.has(metricsFlags); name != "" {
 		c.args = append(c.args, "--"+name+"=0")
@@ -187,8 +187,8 @@ func (c *composer) election() []string {
 func (c *composer) webhook() subject.Webhook {
 	s := &c.p.Subject
 	if !conversion(s.Webhooks) && !conversion(s.Install) {
-		// Most managers would otherwise require certificates although no webhook needs
-		// them.
+		// Without this variable, most managers would require certificates although no
+		// webhook needs them.
 		c.defaultEnv("ENABLE_WEBHOOKS", "false")
 		return subject.Webhook{}
 	}

@@ -82,8 +82,8 @@ func bindings(parts parts) []binding {
 			continue
 		}
 		var b binding
-		// A malformed binding is skipped here. The API server reports the mistake when
-		// the object is created.
+		// A malformed binding is skipped here, because the API server reports the mistake
+		// when the binding is created.
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object.Object, &b.RoleBinding) != nil {
 			continue
 		}
@@ -144,8 +144,8 @@ const (
 	electionOff = "a leader is elected only when two instances run"
 )
 
-// idle returns the resources of a role that are needed only by features that a check turns
-// off. It maps each resource to the reason.
+// idle returns the resources of a role that a check does not use, because it turns off the
+// features that need them. The values of the map are the reasons.
 func idle(role unstructured.Unstructured) map[string]string {
 	reasons := map[string]string{
 		"tokenreviews.authentication.k8s.io":        metricsOff,
@@ -153,7 +153,7 @@ func idle(role unstructured.Unstructured) map[string]string {
 		"leases.coordination.k8s.io":                electionOff,
 	}
 	if strings.Contains(role.GetName(), "leader-election") {
-		// The new leader writes an event; older releases of controller-runtime used a
+		// A new leader writes an event, and older releases of controller-runtime used a
 		// ConfigMap as the lock.
 		for _, resource := range []string{"events", "events.events.k8s.io", "configmaps", "configmaps/status"} {
 			reasons[resource] = electionOff

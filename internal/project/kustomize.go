@@ -32,7 +32,7 @@ func kustomizationFile(dir string) string {
 	return ""
 }
 
-// kustomize builds a folder in this process, without plugins and network.
+// kustomize builds a folder in this process, without plugins or network access.
 func (p *Project) kustomize(dir string) (docs []document, err error) {
 	defer func() {
 		// Kustomize panics on some broken files.
@@ -109,8 +109,8 @@ func (w withOrigins) ReadFile(path string) ([]byte, error) {
 var errRemote = errors.New("is not on this machine, and koboshi downloads nothing; " +
 	"download it, or name another kustomization with " + flagKustomization)
 
-// refuseRemote returns an error if kustomize would download something for a
-// kustomization or for another one that it includes.
+// refuseRemote returns an error if kustomize would download something for a kustomization,
+// or for another kustomization that it includes.
 func (p *Project) refuseRemote(dir string, seen []string) error {
 	file := kustomizationFile(dir)
 	if file == "" || slices.Contains(seen, dir) {

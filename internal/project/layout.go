@@ -44,7 +44,8 @@ func (r layoutResource) key() string {
 	return strings.Trim(r.Kind+"."+group, ".")
 }
 
-// readLayout reads PROJECT. A project written by hand lacks that file.
+// readLayout reads the file PROJECT. The layout of a project without this file, such as one
+// written by hand, is empty.
 func readLayout(dir string) (layout, error) {
 	var l layout
 	data, err := os.ReadFile(filepath.Join(dir, "PROJECT"))
@@ -115,7 +116,7 @@ func (p *Project) findMain(l layout) error {
 		p.Main = managers[0]
 		return nil
 	}
-	return fmt.Errorf("each of %s could be the manager; choose one with %s", strings.Join(managers, ", "), flagMain)
+	return fmt.Errorf("several programs could be the manager: %s; choose one with %s", strings.Join(managers, ", "), flagMain)
 }
 
 // usualMain searches the folders that kubebuilder and operator-sdk use, the most recent
@@ -140,7 +141,7 @@ func (p *Project) namedMain(path string) error {
 		at = filepath.Dir(at)
 	}
 	if program, _ := mainPackage(at); !program {
-		return fmt.Errorf("%s %s: contains no main package", flagMain, path)
+		return fmt.Errorf("%s %s contains no main package", flagMain, path)
 	}
 	p.Main = p.rel(at)
 	return nil

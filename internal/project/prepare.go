@@ -69,8 +69,8 @@ func Open(ctx context.Context, o Options) (*Project, error) {
 	return Load(ctx, o)
 }
 
-// lookPath returns the absolute path of an executable, whose name may be relative to the
-// current folder or on the PATH.
+// lookPath returns the absolute path of an executable, which is given by its path or by a
+// name on the PATH.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil && !errors.Is(err, exec.ErrDot) {

@@ -7,8 +7,8 @@
 //	  (or config/{crd,rbac,…})  └─▶ the manager's Deployment ──▶ arguments, Env ─────┘
 //	config/samples ──▶ Samples
 //
-// It never guesses silently: a note reports everything that is missing or left out, and
-// names the flag that supplies it.
+// Package project never guesses silently: for everything that is missing or left out, a
+// note names the flag that supplies it.
 package project
 
 import (
@@ -141,7 +141,7 @@ func FromManifests(o Options) (*Project, error) {
 			return nil, fmt.Errorf("%s %s: %w", given.flag, given.path, err)
 		}
 		if len(more) == 0 {
-			return nil, fmt.Errorf("%s %s: contains no object", given.flag, given.path)
+			return nil, fmt.Errorf("%s %s contains no object", given.flag, given.path)
 		}
 		docs = append(docs, more...)
 	}
@@ -149,7 +149,7 @@ func FromManifests(o Options) (*Project, error) {
 		return nil, err
 	}
 	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {
-		return nil, fmt.Errorf("%s %s: contains no webhook behind a service", flagWebhooks, o.Webhooks)
+		return nil, fmt.Errorf("%s %s contains no webhook that is called through a Service", flagWebhooks, o.Webhooks)
 	}
 	return p, nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// samples reads the samples in the order of the kustomization in config/samples, or
-// all samples in the folder if there is none.
+// samples reads the samples in the order of the kustomization in config/samples, or all
+// samples in the folder if it has no kustomization.
 func (p *Project) samples() ([]scenario.Sample, error) {
 	at := p.path(p.options.Samples)
 	if p.options.Samples == "" {
@@ -42,7 +42,7 @@ func (p *Project) samples() ([]scenario.Sample, error) {
 	}
 	if len(samples) == 0 {
 		if p.options.Samples != "" {
-			return nil, fmt.Errorf("%s %s: contains no object", flagSamples, p.options.Samples)
+			return nil, fmt.Errorf("%s %s contains no object", flagSamples, p.options.Samples)
 		}
 		p.note("%s", noSamples)
 	}

@@ -168,8 +168,8 @@ func optional(from *corev1.EnvVarSource) bool {
 
 var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_.-][A-Za-z0-9_.-]*\)`)
 
-// expand replaces variables as a kubelet does: $(NAME), and $$ for a dollar. It
-// keeps unknown variables.
+// expand replaces $(NAME) with the value of the variable, and $$ with a dollar sign, as a
+// kubelet does. It keeps unknown variables.
 func expand(text string, values map[string]string) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
@@ -182,7 +182,7 @@ func expand(text string, values map[string]string) string {
 	})
 }
 
-// mounted reports whether a path is in a volume of the manager. Such a path does not
+// mounted reports whether a path is in a volume of the manager, and therefore does not
 // exist outside a Pod.
 func (m *manager) mounted(file string) bool {
 	if !path.IsAbs(file) {
@@ -193,7 +193,8 @@ func (m *manager) mounted(file string) bool {
 	})
 }
 
-// port returns the port of the container whose name has this prefix, or 0.
+// port returns the number of the container's first port whose name begins with the given
+// name, or 0.
 func (m *manager) port(name string) int {
 	for _, port := range m.container.Ports {
 		if strings.HasPrefix(port.Name, name) {

@@ -3,8 +3,8 @@ package request
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // IsBookkeepingObject reports whether an object belongs to the machinery around
-// controllers. Changes to such objects do not delay the idle state, and do not make two
-// states differ.
+// controllers, such as an Event or a Lease. A check ignores changes to bookkeeping objects
+// when it waits until the cluster is idle, and when it compares two states.
 func IsBookkeepingObject(kind schema.GroupKind, object map[string]any) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Event"}, schema.GroupKind{Group: "events.k8s.io", Kind: "Event"},

@@ -1,7 +1,7 @@
-// Package request classifies the requests that a controller makes to an API server and
-// the objects in them: which requests are writes, which writes are the controller's work,
-// and which objects are bookkeeping. Everything is keyed by API group, because a CRD may
-// also name its resource leases or its kind Node.
+// Package request classifies the requests that a controller makes to an API server and the
+// objects in them: which requests are writes, which writes are the controller's work, and
+// which objects are bookkeeping. The classification depends on the API group, because a CRD
+// may also have a resource named leases or a kind named Node.
 //
 //	                      counted as work   place for a fault   change delays rest   compared
 //	child, custom object  yes               yes                 yes                  yes
@@ -11,9 +11,9 @@
 //	dry run               no                no                  -                    -
 //
 // koboshi check judges a controller only by its work, and counts only work when it learns
-// how the controller behaves. A kubelet's heartbeats write its Node, so a change to a
-// Node does not mean that the cluster is still busy. A write to a Node by a controller,
-// however, counts as its work.
+// how the controller behaves. A kubelet's heartbeats write its Node, so a change to a Node
+// does not mean that the cluster is still busy. If a controller writes a Node, however, the
+// write counts as the controller's work.
 package request
 
 import (
@@ -54,8 +54,8 @@ func IsWriteVerb(verb string) bool {
 	return false
 }
 
-// IsWrite reports whether a request is meant to change something: an object of the
-// cluster, bookkeeping included, or an external resource behind an endpoint.
+// IsWrite reports whether a request is meant to change something: an object of the cluster
+// (including bookkeeping), or an external resource behind an endpoint.
 func IsWrite(call *trace.Call) bool {
 	if call.Endpoint != "" {
 		return call.Verb != "get" && call.Verb != "head" && call.Verb != "options"
@@ -70,7 +70,8 @@ func IsWork(call *trace.Call) bool {
 }
 
 // IsDryRun reports whether the server only pretends to perform a write. A deletion may
-// carry the option in its body, any other write only in its query.
+// carry the option dryRun in its body; all other writes carry it only in the query of the
+// URL.
 func IsDryRun(call *trace.Call) bool {
 	if call.Endpoint != "" || !IsWriteVerb(call.Verb) {
 		return false
@@ -113,15 +114,15 @@ var bookkeeping = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}:   true,
 }
 
-// IsBookkeepingTarget is a form of IsBookkeeping that needs only the URL. It cannot
-// distinguish the ConfigMap of an election from any other.
+// IsBookkeepingTarget does the same as IsBookkeeping, but examines only the URL. It cannot
+// distinguish the ConfigMap of an election from any other ConfigMap.
 func IsBookkeepingTarget(t trace.Target) bool {
 	return bookkeeping[schema.GroupResource{Group: t.Group, Resource: t.Resource}] ||
 		t.Group == "" && t.Resource == "serviceaccounts" && t.Subresource == "token"
 }
 
-// isElection looks for the annotation in both the request and the response, because with
-// a patch only one of them may contain it.
+// isElection looks for LeaderAnnotation in both the request and the response, because with
+// a patch only one of them may contain the annotation.
 func isElection(call *trace.Call) bool {
 	t := call.Target
 	if t.Group != "" || t.Resource != "configmaps" && t.Resource != "endpoints" || call.Verb == "list" || call.Verb == "watch" {

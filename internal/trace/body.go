@@ -69,7 +69,7 @@ func (b Body) Plain() ([]byte, error) {
 	return nil, fmt.Errorf("unpacking a body: unknown encoding %q", b.encoding)
 }
 
-// json returns the body as JSON. An empty body is nil.
+// json returns the body as JSON, or nil if the body is empty.
 func (b Body) json() ([]byte, error) {
 	data, err := b.Plain()
 	if err != nil || len(bytes.TrimSpace(data)) == 0 {
@@ -85,7 +85,8 @@ func (b Body) json() ([]byte, error) {
 		}
 		return json.Marshal(v)
 	case "yaml":
-		// Most clients that declare a body as YAML, such as an apply patch, send JSON.
+		// Most clients send JSON even in a body that they declare as YAML, such as an apply
+		// patch.
 		if json.Valid(data) {
 			return data, nil
 		}
@@ -96,7 +97,7 @@ func (b Body) json() ([]byte, error) {
 		return out, nil
 	case "json":
 		if !json.Valid(data) {
-			return nil, fmt.Errorf("decoding %d bytes of %s: not JSON", len(data), b.contentType)
+			return nil, fmt.Errorf("decoding %d bytes of %s: the data is not JSON", len(data), b.contentType)
 		}
 		return data, nil
 	}
@@ -122,8 +123,8 @@ func (b Body) format(data []byte) string {
 	return media
 }
 
-// decoder handles the built-in types and CustomResourceDefinition. No other kinds are
-// encoded as protobuf.
+// decoder handles the built-in types and CustomResourceDefinition, because no other kinds
+// are encoded as protobuf.
 var decoder = sync.OnceValue(func() runtime.Decoder {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, metav1.AddMetaToScheme} {

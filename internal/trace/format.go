@@ -36,7 +36,7 @@ func Write(w io.Writer, h Header, entries []Entry) error {
 	return nil
 }
 
-// Read reads the output of Write. It refuses versions later than its own.
+// Read reads the output of Write. It refuses a trace whose format is later than Version.
 func Read(r io.Reader) (Header, []Entry, error) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var header Header
@@ -45,11 +45,11 @@ func Read(r io.Reader) (Header, []Entry, error) {
 		return Header{}, nil, fmt.Errorf("reading the trace's header: %w", err)
 	}
 	if err := json.Unmarshal(first, &header); err != nil {
-		return Header{}, nil, fmt.Errorf("line 1: not a trace's header: %w", err)
+		return Header{}, nil, fmt.Errorf("line 1 is not the header of a trace: %w", err)
 	}
 	switch {
 	case header.Version < 1:
-		return Header{}, nil, errors.New("line 1: the header has no version; is this a trace?")
+		return Header{}, nil, errors.New("line 1: the header has no version; the file may not be a trace")
 	case header.Version > Version:
 		return Header{}, nil, fmt.Errorf("line 1: the trace has version %d, but this koboshi reads versions up to %d; use a newer koboshi", header.Version, Version)
 	}

@@ -103,8 +103,8 @@ func written(raw Body, done json.RawMessage, t Target) json.RawMessage {
 	return out
 }
 
-// maySecret reports whether the JSON could contain the name of a kind with secret values.
-// The name may be written with escapes.
+// maySecret reports whether the JSON could contain the name of a kind with secret values,
+// possibly written with escapes.
 func maySecret(data []byte) bool {
 	return bytes.Contains(data, []byte("Secret")) || bytes.Contains(data, []byte(`"Token`)) || bytes.Contains(data, []byte(`\u`))
 }

@@ -14,7 +14,7 @@ import (
 
 const redactedPrefix = "redacted:sha256:"
 
-// The key prevents anyone from guessing values by their digests. Each process has a
+// The key prevents anyone from guessing values from their digests. Each process has a
 // different key.
 var redactionKey atomic.Pointer[[]byte]
 
@@ -25,7 +25,7 @@ func UseKey(key []byte) {
 	redactionKey.Store(&k)
 }
 
-// Key returns the key for UseKey in another process. It must never be stored.
+// Key returns the key for UseKey in another process. The key must never be stored.
 func Key() []byte {
 	if k := redactionKey.Load(); k != nil {
 		return *k
@@ -36,9 +36,9 @@ func Key() []byte {
 	return *redactionKey.Load()
 }
 
-// Redact replaces in place the secrets in an API object: tokens and the values of
-// Secrets, including those in lists and in other objects. Equal values stay equal, so
-// changes remain visible, but the values cannot be recovered.
+// Redact replaces in place the secrets in an API object: tokens and the values of Secrets,
+// including those in lists and in other objects. Equal secrets are replaced by equal
+// digests, so changes remain visible, but the secrets cannot be recovered.
 func Redact(obj map[string]any) { redact(obj, false) }
 
 // secret reports whether everything about the target is secret.
@@ -106,8 +106,7 @@ func redactSecret(v map[string]any) {
 	meta, _ := v["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	for k, x := range annotations {
-		// In these annotations tools keep a copy of what they have applied, often
-		// compressed.
+		// Tools keep copies of applied objects in these annotations, often compressed.
 		text, _ := x.(string)
 		if strings.Contains(k, "applied") || strings.Contains(k, "original") || strings.HasPrefix(text, "{") {
 			replace(annotations, k, false)

@@ -1,10 +1,10 @@
-// Package trace records everything that a controller saw and wrote, as one line of JSON
-// per entry, in the order in which the recorder learnt of the entries.
+// Package trace records everything that a controller saw and wrote, in the order in which
+// the recorder learnt of it. Each entry is one line of JSON.
 //
 //	apiproxy ──Record──▶ Log ──WriteTo──▶ file ──Read──▶ judge, report, inspector
 //
-// Bodies are kept as they were on the wire, because decoding costs more than forwarding.
-// They are decoded and redacted when they leave the process; see Redact.
+// Bodies are kept as they were on the wire, because decoding costs more than forwarding. A
+// body is decoded and redacted when it leaves the process; see Redact.
 package trace
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Version is the version of the format. A reader refuses a later one.
+// Version is the version of the format. A reader refuses traces with a later version.
 const Version = 1
 
 // Header is the first line of a trace.
@@ -30,8 +30,8 @@ type Entry struct {
 	// At is the time since the start of the trace, in nanoseconds.
 	At time.Duration `json:"at"`
 	// Instance is the process that acted: "controller-1" is the first instance,
-	// "controller-2" is the instance after its first restart, or one that runs next to
-	// it. It is empty for the checker itself.
+	// "controller-2" is the instance after the first restart, or a second instance that
+	// runs at the same time. It is empty for the checker itself.
 	Instance string `json:"instance,omitempty"`
 
 	Call    *Call    `json:"call,omitempty"`
@@ -60,8 +60,8 @@ type Call struct {
 	// Verb is the RBAC verb: get, list, watch, create, update, patch, delete or
 	// deletecollection. If there is no resource, it is the method in lower case.
 	Verb string `json:"verb"`
-	// Endpoint is the name of an endpoint outside the cluster. Then Target is empty,
-	// and Verb is the method.
+	// Endpoint is the name of an endpoint outside the cluster. If Endpoint is set, Target
+	// is empty and Verb is the method.
 	Endpoint string `json:"endpoint,omitempty"`
 	Target   Target `json:"target,omitzero"`
 	Path     string `json:"path"` // with the query
@@ -69,8 +69,8 @@ type Call struct {
 	// patches.
 	ContentType string `json:"contentType,omitempty"`
 	UserAgent   string `json:"userAgent,omitempty"`
-	// Request is the request's body, decoded and redacted. In the process that records,
-	// RawRequest holds it instead; RequestObject reads either.
+	// Request is the request's body, decoded and redacted. In the process that records the
+	// trace, RawRequest holds the body instead; RequestObject reads whichever is set.
 	Request    json.RawMessage `json:"request,omitempty"`
 	RawRequest Body            `json:"-"`
 	// RequestSize and ResponseSize are the lengths of the bodies on the wire, in bytes.
@@ -82,8 +82,8 @@ type Call struct {
 	// Reason is the metav1.StatusReason of an error.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Response is the response's body, decoded and redacted. In the process that records,
-	// RawResponse holds it instead; ResponseObject reads either.
+	// Response is the response's body, decoded and redacted. In the process that records
+	// the trace, RawResponse holds the body instead; ResponseObject reads whichever is set.
 	Response    json.RawMessage `json:"response,omitempty"`
 	RawResponse Body            `json:"-"`
 	// ResourceVersion is taken from the object or list in the response.
@@ -106,8 +106,8 @@ type Watch struct {
 	// watch.
 	Type            string `json:"type"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Object is the event's object, decoded and redacted. In the process that records,
-	// RawObject holds it instead; EventObject reads either.
+	// Object is the event's object, decoded and redacted. In the process that records the
+	// trace, RawObject holds the object instead; EventObject reads whichever is set.
 	Object    json.RawMessage `json:"object,omitempty"`
 	RawObject Body            `json:"-"`
 	// Held is the time for which a fault delayed the event, in nanoseconds.
@@ -127,18 +127,18 @@ type Process struct {
 	Output string `json:"output,omitempty"`
 }
 
-// Step is the start of a scenario's step, or the moment after the step at which
-// everything was idle.
+// Step is the start or the end of a scenario's step. The end is the moment when everything
+// is idle again.
 type Step struct {
 	Name string `json:"name"`
 	// What holds "started" or "settled".
 	What string `json:"what"`
-	// Revision is the revision of the store at that moment.
+	// Revision is the revision of the store when the step started or settled.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Fault is a change in the state of a fault, or a stage of the help that a controller
-// gets for its recovery.
+// Fault is a change in the state of a fault, or a step that the checker takes to help a
+// controller recover.
 type Fault struct {
 	What string `json:"what"` // armed, applied, ended, wait, relist, restart, poke
 	// Text is for people.

@@ -103,7 +103,7 @@ func TestReadSaysWhichLineIsWrong(t *testing.T) {
 	const header = `{"version":1,"started":"2026-11-21T09:00:00Z"}` + "\n"
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "line 1"},
-		{"other file", "hello\n", "line 1: not a trace's header"},
+		{"other file", "hello\n", "line 1 is not the header of a trace"},
 		{"no version", "{}\n", "line 1: the header has no version"},
 		{"later version", `{"version":2}` + "\n", "version 2, but this koboshi reads versions up to 1"},
 		{"cut off", header + `{"seq":1,"at":1,"ca`, "line 2"},

@@ -19,7 +19,7 @@ import (
 //go:embed chart.svg.tmpl
 var drawing string
 
-// Positions, in the SVG's own units.
+// These are positions in the SVG's own units.
 const (
 	width  = 800
 	left   = 250 // start of the plot; the labels are to its left
@@ -62,7 +62,7 @@ func Draw(r result.Report) ([]byte, error) {
 	return p.render()
 }
 
-// A bar is one ratio before it has a position.
+// A bar is a ratio that has no position in the plot yet.
 type bar struct {
 	label            string
 	low, middle, top float64
@@ -104,8 +104,8 @@ type scale struct {
 	low, top float64
 }
 
-// newScale chooses ticks at 1, 2 and 5 in each decade, from the last below the bars to
-// the first above them.
+// newScale chooses ticks at 1, 2 and 5 in each decade, from the last tick below the bars to
+// the first tick above them.
 func newScale(bars []bar) scale {
 	low, top := 0.5, 2.0
 	for _, b := range bars {

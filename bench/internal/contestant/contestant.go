@@ -65,8 +65,8 @@ func BuildStock(ctx context.Context, root string, progress io.Writer) (string, e
 	if err != nil {
 		return "", err
 	}
-	// Like upstream's releases, the programs have no cgo and no symbols, and report their
-	// version.
+	// Like upstream's releases, the programs are built without cgo and without symbols, and
+	// report their version.
 	flags := "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + kubernetes
 	for _, p := range []struct{ name, pkg string }{
 		{"etcd", "go.etcd.io/etcd/server/v3"},
@@ -83,18 +83,18 @@ func BuildStock(ctx context.Context, root string, progress io.Writer) (string, e
 	return dir, nil
 }
 
-// BuildReset builds the tests of the package that implements Koboshi's reset, and puts
-// the binary in dir. It returns an empty path if the package has no benchmark of reset.
+// BuildReset builds the tests of the package that implements Koboshi's reset, and puts the
+// binary in dir. It returns an empty path if the package does not contain the benchmark.
 func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error) {
 	path := filepath.Join(dir, "reset.test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", path, "./internal/controlplane")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the benchmark for reset: %w\n%s", err, out)
+		return "", fmt.Errorf("building the reset benchmark: %w\n%s", err, out)
 	}
 	out, err := exec.CommandContext(ctx, path, "-test.list", "^"+benchmark+"$").Output()
 	if err != nil {
-		return "", fmt.Errorf("listing the benchmarks for reset: %w", err)
+		return "", fmt.Errorf("listing the reset benchmarks: %w", err)
 	}
 	if !strings.Contains(string(out), benchmark) {
 		return "", nil
@@ -102,7 +102,7 @@ func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error
 	return path, nil
 }
 
-// ModuleVersion returns the version of a module that the module in root requires.
+// ModuleVersion returns the version in which the module in root requires another module.
 func ModuleVersion(ctx context.Context, root, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
 	cmd.Dir = root

@@ -29,8 +29,8 @@ type Family struct {
 	// Root is the leader of the session in which all other members start. It may have
 	// ended. Zero means that there is no root.
 	Root int
-	// Mark is an entry in the environment of Root, NAME=value. No process outside the
-	// family has this entry.
+	// Mark is an environment variable of Root, in the form NAME=value. No process outside
+	// the family has this variable.
 	Mark string
 }
 
@@ -92,7 +92,7 @@ func (f Family) End(grace time.Duration) (int, error) {
 			}
 		}
 	}
-	return first, fmt.Errorf("processes of %s survive SIGKILL", f.Mark)
+	return first, fmt.Errorf("some processes of %s are still running after SIGKILL", f.Mark)
 }
 
 func (f Family) signal(s syscall.Signal) (int, error) {
@@ -103,14 +103,14 @@ func (f Family) signal(s syscall.Signal) (int, error) {
 	return len(members), err
 }
 
-// list reads all processes. It omits processes that end in the meantime.
+// list reads all processes. It omits processes that end while it reads /proc.
 func list(mark string) ([]Process, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
 	if len(dirs) == 0 {
-		return nil, fmt.Errorf("reading /proc: it lists no process; the benchmark needs Linux")
+		return nil, fmt.Errorf("/proc lists no processes; the benchmark needs Linux")
 	}
 	var all []Process
 	for _, dir := range dirs {
@@ -122,8 +122,8 @@ func list(mark string) ([]Process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s/stat: %w", dir, err)
 		}
-		// The environment cannot be read if the process belongs to another user; then it
-		// is not ours.
+		// If the process belongs to another user, its environment cannot be read, and the
+		// process is not part of the family.
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		p.Marked = marked(environ, mark)
 		all = append(all, p)

@@ -27,7 +27,7 @@ func InMemory() (Files, error) {
 
 // memoryBacked reads a table of mounts; see fstab(5).
 func memoryBacked(mounts string) (roots []string) {
-	// The table escapes spaces in octal.
+	// The table of mounts escapes spaces in octal.
 	blanks := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(mounts) {
 		if fields := strings.Fields(line); len(fields) > 2 && (fields[2] == "tmpfs" || fields[2] == "ramfs") {
@@ -37,8 +37,8 @@ func memoryBacked(mounts string) (roots []string) {
 	return roots
 }
 
-// add walks one file system, without those mounted inside it. It skips files that cannot
-// be read, because they belong to another user.
+// add walks one file system, but not the file systems mounted inside it. It skips
+// unreadable files, which belong to another user.
 func (f Files) add(root string) {
 	var top syscall.Stat_t
 	if syscall.Lstat(root, &top) != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Memory is the memory that a set of processes holds in total, in bytes. Both sums
+// Memory is the memory that a set of processes holds in total, in bytes. RSS and PSS both
 // include files in memory, with each page counted once.
 type Memory struct {
 	// RSS counts a page once for each process that maps it.
@@ -95,7 +95,7 @@ func parseSmaps(r io.Reader) ([]mapping, error) {
 			continue
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("reading smaps: %q before any mapping", lines.Text())
+			return nil, fmt.Errorf("reading smaps: line %q comes before the first mapping", lines.Text())
 		}
 		var to *int64
 		switch key {
@@ -115,7 +115,7 @@ func parseSmaps(r io.Reader) ([]mapping, error) {
 	return found, lines.Err()
 }
 
-// mappedFile returns the path from a line of addresses, rights, offset, device,
+// mappedFile returns the path from a line that contains addresses, rights, offset, device,
 // inode and path. The path may contain spaces.
 func mappedFile(line string) string {
 	for range 5 {

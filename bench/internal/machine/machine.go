@@ -1,4 +1,4 @@
-// Package machine describes the properties of the machine on which figures depend,
+// Package machine describes those properties of the machine that affect the figures,
 // without anything that would identify the machine.
 package machine
 

@@ -110,7 +110,7 @@ func await(ctx context.Context, seen <-chan sight, name string) (time.Time, erro
 				return one.at, nil
 			}
 		case <-timeout:
-			return time.Time{}, fmt.Errorf("no event for %s within %s", name, eventTimeout)
+			return time.Time{}, fmt.Errorf("no event for %s arrived within %s", name, eventTimeout)
 		case <-ctx.Done():
 			return time.Time{}, ctx.Err()
 		}

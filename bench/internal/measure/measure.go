@@ -1,6 +1,6 @@
-// Package measure holds the measures. Each measure is a list of figures and a procedure
-// that yields a value for each of them. Each run of a measure is a separate process, like
-// the tests of a package.
+// Package measure holds the measures of the benchmark. Each measure is a list of figures
+// and a procedure that yields a value for each figure. Each run of a measure is a separate
+// process, because go test also runs the tests of each package in a separate process.
 package measure
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/footprint"
 )
 
-// startTimeout limits each start and each stop of one process. With envtest's own 20 s, a
-// slow machine would yield failures instead of figures.
+// startTimeout limits each start and each stop of one process. With envtest's default of
+// 20 s, a slow machine would yield failures instead of figures.
 const startTimeout = 60 * time.Second
 
 // settle is the pause before the memory of a control plane is read.
@@ -32,7 +32,7 @@ type Figure struct {
 	Note              string
 }
 
-// A Measure yields its figures from one run.
+// A Measure yields one value for each of its figures in every run.
 type Measure struct {
 	Name    string // for -only
 	Figures []Figure
@@ -123,8 +123,7 @@ func unlimited(config *rest.Config) *rest.Config {
 	return free
 }
 
-// stop ends the environment. If that fails and first holds no error yet, stop stores its
-// error there.
+// stop ends the environment. It stores its error in first if first holds no error yet.
 func (e environment) stop(first *error) {
 	if err := e.Stop(); err != nil && *first == nil {
 		*first = fmt.Errorf("stopping the environment: %w", err)

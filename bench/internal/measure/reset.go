@@ -36,7 +36,7 @@ var reset = Measure{
 	},
 }
 
-// restart measures how long stock takes to get back to a clean cluster. The time does not
+// restart measures how long stock takes to get back to a clean cluster. This time does not
 // depend on the number of objects.
 func (b Bout) restart() (v Values, err error) {
 	used := b.environment()
@@ -89,7 +89,7 @@ func resetTimes(output io.Reader) (Values, error) {
 			return nil, r
 		case *benchfmt.Result:
 			// The name Reset/objects=10-2 has the base Reset and the parts /objects=10 and
-			// -2, the number of cores.
+			// -2, where 2 is the number of cores.
 			_, parts := r.Name.Parts()
 			seconds, timed := r.Value("sec/op")
 			if len(parts) == 0 || !timed {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// packageName names the bout that each of ten processes runs. It is not a measure.
+// packageName replaces the name of the measure in the bouts of the ten processes.
 const packageName = "package"
 
 const together, cores = 10, 2
 
 // tenAtOnce measures `go test ./...` on a small machine, in a project with ten packages
-// that have a suite.
+// that each have a test suite.
 var tenAtOnce = Measure{
 	Name:    "ten",
 	Timeout: 12 * time.Minute,
@@ -28,10 +28,11 @@ var tenAtOnce = Measure{
 		{Name: "ten-failed", Label: "ten at once, failed"},
 	},
 	run: func(ctx context.Context, b Bout) (Values, error) {
-		// Processes that this thread starts inherit its cores. The thread ends with the process.
+		// Processes that this thread starts inherit its cores. The thread is never
+		// unlocked, because it ends with the process.
 		runtime.LockOSThread()
 		if err := pin(cores); err != nil {
-			return nil, fmt.Errorf("pinning to %d cores: %w", cores, err)
+			return nil, fmt.Errorf("pinning the benchmark to %d cores: %w", cores, err)
 		}
 		began := time.Now()
 		failed, err := b.packages(ctx)
@@ -65,7 +66,7 @@ func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 		var stderr bytes.Buffer
 		cmd := exec.CommandContext(ctx, os.Args[0], os.Args[1], string(told))
 		cmd.Stderr, cmd.WaitDelay = &stderr, 2*time.Second
-		// The process treats the end of its input as the end of this process.
+		// When its input ends, the started process assumes that this process has ended.
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return nil, err

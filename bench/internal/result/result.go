@@ -1,5 +1,5 @@
-// Package result holds the results of a run of the benchmark: the samples of every
-// round, and a description of the machine. Tables and charts need nothing else.
+// Package result holds the results of a run of the benchmark: the samples of every round,
+// and a description of the machine. Tables and charts are made from a Report alone.
 package result
 
 import (
@@ -13,7 +13,8 @@ import (
 // Baseline names the contestant with which the others are compared.
 const Baseline = "stock"
 
-// A Report is one run of the benchmark. It identifies neither the machine nor a person.
+// A Report is one run of the benchmark. It contains nothing that identifies the machine or
+// a person.
 type Report struct {
 	// Comment explains to readers what limits the value of the figures.
 	Comment     string            `json:"comment,omitempty"`
@@ -25,7 +26,7 @@ type Report struct {
 	Figures     []Figure          `json:"figures"`
 }
 
-// Machine describes the properties of the machine on which the figures depend.
+// Machine describes the properties of the machine that affect the figures.
 type Machine struct {
 	OS     string `json:"os"`
 	Arch   string `json:"arch"`
@@ -79,8 +80,8 @@ func (f Figure) Ratio(contestant string) stats.Spread {
 	return stats.Of(ratios)
 }
 
-// Worse reports whether the contestant is worse than the baseline, to two
-// decimals.
+// Worse reports whether the contestant is worse than the baseline when the ratio is rounded
+// to two decimals.
 func (f Figure) Worse(contestant string) bool {
 	r := f.Ratio(contestant)
 	if r.N == 0 { // the baseline is zero, as the number of failures should be
@@ -100,7 +101,7 @@ func Read(path string) (r Report, err error) {
 		return r, fmt.Errorf("reading a report: %w", err)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("reading a report: %s: %w", path, err)
+		return r, fmt.Errorf("reading the report %s: %w", path, err)
 	}
 	return r, nil
 }

@@ -75,7 +75,7 @@ func failures(f Figure, contestant string) string {
 	return ""
 }
 
-// legend explains how to read the table, and writes the notes of its figures.
+// legend explains how to read the table, and prints the notes on the figures.
 func (t *table) legend(r Report) {
 	t.line("")
 	t.line("%s", wrap("Rounds: "+strconv.Itoa(r.Rounds)+"; the median of all rounds is shown. A ratio is taken within each round; the median"+
@@ -113,8 +113,8 @@ func wrap(text string) string {
 	return out.String()
 }
 
-// Short formats a value with three significant digits, and with all digits before
-// the point.
+// Short formats a value with three significant digits, but never drops digits before the
+// decimal point.
 func Short(v float64) string {
 	if v == 0 {
 		return "0"
@@ -123,7 +123,8 @@ func Short(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(max(3-before, 0), 4), 64)
 }
 
-// Ratio formats a quotient with two decimals, or with as many as needed if it is small.
+// Ratio formats a quotient with two decimals, with more decimals if it is small, and with
+// none if it is large.
 func Ratio(v float64) string {
 	decimals := 2
 	switch {

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Spread is the range of repeated measurements. If N is zero, there are none.
+// Spread is the range of repeated measurements. If N is zero, there are no measurements.
 type Spread struct {
 	N                int
 	Min, Median, Max float64
 }
 
-// Of summarizes the values, in any order.
+// Of summarizes the values, which may be in any order.
 func Of(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -22,8 +22,8 @@ func Of(values []float64) Spread {
 	return Spread{N: len(sorted), Min: sorted[0], Median: median(sorted), Max: sorted[len(sorted)-1]}
 }
 
-// median returns the median. For an even number of values, this is halfway between the
-// two in the middle.
+// median returns the value in the middle, or the mean of the two in the middle if the
+// number of values is even.
 func median(sorted []float64) float64 {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {

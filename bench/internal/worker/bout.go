@@ -17,12 +17,12 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/measure"
 )
 
-// Argument is the first argument of a process that runs one bout. The bout
-// follows as JSON.
+// Argument is the first argument of a process that runs one bout; the second argument is
+// the bout as JSON.
 const Argument = "run-bout"
 
 // orphan names the variable that is set if the parent of a bout ended before the bout.
-// The process then only cleans up.
+// If the variable is set, the process only cleans up.
 const orphan = "KOBOSHI_BENCH_ORPHAN"
 
 // Main runs one bout and prints the values as JSON.
@@ -34,8 +34,8 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 	if os.Getenv(orphan) != "" {
 		return cleanUp(b)
 	}
-	// If the parent has ended, writing to its output must not end this process
-	// before it has cleaned up.
+	// If the parent has ended, a write to the standard output raises SIGPIPE, which must
+	// not end this process before it has cleaned up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	orphaned := make(chan struct{})
 	go watchParent(stdin, orphaned)
@@ -52,9 +52,10 @@ func Main(ctx context.Context, told string, stdin io.Reader, stdout io.Writer) e
 	return json.NewEncoder(stdout).Encode(values)
 }
 
-// watchParent waits until the other end of stdin is closed, which happens even if
-// the process that holds it is killed. It then replaces the bout with a process that only
-// cleans up, because the bout itself would keep starting the processes that cleanUp ends.
+// watchParent waits until the other end of stdin is closed, which happens even if the
+// process that holds it is killed. Once stdin is closed, watchParent replaces the bout with
+// a process that only cleans up, because the bout itself would keep starting the processes
+// that cleanUp ends.
 func watchParent(stdin io.Reader, orphaned chan<- struct{}) {
 	_, _ = io.Copy(io.Discard, stdin)
 	close(orphaned)

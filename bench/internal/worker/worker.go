@@ -102,7 +102,7 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 	}
 	var values measure.Values
 	if err := json.Unmarshal(stdout.Bytes(), &values); err != nil {
-		return nil, root, fmt.Errorf("reading the output of the bout: %w: %s", err, tail(stdout.String()))
+		return nil, root, fmt.Errorf("reading the output of the measurement process: %w: %s", err, tail(stdout.String()))
 	}
 	return values, root, nil
 }

@@ -54,8 +54,8 @@ func begin() measure.Measure {
 	return m
 }
 
-// hanging returns a folder of assets. Its etcd never answers, starts a process
-// that leaves its session, and ignores SIGTERM.
+// hanging returns a folder of assets whose etcd never answers, starts a process that leaves
+// its session, and ignores SIGTERM.
 func hanging(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("setsid"); err != nil {

@@ -1,11 +1,11 @@
-// Package child creates, repairs and deletes the objects that a controller makes for
-// its own resource. Every controller of the track record should do this correctly, no
-// matter which bug it has.
+// Package child creates, repairs and deletes the objects that a controller makes for its
+// own resource. The controllers of the track record use this package, so that each of them
+// handles its children correctly whatever its bug is.
 //
-// Every operation can be repeated at any time: after a kill, after a lost response, or
-// with a lagging cache. Nothing is created or deleted based on the cache alone. The owner
-// is first read again from the server, as is an object that is missing from
-// the cache or about to be deleted.
+// Every operation can be repeated at any time: after a kill, after a lost response, or with
+// a lagging cache. Nothing is created or deleted based on the cache alone. Before a child
+// is created, its owner is read from the server again. Before a child is deleted, the child
+// itself is read from the server again.
 package child
 
 import (
@@ -23,7 +23,7 @@ import (
 // Keeper keeps the children of owners in their desired state.
 type Keeper struct {
 	client.Client
-	// Live reads from the server, and Client from the cache.
+	// Live reads from the server; Client reads from the cache.
 	Live client.Reader
 }
 
@@ -59,7 +59,7 @@ func (k Keeper) Ensure(ctx context.Context, owner, child client.Object, set func
 	// The child exists, but the cache does not have it yet.
 	blank(child, key)
 	if err := k.Live.Get(ctx, key, child); err != nil {
-		return false, fmt.Errorf("reading %T %s, which already exists: %w", child, key, err)
+		return false, fmt.Errorf("reading the existing %T %s: %w", child, key, err)
 	}
 	return k.repair(ctx, owner, child, set)
 }
@@ -70,7 +70,7 @@ func (k Keeper) repair(ctx context.Context, owner, child client.Object, set func
 		return false, nil
 	}
 	if ref := metav1.GetControllerOf(child); ref != nil && ref.UID != owner.GetUID() {
-		return false, fmt.Errorf("%T %s belongs to %s %s with UID %s", child, child.GetName(), ref.Kind, ref.Name, ref.UID)
+		return false, fmt.Errorf("cannot repair %T %s, because it belongs to %s %s (UID %s)", child, child.GetName(), ref.Kind, ref.Name, ref.UID)
 	}
 	before := child.DeepCopyObject()
 	set()
@@ -83,9 +83,9 @@ func (k Keeper) repair(ctx context.Context, owner, child client.Object, set func
 	return true, nil
 }
 
-// Current asks the server whether the caller's copy of an object is up to date. This
-// means that the object was not deleted or replaced by another one of the same name, and
-// that its spec has not changed.
+// Current asks the server whether the caller's copy of an object is up to date: the object
+// was not deleted or replaced by another one of the same name, and its spec has not
+// changed.
 func (k Keeper) Current(ctx context.Context, have client.Object) (bool, error) {
 	key := client.ObjectKeyFromObject(have)
 	now := have.DeepCopyObject().(client.Object)
@@ -133,7 +133,8 @@ func (k Keeper) absent(ctx context.Context, child client.Object, key client.Obje
 
 // Own makes owner the controller of child.
 func (k Keeper) Own(owner, child client.Object) {
-	// This fails only if the child has another controller, which Ensure has ruled out.
+	// SetControllerReference fails only if the child has another controller, which Ensure
+	// has ruled out.
 	if err := ctrl.SetControllerReference(owner, child, k.Scheme()); err != nil {
 		panic(err)
 	}

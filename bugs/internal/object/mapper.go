@@ -54,8 +54,8 @@ func builtinKinds() *meta.DefaultRESTMapper {
 // used as ctrl.Options.MapperProvider.
 func Mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds, nil }
 
-// Register adds a kind of Version to the scheme and the mapper. Its objects are in
-// namespaces. Each kind needs separate types for its spec and status.
+// Register adds a namespaced kind of Version to the scheme and the mapper. Each kind needs
+// separate types for its spec and status.
 func Register[Spec, Status any](kind string) { RegisterIn[Spec, Status](Version, kind) }
 
 // RegisterIn is like Register, but for a kind of another group version.

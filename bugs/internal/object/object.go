@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Version is the API version of the custom resources of the track record. A few kinds
-// that have the names of built-in kinds are in Example instead.
+// Version is the API version of the custom resources of the track record. Example is the
+// API version of a few kinds that have the names of built-in kinds.
 var (
 	Version = schema.GroupVersion{Group: "bugs.koboshi.dev", Version: "v1"}
 	Example = schema.GroupVersion{Group: "example.com", Version: "v1"}

@@ -2,7 +2,7 @@
 // programs that start etcd and kube-apiserver rely. The tests use flags,
 // files, signals and the API, and start the programs through envtest itself.
 //
-// If CONTRACT_ASSETS names a folder of stock programs, the same tests run with stock,
-// which shows that they require nothing that stock does not do. Tests of promises that
-// only Koboshi makes are marked, and are skipped.
+// If CONTRACT_ASSETS names a folder of stock programs, the same tests run with these
+// programs, which shows that stock passes the tests, too. Tests of promises that only
+// Koboshi makes are marked, and are skipped with stock.
 package contract

@@ -90,7 +90,7 @@ func (s side) get(t *testing.T, path, accept string) answer {
 	return answer{got.StatusCode, got.Header.Get("Content-Type"), got.Header.Get("ETag"), got.Header.Get("Cache-Control"), s.own.Replace(string(body))}
 }
 
-// paths returns the paths in the server's own list.
+// paths returns the paths that the server itself lists.
 func (s side) paths(t *testing.T) []string {
 	t.Helper()
 	var index metav1.RootPaths

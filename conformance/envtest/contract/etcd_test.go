@@ -118,7 +118,7 @@ func TestARestartedAPIServerServesWhatItsEtcdHolds(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Its certificates are new, so it also needs a new user.
+	// A restarted API server has new certificates, so it also needs a new user.
 	user, err := env.AddUser(envtest.User{Name: "again", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +136,8 @@ func TestAnEtcdThatReturnsServesTheLivingAPIServer(t *testing.T) {
 	dir := t.TempDir()
 	var stderr output
 	env := start(t, func(env *envtest.Environment) {
-		// Stop does not remove a folder that the test provides. Because of the output's
-		// reader, Stop waits until no process can write to the output any more.
+		// Stop does not remove a folder that the test provides. Because a goroutine reads
+		// the output, Stop waits until no process can write to the output any more.
 		env.ControlPlane.Etcd = &envtest.Etcd{DataDir: dir, Err: &stderr}
 	})
 	c := clientset(t, env.Config)

@@ -88,8 +88,8 @@ func TestAnInstalledCRDServesAtOnce(t *testing.T) {
 }
 
 // Upstream sleeps for two seconds in the first create after a CRD is installed, because
-// other API servers of the cluster may not know the CRD yet. Here there are no other API
-// servers.
+// other API servers of the cluster may not know the CRD yet. A plane of Koboshi has only
+// one API server.
 func TestTheFirstCreateAfterACRDDoesNotWait(t *testing.T) {
 	oursOnly(t)
 	env := start(t)
@@ -170,7 +170,7 @@ func TestConversionWebhooksAreCalledByURL(t *testing.T) {
 			Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"}},
 		}
 		env.CRDs = []*apiextensionsv1.CustomResourceDefinition{crd}
-		// envtest would look for the types in a scheme, but they are in none.
+		// envtest would look for the converted types in a scheme, but no scheme has them.
 		env.WebhookInstallOptions.IgnoreSchemeConvertible = true
 	})
 	serve(t, env, convert)

@@ -87,8 +87,9 @@ func TestFlagsOfTheAPIServerReachIt(t *testing.T) {
 	})
 	t.Run("advertise-address is the service's endpoint", func(t *testing.T) { testAdvertised(t, c, "192.0.2.7") })
 	t.Run("max-requests-inflight is in effect", func(t *testing.T) {
-		// Priority and fairness distributes the sum of both limits, 400. The
-		// level workload-low has 100 of the 245 shares of all levels.
+		// API Priority and Fairness distributes 400 seats, the sum of the two limits for
+		// requests in flight. The level workload-low has 100 of the 245 shares of all
+		// levels.
 		wantMetric(t, c, `apiserver_flowcontrol_nominal_limit_seats{priority_level="workload-low"}`, " 164")
 	})
 }

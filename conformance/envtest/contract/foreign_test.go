@@ -54,8 +54,8 @@ func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	})
 }
 
-// With AlwaysAllow, upstream turns anonymous access off, so envtest's anonymous
-// health check never succeeds. Users of that mode start the server without envtest.
+// With AlwaysAllow, upstream turns anonymous access off, so envtest's anonymous health
+// check never succeeds. Users of AlwaysAllow start the server without envtest.
 func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 	dir := t.TempDir()
 	etcd := &envtest.Etcd{StartTimeout: 3 * time.Minute}
@@ -144,8 +144,8 @@ func answers(ctx context.Context, url, token string, status int) error {
 	return nil
 }
 
-// freePort returns a port that is free now. The port may be taken before a program opens
-// it, which a caller that must pass a number cannot prevent.
+// freePort returns a port that is free now. Another program may take the port before the
+// caller's program opens it. A caller that must pass a port number cannot prevent this.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

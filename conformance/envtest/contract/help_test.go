@@ -26,8 +26,8 @@ func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 	}
 }
 
-// The processes that envtest sees start quickly, because they do their work
-// before most of the program's packages are initialised.
+// The shims that envtest starts do their work before most of the program's packages are
+// initialised, so they start quickly.
 func TestHelpIsAnsweredBeforeMostOfTheProgramIsInitialised(t *testing.T) {
 	oursOnly(t)
 	t.Setenv("GODEBUG", "inittrace=1")

@@ -126,8 +126,9 @@ func (s *suite) running() error {
 }
 
 // TestAServerThatHasJustBeenStartedEndsWithItsSuite kills suites up to 300 ms after a
-// server was executed. Some are killed before the server can identify its parent, others
-// while it starts. The machine is kept busy, which makes each of these phases longer.
+// server was executed. Some suites are killed before the server can identify its parent,
+// others while the server starts. The machine is kept busy, so that a server takes longer
+// to start.
 func TestAServerThatHasJustBeenStartedEndsWithItsSuite(t *testing.T) {
 	oursOnly(t)
 	rounds := 12
@@ -208,8 +209,8 @@ func TestNothingIsLeftOfASuiteThatWasKilled(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	for round := range rounds {
-		// The last rounds kill suites whose servers are running, the others kill suites
-		// whose servers are starting.
+		// The last rounds kill suites whose servers are running; the earlier rounds kill
+		// suites whose servers are starting.
 		after := time.Duration(random.Int64N(int64(time.Second)))
 		ready := round >= rounds*3/4
 		t.Run(fmt.Sprintf("round %d, ready %v, after %v", round+1, ready, after), func(t *testing.T) {
@@ -264,7 +265,7 @@ func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait() // it was killed
-	// A server that was executed at the last moment has a folder, too. Folders that were
+	// A server that was executed just before the kill also has a folder. Folders that were
 	// not yet passed to any server are envtest's own responsibility.
 	owned = append(owned, s.footprint())
 	eventually(t, "no trace of the killed suite", func(context.Context) error {
@@ -276,8 +277,8 @@ func (s *suite) mustDieWithoutTrace(t *testing.T, owned ...footprint) {
 	})
 }
 
-// seed returns the seed for the times at which suites are killed. It is printed so that a
-// run can be repeated.
+// seed returns the seed for the times at which suites are killed. The seed is printed so
+// that a run can be repeated.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())

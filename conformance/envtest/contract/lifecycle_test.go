@@ -55,7 +55,7 @@ func TestManyEnvironmentsRunAtOnceAndShareNothing(t *testing.T) {
 }
 
 // useOnce starts an environment, creates an object that no other environment may contain,
-// calls meanwhile, and stops the environment.
+// calls the function meanwhile, and stops the environment.
 func useOnce(ctx context.Context, meanwhile func()) error {
 	env := newEnvironment()
 	if _, err := env.Start(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 const isolated = "isolated"
 
-// Sandboxes of build systems have a loopback interface but no route. In them, stock
+// In the sandboxes of build systems, which have a loopback interface but no route, stock
 // kube-apiserver finds no address to advertise unless a flag names one.
 func TestAnEnvironmentNeedsNoDefaultRoute(t *testing.T) {
 	oursOnly(t)

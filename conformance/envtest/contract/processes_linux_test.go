@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A process holds the data that /proc shows about it.
+// A process holds data from /proc about one process.
 type process struct {
 	pid  int
 	args []string
@@ -88,8 +88,8 @@ func look(processes []process, temporary ...string) (f footprint) {
 	return f
 }
 
-// values returns the values of arguments such as --data-dir=/tmp/x. They are needed
-// because a program may not have created its folder yet.
+// values returns the values of arguments such as --data-dir=/tmp/x, so that a folder is
+// known before the program has created it.
 func values(args []string) (values []string) {
 	for _, arg := range args {
 		if _, value, ok := strings.Cut(arg, "="); ok {

@@ -94,8 +94,8 @@ func (f *Frames) end() (int, error) {
 		}
 		f.searched += n + 1
 		line := f.buf[:f.searched]
-		// API servers write compact JSON, which contains no line feeds. Only indented
-		// JSON contains them.
+		// API servers write compact JSON without line feeds; only indented JSON contains
+		// line feeds.
 		if bytes.HasPrefix(line, []byte(`{"`)) || json.Valid(line) {
 			return f.searched, nil
 		}

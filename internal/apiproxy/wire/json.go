@@ -96,7 +96,7 @@ func (c *cursor) skipNested() bool {
 	return false
 }
 
-// fields calls the function each with every key of an object. That function moves past
+// fields calls the function each with every key of an object. The function each moves past
 // the value and reports whether to continue.
 func (c *cursor) fields(each func(key []byte) bool) bool {
 	if c.peek() != '{' {
@@ -158,7 +158,8 @@ func (c *cursor) object(m *Meta) {
 		case "kind":
 			return c.set(&m.Kind)
 		case "metadata":
-			// The rest is not read: API servers write kind before metadata.
+			// Nothing after metadata is read, because API servers write kind before
+			// metadata.
 			c.meta(m)
 			return false
 		}

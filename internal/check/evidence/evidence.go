@@ -18,7 +18,7 @@ type Run struct {
 	// Fault is nil in a reference run.
 	Fault *fault.Fault
 	// Applied reports whether the point of the fault was reached and the fault could be
-	// applied. Otherwise, NotApplied is the reason.
+	// applied. NotApplied is the reason why the fault was not applied.
 	Applied    bool
 	NotApplied string
 	// Inconclusive is the reason why nothing can be concluded from this run, for example
@@ -49,8 +49,8 @@ type Step struct {
 	// Never.
 	Healed Stage
 	// Watched is the time for which the controller was observed after the step came to
-	// rest. Idle holds the controller's writes in that time, including those that changed
-	// nothing.
+	// rest. Idle holds the controller's writes while it was observed, including those that
+	// changed nothing.
 	Watched time.Duration
 	Idle    []trace.Entry
 	// Failed lists the expectations that did not hold.
@@ -62,8 +62,8 @@ type Step struct {
 // Stage is a stage of healing.
 type Stage string
 
-// The stages, in the order in which they are tried. A controller that recovers on its own
-// needs at most Wait.
+// These are the stages of healing, in the order in which they are tried. A controller that
+// recovers on its own needs at most Wait.
 const (
 	AtOnce  Stage = ""        // the state was right when the step came to rest
 	Wait    Stage = "wait"    // the state was right after more time

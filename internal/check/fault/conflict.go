@@ -2,10 +2,10 @@ package fault
 
 import "github.com/koboshi-dev/koboshi/internal/trace"
 
-// conflicts returns "" if the server refuses the write after another client has written
-// the object. Otherwise, it returns the reason why the server accepts it. A write without
-// a precondition rightly succeeds, so the only effect of the fault would be the write of
-// the other client.
+// conflicts returns "" if the server refuses the write after another client has written the
+// object, and otherwise the reason why the server accepts the write. A write without a
+// precondition rightly succeeds, so the only effect of the fault would be the write of the
+// other client.
 func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint != "" {
 		return "an endpoint has no resource versions"
@@ -23,8 +23,8 @@ func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	return "the request names no resourceVersion"
 }
 
-// carries returns "" if the body has a version, and otherwise the reason why. If the body
-// cannot be read, it returns a different reason.
+// carries returns "" if the body has a version, and why if it has none. If the body cannot
+// be read, carries returns a different reason.
 func carries(call *trace.Call, why string, version func(map[string]any) string) string {
 	body, err := call.RequestObject()
 	switch {

@@ -6,27 +6,28 @@ package fault
 // Kind names a kind of fault. The table in kinds.go describes each kind.
 type Kind string
 
-// The kinds, grouped by the point at which they are applied.
+// These are the kinds of fault, grouped by the point at which they are applied.
 const (
-	// At a write to the cluster or to an endpoint.
+	// These kinds apply at a write to the cluster or to an endpoint.
 	KillBefore   Kind = "kill-before"   // the controller is killed; the write does not happen
 	KillLost     Kind = "kill-lost"     // the write happens; the controller is killed before it gets the answer
 	KillAfter    Kind = "kill-after"    // the write happens; the controller is killed after it gets the answer
 	LoseResponse Kind = "lose-response" // the write happens; the connection breaks before the answer
 	Conflict     Kind = "conflict"      // another client writes the object just before
 
-	// At any request.
+	// These kinds apply at any request.
 	Error500   Kind = "error-500"   // it is answered with 500 once
 	Error503   Kind = "error-503"   // it is answered with 503 and Retry-After once
 	TooMany429 Kind = "error-429"   // it is answered with 429 and Retry-After once
 	Timeout504 Kind = "error-504"   // it is answered with 504 once; a write does not happen
 	ErrorBurst Kind = "error-burst" // three matching requests in a row are answered with 500
 
-	// At a write or at the beginning of a step: the watches of a type are late.
+	// These kinds delay the watches of a type, from a write or from the beginning of a
+	// step.
 	DelayWatch Kind = "delay-watch" // all further events and bookmarks of the type wait, in order
 	LoseStates Kind = "lose-states" // as with delay-watch, but then the watch ends with 410 and the client lists again
 
-	// At rest.
+	// These kinds apply when the cluster is at rest.
 	Restart      Kind = "restart"       // the controller is killed and started again
 	StaleRestart Kind = "stale-restart" // as with restart, but lists with resourceVersion=0 show an earlier state
 	DownDuring   Kind = "down-during"   // the step is performed while the controller is down
@@ -43,13 +44,13 @@ const (
 //	Verb empty, Resource set      the beginning of Step, for the watches of Resource
 //	Verb and Resource empty       the moment when Step has come to rest
 //
-// DownDuring lasts for the complete Step. StaleRestart happens at rest, and Resource names
-// the type whose lists are old. AddFinalizer adds the finalizer at rest after Step, and
-// removes it at rest after the next step.
+// DownDuring lasts for the complete Step. StaleRestart happens when Step has come to rest,
+// and Resource names the type whose lists are old. AddFinalizer adds the finalizer when
+// Step has come to rest, and removes it when the next step has come to rest.
 type Point struct {
 	// Step is the name of the step of the scenario.
 	Step string `json:"step"`
-	// Verb is as in trace.Call.
+	// Verb has the same values as trace.Call.Verb.
 	Verb string `json:"verb,omitempty"`
 	// Resource is "deployments.apps" or "deployments.apps/status", or
 	// "endpoint:NAME".
@@ -68,15 +69,16 @@ type Fault struct {
 	Kind  Kind  `json:"kind"`
 	Point Point `json:"point"`
 	// Until names the step after which LoseStates ends the watches. The watches are held
-	// back from the beginning of Point.Step until the step Until is at rest. The states
-	// at rest in between prove nothing about the controller. Therefore, the conditions
-	// and expectations of those steps are not checked.
+	// back from the beginning of Point.Step until the step Until is at rest. Steps that end
+	// while the watches are held back prove nothing about the controller, so the conditions
+	// and expectations of such steps are not checked.
 	Until string `json:"until,omitempty"`
-	// Revision selects the state that StaleRestart shows: the state after this change of
-	// the type, counted from 0 at the start of the run.
+	// Revision selects the state that StaleRestart shows, by the number of changes to
+	// objects of the type since the start of the run.
 	Revision int `json:"revision,omitempty"`
-	// Behind is the number of changes that this state lacked in the reference run. It is
-	// only for human readers; the fault depends on Revision alone.
+	// Behind counts the changes in the reference run that the state selected by Revision
+	// did not contain yet. It is only for human readers; the fault depends on Revision
+	// alone.
 	Behind int `json:"behind,omitempty"`
 	// Target is the canonical name of the object of DeleteChild, EditChild or
 	// AddFinalizer: "Kind.group/namespace/name".

@@ -21,8 +21,8 @@ const (
 	AtRest    Where = "at rest"
 )
 
-// The phases of a plan. The faults of the first phase need only a write. They find the
-// most frequent bugs, so a small budget is mostly spent on them.
+// These are the phases of a plan. The faults of the first phase need only a write and find
+// the most frequent bugs, so a small budget is mostly spent on them.
 const (
 	PhaseWrites  = 1
 	PhaseWatches = 2
@@ -199,7 +199,7 @@ func (k Kind) find() (*description, bool) {
 	return &description{where: AtRequest, phase: PhaseOthers, cost: 20, why: "unknown to this version"}, false
 }
 
-// Describe returns one line on why this fault happens in a real cluster.
+// Describe returns one line that explains why this fault happens in a real cluster.
 func (k Kind) Describe() string { d, _ := k.find(); return d.why }
 
 // Where returns the moment at which the kind is applied.
@@ -211,8 +211,8 @@ func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
 // Cost estimates the time that a fault of this kind adds to a run, in tenths of a second.
 func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 
-// Kills reports whether the fault kills and restarts the process, and does nothing else.
-// The run then continues as after any restart.
+// Kills reports whether the fault kills and restarts the process, and does nothing else, so
+// that the run continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 
 // Answer returns the answer that the kind gives in place of the API server, if any.

@@ -13,7 +13,7 @@ import (
 // types it watches, and what its writes contain. They determine which faults are legal.
 type Facts struct {
 	// OldServer reports whether the server refuses streaming lists, as servers before
-	// Kubernetes 1.32 do by default. The run must then use such a server, too.
+	// Kubernetes 1.32 do by default. A run with a fault must use the same kind of server.
 	OldServer bool
 	// Election reports whether the controller can be made to elect a leader.
 	Election bool
@@ -42,8 +42,8 @@ func FactsOf(entries []trace.Entry, canonical func(namespace, name, resource str
 	return f
 }
 
-// remember keeps the first call of a point. Later calls do not differ from it in any
-// respect that matters here.
+// remember keeps the first call of a point. Later calls of the point do not differ from the
+// first in any respect that matters to Legal.
 func (f *Facts) remember(p Point, call *trace.Call) {
 	if _, ok := f.requests[p]; !ok {
 		f.requests[p] = call
@@ -72,7 +72,7 @@ func (f *Facts) learn(call *trace.Call) {
 func (f *Facts) Watches(typ string) bool { return f.watched[typ] }
 
 // Legal reports whether this client could meet this fault in a real cluster, and would
-// notice it. If not, it returns the reason.
+// notice it. It also returns the reason if the fault is not legal.
 func Legal(f Fault, facts *Facts) (bool, string) {
 	d, known := f.Kind.find()
 	var call *trace.Call
@@ -104,8 +104,8 @@ func elects(facts *Facts, _ Fault, _ *trace.Call) string {
 	return ""
 }
 
-// stale applies the rule for resourceVersion=0: only such a list may be answered from a
-// cache that lags behind. Every other list must show the latest state.
+// stale applies the rule for cached lists: only a list with resourceVersion=0 may be
+// answered from a cache that lags behind, and every other list must show the latest state.
 func stale(facts *Facts, f Fault, _ *trace.Call) string {
 	typ := f.Point.Type()
 	if typ == "secrets" {
@@ -140,8 +140,8 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 }
 
 // notRepeated rules out client-go. If the answer has Retry-After, client-go repeats
-// requests of any verb up to ten times after 429 and 5xx (rest/with_retry.go). Its user
-// agent is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
+// requests of any verb up to ten times after 429 and 5xx (rest/with_retry.go). The user
+// agent of client-go is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
 func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/") {
 		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice the fault"

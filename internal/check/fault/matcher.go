@@ -6,7 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// burst is the number of requests in a row that fail with ErrorBurst. With more of them,
+// burst is the number of requests in a row that fail with ErrorBurst. With more failures,
 // the back-off of a work queue would exceed the time that a run waits.
 const burst = 3
 

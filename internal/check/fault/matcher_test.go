@@ -168,8 +168,8 @@ func TestOfManyAtOnceOneMatches(t *testing.T) {
 	}
 }
 
-// BenchmarkMatch measures the cost of a fault for requests that it does not apply to. It
-// should stay below a microsecond.
+// BenchmarkMatch measures the cost of a fault for requests that it does not apply to. The
+// cost should stay below a microsecond.
 func BenchmarkMatch(b *testing.B) {
 	body := `{"metadata":{"name":"a"},"spec":{"x":"` + strings.Repeat("y", 4000) + `"}}`
 	p := PointOf(patchOf("a", body), "s", stars, hash)

@@ -68,8 +68,9 @@ func nameOf(call *trace.Call) string {
 var uuid = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 
 // endpointObject returns a path with the names of the query parameters, which identify the
-// operation, such as S3's "?lifecycle". It omits their values, which are tokens and times,
-// and the parameters of signatures. It replaces every UUID with the same word.
+// operation, such as S3's "?lifecycle". It omits the values of the parameters, which are
+// tokens and times, and the parameters of signatures. It replaces every UUID with the same
+// word.
 func endpointObject(path string) string {
 	path, query, _ := strings.Cut(path, "?")
 	path = uuid.ReplaceAllLiteralString(path, "UUID")
@@ -90,8 +91,8 @@ func endpointObject(path string) string {
 // Placed is a request of a trace with its place in the scenario.
 type Placed struct {
 	Entry *trace.Entry
-	// Step is the last step that had begun; it is empty before the first. Resting reports
-	// whether that step had come to rest.
+	// Step is the last step that had begun, or empty before the first step. Resting reports
+	// whether Step had come to rest.
 	Step    string
 	Resting bool
 }

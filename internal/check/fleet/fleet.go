@@ -35,7 +35,7 @@ type Options struct {
 	Program []string
 	// Dir is a folder for temporary files.
 	Dir string
-	// Lab configures all labs. Key, Number and Dir are set by the fleet.
+	// Lab configures all labs. The fleet sets the fields Key, Number and Dir of Lab.
 	Lab lab.Config
 }
 
@@ -203,7 +203,7 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 		return nil, err
 	}
 	if answer.Lesson == nil {
-		return nil, fmt.Errorf("plane %d returned no lesson", w.number)
+		return nil, fmt.Errorf("plane %d returned no result for the runs without a fault", w.number)
 	}
 	answer.Lesson.Trace = readTrace(file)
 	return writeLesson(w.lessons, answer.Lesson)

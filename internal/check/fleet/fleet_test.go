@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// shellFleet returns a fleet whose labs are shells. They read each request into $line and
-// answer it as the given cases define.
+// shellFleet returns a fleet whose labs are shells. The shells read each request into $line
+// and answer it as the given cases define.
 func shellFleet(t *testing.T, cases string) *Fleet {
 	t.Helper()
 	script := "while read -r line; do case \"$line\" in\n" + cases + "\n*) echo '{}' ;;\nesac; done\n"
@@ -94,8 +94,8 @@ func TestLabThatDiesIsAnErrorWithItsLastLine(t *testing.T) {
 			if !errors.As(err, &ended) || ended.Number != 1 {
 				t.Fatalf("%v", err)
 			}
-			// The exit may be noticed before the last line has been read, so the line may
-			// be missing in the error.
+			// The exit may be noticed before the last line of the output has been read, so
+			// the error may lack the last line.
 			if !strings.Contains(err.Error(), "the controller could not be checked") {
 				t.Errorf("%v", err)
 			}
@@ -122,8 +122,8 @@ func useAll(ctx context.Context, f *Fleet) error {
 
 func TestAnswerWithoutItsResultIsAnError(t *testing.T) {
 	for want, cases := range map[string]string{
-		"plane 1 returned no lesson":  "",
-		"plane 1 returned no verdict": answersLesson,
+		"plane 1 returned no result for the runs without a fault": "",
+		"plane 1 returned no verdict":                             answersLesson,
 	} {
 		if err := useAll(t.Context(), shellFleet(t, cases)); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -216,7 +216,7 @@ func TestLabWithoutAPlaneRefusesAndGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r reply
-		if err := decoder.Decode(&r); err != nil || r.Error != "there is no plane yet" || r.Setup {
+		if err := decoder.Decode(&r); err != nil || r.Error != "the plane is not set up yet" || r.Setup {
 			t.Errorf("the answer to %s is %+v, %v", request, r, err)
 		}
 	}

@@ -41,7 +41,7 @@ type knockRequest struct {
 // reply is the answer of a lab to one request.
 type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
-	// caused it.
+	// caused the failure.
 	Error   string      `json:"error,omitempty"`
 	Setup   bool        `json:"setup,omitempty"`
 	Lesson  *lab.Lesson `json:"lesson,omitempty"`
@@ -91,7 +91,7 @@ func (e *LabError) Error() string {
 func writeLesson(dir string, l *lab.Lesson) (*Lesson, error) {
 	data, err := json.Marshal(l)
 	if err != nil {
-		return nil, fmt.Errorf("storing the lesson of scenario %s: %w", l.Scenario.Name, err)
+		return nil, fmt.Errorf("storing the results of scenario %s without a fault: %w", l.Scenario.Name, err)
 	}
 	file := filepath.Join(dir, "lesson-"+l.Scenario.Name+".json")
 	return &Lesson{l, file}, os.WriteFile(file, data, 0o600)

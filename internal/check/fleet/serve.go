@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 )
 
-// Serve runs in the lab process. It answers requests until its input ends. If a run is in
-// progress at that time, Serve cancels it.
+// Serve runs in the lab process. It answers requests until its input ends, and then cancels
+// a run that is in progress.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,7 +38,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // requestsFrom reads requests and calls ended after the last one. Once the channel is
-// closed, why returns the error that ended the reading.
+// closed, the function why returns the error that ended the reading.
 func requestsFrom(ctx context.Context, in io.Reader, ended func()) (requests <-chan request, why func() error) {
 	passed := make(chan request)
 	var last error
@@ -89,7 +89,7 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		s.lab, err = lab.New(ctx, *r.Setup)
 		return &reply{}, err
 	case s.lab == nil:
-		return nil, errors.New("there is no plane yet")
+		return nil, errors.New("the plane is not set up yet")
 	case r.Learn != nil:
 		lesson, err := s.lab.Learn(ctx, r.Learn.Scenario, r.Learn.Seed, r.Learn.Generated)
 		if err == nil && len(lesson.Findings) > 0 {

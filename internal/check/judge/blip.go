@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// window is one step, or several steps over which a fault held watches back. The changes
-// of these steps are counted together.
+// window is one step, or several steps over which a fault held watches back. The changes of
+// all steps in a window are counted together.
 type window struct {
 	name             string
 	after, upTo      int64
@@ -80,8 +80,9 @@ func (in *input) lost(w window) []string {
 	return lost
 }
 
-// transient reports whether the object is created and deleted within the step even without
-// a fault, like a lock or a Job. With a fault, it may be created and deleted more often.
+// transient reports whether the object, for example a lock or a Job, is created and deleted
+// within the step even without a fault. With a fault, the object may be created and deleted
+// more often.
 func (w window) transient(key string) bool {
 	if w.creates[key] == 0 || w.deletes[key] == 0 {
 		return false
@@ -100,9 +101,9 @@ func (s *StepReference) has(key string) bool {
 	return s != nil && slices.ContainsFunc(s.World.Objects[key], func(content any) bool { return content != nil })
 }
 
-// excused reports whether the controller is not to blame for a deletion. That is the case
-// if the checker caused it, if the controller could not know that it had created the
-// object, or if the object was created after its owner was gone.
+// excused reports whether the controller is not to blame for a deletion, because the
+// checker caused it, because the controller could not know that it had created the object,
+// or because the object was created after its owner was gone.
 func (in *input) excused(c state.Change, key string) bool {
 	if in.fromTarget(c, key) {
 		return true
@@ -150,8 +151,8 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 	return found, found.After != nil
 }
 
-// lostCreate returns the UID of an object that the controller cannot know it created: the
-// answer was lost, or the controller was killed before its next write.
+// lostCreate returns the UID of an object that the controller created but does not know
+// about: the answer was lost, or the controller was killed before its next write.
 func (in *input) lostCreate() string {
 	f := in.run.Fault
 	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.LoseResponse}, f.Kind) || f.Point.Verb != "create" && f.Point.Verb != "patch" {
@@ -188,9 +189,9 @@ func (in *input) lastOf(instance string) int64 {
 	return 0
 }
 
-// ownersGone reports whether all owners of the object were already deleted or being
-// deleted when it was created. Such an object was created from an outdated view, and then
-// garbage-collected.
+// ownersGone reports whether all owners of the object were already deleted or being deleted
+// when it was created. An object without living owners was created from an outdated view,
+// and then garbage-collected.
 func (in *input) ownersGone(c state.Change) bool {
 	owners := c.Before.Owners()
 	if len(owners) == 0 {

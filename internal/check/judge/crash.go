@@ -69,7 +69,7 @@ func exits(run *evidence.Run) []trace.Entry {
 }
 
 // exited finds exits that no API error explains. A controller may exit when a request
-// fails, since the kubelet restarts it. It must not exit at every start, or without a
+// fails, since the kubelet restarts it, but it must not exit at every start or without a
 // reason.
 func exited(in *input) []Finding {
 	var unexplained, genuine int
@@ -101,7 +101,7 @@ func exited(in *input) []Finding {
 	return []Finding{f}
 }
 
-// The reasons for an exit.
+// These are the possible reasons for an exit, the strongest last.
 const (
 	none     = iota // nothing explains it
 	refused         // the API refused a request, but not because of the fault

@@ -141,9 +141,9 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 	return findings
 }
 
-// declared returns the objects whose content a client other than the controller changed
-// in a step. That client decides how the content is written: the controller may rewrite
-// 60s as 1m0s, but the next manifest contains 60s again.
+// declared returns the objects whose content a client other than the controller changed in
+// a step. The client's manifest decides how the content is written: the controller may
+// rewrite 60s as 1m0s, but the next manifest contains 60s again.
 func (in *input) declared(name string) map[string]bool {
 	declared := map[string]bool{}
 	for i, s := range in.run.Steps {
@@ -177,8 +177,8 @@ func counter(d state.Difference) bool {
 		json.Unmarshal([]byte(d.Got), &got) == nil && got > want && want > 0
 }
 
-// leftOver finds leaked objects. The controller made them for a resource, and in every
-// run they still exist after that resource was deleted.
+// leftOver finds leaked objects: the controller made them for a resource, and in every run
+// they still exist after that resource was deleted.
 func leftOver(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -273,8 +273,8 @@ func (in *input) deletedBy(step string) state.Object {
 	return nil
 }
 
-// othersLive reports whether other resources of the same kind still exist. If so, the
-// remaining objects may belong to them.
+// othersLive reports whether other resources of the same kind still exist, to which the
+// remaining objects may belong.
 func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 	for _, object := range living {
 		if object["kind"] == deleted["kind"] && object["apiVersion"] == deleted["apiVersion"] {

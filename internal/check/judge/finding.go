@@ -8,7 +8,7 @@ import (
 // Verdict classifies a finding.
 type Verdict string
 
-// The verdicts, in order of severity.
+// These are the verdicts, in order of severity.
 const (
 	Diverged             Verdict = "DIVERGED"
 	SplitBrain           Verdict = "SPLIT BRAIN"
@@ -48,8 +48,8 @@ type Finding struct {
 	AlsoBy int `json:"alsoBy,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`
-	// File is the file with the finding, relative to the folder of the check. Replay is
-	// the command that replays it.
+	// File is the file with the finding, relative to the folder of the check. Replay is the
+	// command that replays the finding.
 	File   string `json:"file,omitempty"`
 	Replay string `json:"replay,omitempty"`
 	// FoundAfterRuns and FoundAfterSeconds record when in the check the defect was found.

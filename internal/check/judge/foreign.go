@@ -40,8 +40,8 @@ func (in *input) lostMark(c state.Change, author *trace.Entry, key, path, gone, 
 }
 
 // remover returns the controller's request that caused a change. If an object was deleted
-// because its last finalizer was removed, no answer contains the version of that change.
-// In that case, remover returns the update that was in progress at that time.
+// because its last finalizer was removed, no answer contains the version of the deletion,
+// so remover returns the update that was in progress when the object was deleted.
 func (in *input) remover(c state.Change) *trace.Entry {
 	if c.Op == state.Updated {
 		return in.authors[c.Revision]
@@ -101,8 +101,8 @@ func (in *input) ofManifest(ref state.Ref, finalizer string) bool {
 	return false
 }
 
-// everAdds reports whether a request of the controller names the finalizer. If so, the
-// finalizer belongs to the controller.
+// everAdds reports whether a request of the controller names the finalizer, which means
+// that the finalizer belongs to the controller.
 func (in *input) everAdds(finalizer string) bool {
 	for i := range in.run.Entries {
 		e := &in.run.Entries[i]
@@ -131,8 +131,8 @@ func foreignAnnotation(c state.Change) string {
 }
 
 // madeByController reports whether the controller or upstream's controllers created this
-// object. If the creation is not in the history, it returns true, because one of them may
-// have created the object.
+// object. It also returns true if the creation is not in the history, because one of these
+// controllers may have created the object.
 func (in *input) madeByController(c state.Change) bool {
 	uid := c.Before.Metadata("uid")
 	for _, other := range in.run.History.Changes {

@@ -6,8 +6,8 @@
 //	                                          │
 //	run with a fault ──────────────Judge──────┴──▶ findings, or none
 //
-// A finding against a correct controller is worse than a missed bug. Therefore, where
-// the cause of an effect is unclear, there is no finding.
+// A finding against a correct controller is worse than a missed bug, so there is no finding
+// where the cause of an effect is unclear.
 package judge
 
 import (
@@ -36,7 +36,7 @@ type input struct {
 	authors map[int64]*trace.Entry
 }
 
-// step is a step of the run, with the same step of the reference.
+// step is a step of the run, together with the corresponding step of the reference.
 type step struct {
 	evidence.Step
 	want *StepReference
@@ -44,11 +44,11 @@ type step struct {
 	before *StepReference
 	index  int
 	// end is the last revision that belongs to the step. helped is the revision at which
-	// the checker began to help the controller. Without help, it is the revision at which
-	// the step came to rest.
+	// the checker began to help the controller, or, without help, the revision at which the
+	// step came to rest.
 	end, helped int64
-	// held reports whether watches were still held back when the step came to rest. The
-	// state at that time then proves nothing.
+	// held reports whether watches were still held back when the step came to rest, so that
+	// the state at that time proves nothing.
 	held bool
 	// deletes reports whether the step deletes a resource.
 	deletes bool
@@ -66,8 +66,8 @@ var always = []oracle{
 	restless,   // the controller never stops writing
 }
 
-// ifRight lists the oracles that run only if the end state is correct. If the end state
-// is wrong, they would find only its consequences.
+// ifRight lists the oracles that run only if the end state is correct, because they would
+// find only the consequences of a wrong end state.
 var ifRight = []oracle{
 	expectations, // an expectation of the scenario does not hold
 	blips,        // objects were deleted for no reason
@@ -131,8 +131,8 @@ func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	return from >= 0 && i >= from && (until < 0 || i < until)
 }
 
-// helped returns the revision at which the first stage of healing other than Wait began.
-// If there was none, it returns the revision at which the step came to rest.
+// helped returns the revision at which the first stage of healing other than Wait began,
+// or, if there was no such stage, the revision at which the step came to rest.
 func helped(run *evidence.Run, i int) int64 {
 	at := run.Steps[i]
 	until := time.Duration(1<<63 - 1)
@@ -172,9 +172,9 @@ func (in *input) deletes(name string) bool {
 	return false
 }
 
-// authors finds the controller's writes in the history. The version in the answer is the
-// revision that the write created. A write that arrived after that revision changed
-// nothing, so it is not the author.
+// authors matches the controller's writes with the history. The version in the answer to a
+// write is the revision that the write created. A write that arrived after the revision in
+// its answer changed nothing, so it is not the author of that revision.
 func authors(run *evidence.Run) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {

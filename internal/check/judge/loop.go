@@ -17,12 +17,12 @@ const (
 	// fewestAfterFault is this number in a run with a fault, in which the controller may
 	// have to catch up with events.
 	fewestWrites, fewestAfterFault = 3, 8
-	// heartbeat and resync are rates in writes per second. Slower loops are not a
-	// finding: loops of effective writes below heartbeat, and loops of writes that change
-	// nothing, such as an apply at each resync, below resync.
+	// heartbeat and resync are rates in writes per second. A loop of effective writes is a
+	// finding only if its rate is at least heartbeat. A loop of writes that change nothing,
+	// such as an apply at each resync, is a finding only if its rate is at least resync.
 	heartbeat, resync = 1.0, 2.0
 	// restlessRate is a rate in writes per second to the same object. A controller that
-	// reaches it counts as never stopping.
+	// reaches this rate counts as never stopping.
 	restlessRate = 5.0
 )
 
@@ -99,7 +99,8 @@ func effective(writes []trace.Entry, committed map[int64]*trace.Entry) bool {
 }
 
 // steady reports whether the writes continue into the last third of the observed time. A
-// controller that only had to catch up, or backs off, has stopped by then.
+// controller that only had to catch up, or backs off, has stopped writing before the last
+// third.
 func steady(writes []trace.Entry, s evidence.Step) bool {
 	from := writes[0].At
 	if s.RestedAt > 0 && s.RestedAt < from {
@@ -163,8 +164,8 @@ func restless(in *input) []Finding {
 	return nil
 }
 
-// restlessLoop examines only the second half of the step, because activity that ends at
-// all should have ended by then.
+// restlessLoop examines only the second half of the step, because activity that ends at all
+// should have ended in the first half.
 func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evidence.Step) (loop, bool) {
 	from, to := s.BeganAt+(s.RestedAt-s.BeganAt)/2, s.RestedAt
 	if to <= from {

@@ -54,8 +54,9 @@ type asked struct {
 	run  *evidence.Run
 }
 
-// creates reports whether the API server also required the permission to create. It does
-// so for an apply, or for an update that may create objects, if the object did not exist.
+// creates reports whether the API server also required the permission to create. The server
+// requires this permission for an apply, or for an update that may create objects, if the
+// object did not exist.
 func (a asked) creates() bool {
 	return (a.verb == "patch" || a.verb == "update") && a.call.Code == http.StatusCreated
 }
@@ -196,8 +197,9 @@ func (r rule) unusedVerbs(group, resource, namespace string, all []asked) []stri
 		}
 	}
 	if slices.Contains(r.verbs, "watch") && !slices.Contains(unused, "watch") {
-		// Watching reveals everything that getting and listing would, and clients need
-		// list if the server does not stream lists.
+		// If watch is used, get and list are not reported: watching reveals everything that
+		// getting and listing would, and clients need list if the server does not stream
+		// lists.
 		unused = slices.DeleteFunc(unused, func(verb string) bool { return verb == "get" || verb == "list" })
 	}
 	return unused

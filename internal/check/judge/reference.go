@@ -65,7 +65,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)
 	}
 	if object := r.unsteady(); object != "" {
-		return nil, fmt.Errorf("scenario %s: only some runs without a fault have %s at rest; make the scenario wait for it", sc.Name, object)
+		return nil, fmt.Errorf("scenario %s: in some runs without a fault, %s does not exist when the controller is at rest; make the scenario wait for this object", sc.Name, object)
 	}
 	for i := range runs[0].Steps {
 		r.Steps = append(r.Steps, r.step(i, runs, snapshots))
@@ -79,7 +79,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 // usable returns an error if the runs cannot be compared.
 func usable(runs []*evidence.Run) error {
 	if len(runs) < fewest {
-		return fmt.Errorf("%d runs without a fault are too few to learn from; %d are needed", len(runs), fewest)
+		return fmt.Errorf("%d runs without a fault are too few; at least %d are needed", len(runs), fewest)
 	}
 	if len(runs[0].Steps) == 0 {
 		return errors.New("a run without a fault has no steps; check whether the controller starts")
@@ -100,8 +100,8 @@ func usable(runs []*evidence.Run) error {
 	return nil
 }
 
-// unsteady returns an object that the scenario itself names but that exists at rest only
-// in some runs. If such an object were ignored, nothing would be checked.
+// unsteady returns an object that the scenario itself names but that exists at rest only in
+// some runs. If an object that the scenario names were ignored, nothing would be checked.
 func (r *Reference) unsteady() string {
 	for _, step := range r.Scenario.Steps {
 		for _, m := range step.Apply {

@@ -55,8 +55,8 @@ func conflict(k *knock, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(ctx context.Context) error { return k.run.touch(ctx, call.Target) }}
 }
 
-// holdFrom holds back watch events for the type of object in the request. It does so
-// before the request is sent, because a commit reaches the watches immediately.
+// holdFrom holds back watch events for the type of object in the request. It holds them
+// back before the request is sent, because a commit reaches the watches immediately.
 func holdFrom(k *knock, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(context.Context) error { k.hold(call.Target, k.run.current.get()); return nil }}
 }

@@ -56,7 +56,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		if s.name != evidence.Wait {
 			continue
 		}
-		// The judge compares the state before the first stage that intervenes.
+		// The judge compares the reference with the state before healing intervenes.
 		m.Rested, _ = r.lab.store.seen()
 		if !r.knock.applied() {
 			return r.inconclusiveStep(m)

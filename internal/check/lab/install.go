@@ -77,7 +77,7 @@ func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) err
 		return conditionTrue(now, "Established"), refusedNames(now)
 	})
 	if err != nil {
-		return fmt.Errorf("installing %s: it was not established: %w", name, err)
+		return fmt.Errorf("installing %s: waiting for its condition Established: %w", name, err)
 	}
 	l.mapper.Reset()
 	return nil
@@ -90,7 +90,7 @@ func conditionTrue(object *unstructured.Unstructured, wanted string) bool {
 
 func refusedNames(object *unstructured.Unstructured) error {
 	if message, status := condition(object, "NamesAccepted"); status == "False" {
-		return fmt.Errorf("the API server rejected its names: %s", message)
+		return fmt.Errorf("the API server rejected the names in the CRD: %s", message)
 	}
 	return nil
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Limits of the delays, which resemble those of a busy network or server.
+// These constants limit the delays, which resemble the delays of a busy network or server.
 const (
 	minDelay = 5 * time.Millisecond // for each request in a slow run
 	maxDelay = 12 * time.Millisecond
 )
 
-// jitter delays requests, including those to endpoints. Values that depend on timing then
-// differ between the reference runs, so the check learns that these differences are
-// harmless. jitter delays every third request on average, but every request in a slow run,
-// so that no measured time is the same in all runs.
+// jitter delays requests, including those to endpoints. Because of the delays, values that
+// depend on timing differ between the reference runs, so the check learns that these
+// differences are harmless. jitter delays every third request on average, but every request
+// in a slow run, so that no measured time is the same in all runs.
 type jitter struct {
 	slow bool
 

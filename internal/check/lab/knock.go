@@ -25,9 +25,9 @@ type knock struct {
 	held    string // release is called when this step is at rest
 	release func()
 
-	// state identifies the content of the store after a kill. A controller that starts
-	// from the same content behaves the same. If an earlier run recovered from this
-	// content, this run can be cut short.
+	// state identifies the content of the store after a kill. A controller that starts from
+	// the same content behaves the same, so this run can be cut short if an earlier run
+	// recovered from this content.
 	state  string
 	pruned atomic.Bool
 }
@@ -116,9 +116,8 @@ func ofType(t trace.Target) func(trace.Target) bool {
 	}
 }
 
-// hold holds back watch events for objects of the same type as t until the named step is
-// at rest. After that, the events arrive late, or the watch expires and the client lists
-// again.
+// hold holds back watch events for objects of the same type as t. When the named step is at
+// rest, the held events are sent, or the watch expires and the client lists again.
 func (k *knock) hold(t trace.Target, until string) {
 	k.keep(until, func() {
 		k.run.controller.proxies(func(p *apiproxy.Proxy) {

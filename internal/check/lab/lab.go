@@ -45,7 +45,7 @@ type Config struct {
 	// Profile names the plane's controllers, as for koboshi up.
 	Profile string `json:"profile"`
 	// OldServer makes the API server refuse streaming lists, as servers before 1.32 do.
-	// Clients then list with resourceVersion=0 when they start.
+	// Clients of an old server list with resourceVersion=0 when they start.
 	OldServer bool `json:"oldServer,omitempty"`
 	// Key is used to hash secret values; all labs of a check need the same key.
 	Key []byte `json:"key"`

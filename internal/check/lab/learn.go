@@ -17,19 +17,18 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// references is the number of runs without a fault. All of them except the first have
-// jitter.
+// references is the number of runs without a fault; all but the first have jitter.
 const references = 3
 
-// carefully is the factor by which the runs with jitter extend the window. They extend
-// it to at most maxCareful, and never shorten it.
+// carefully is the factor by which the runs with jitter extend the learnt window.
+// maxCareful limits the extended window, but never shortens the learnt one.
 const (
 	carefully  = 3
 	maxCareful = time.Second
 )
 
-// Lesson is the result of the runs of a scenario without a fault. It is passed from one
-// lab to the others as JSON.
+// Lesson is the result of running a scenario without a fault. It is passed from one lab to
+// the others as JSON.
 type Lesson struct {
 	Scenario  *scenario.Scenario `json:"scenario"`
 	Reference *judge.Reference   `json:"reference,omitempty"`
@@ -149,8 +148,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 		idle: idle, out: &evidence.Run{Seed: seed + uint64(n)},
 	}
 	if n > 0 {
-		// If the runs with jitter ended their steps too early, the check would learn that
-		// later changes may be missing.
+		// If a run with jitter ended a step too early, it would lack the later changes, and
+		// the check would treat these changes as optional.
 		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
@@ -188,8 +187,8 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
 
-// patienceFor returns the time in which even a slow controller can succeed after as many
-// failures as a fault can cause.
+// patienceFor returns the time for a stage of healing. Even a slow controller can succeed
+// in this time after as many failures as a fault can cause.
 func patienceFor(runs []*evidence.Run) time.Duration {
 	longest := time.Duration(0)
 	for _, out := range runs {

@@ -18,7 +18,7 @@ import (
 // default duration of a Lease is 15 s.
 const leaseTimeout = 25 * time.Second
 
-// deaf is the decider of an instance that cannot renew its Lease. While it is on, it
+// deaf is the decider of an instance that cannot renew its Lease. While on is set, deaf
 // answers every request for Leases like an API server that has lost etcd.
 type deaf struct {
 	next apiproxy.Decider
@@ -36,8 +36,8 @@ func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
 }
 
 // loseLease prevents the leader from renewing its Lease until a second instance leads,
-// while all other requests work. Then it annotates the objects that both instances
-// reconcile.
+// while all other requests work. After the change of the leader, it annotates the objects
+// that both instances reconcile.
 func loseLease(ctx context.Context, k *knock) error {
 	c := k.run.controller
 	leader := c.instances()
@@ -103,11 +103,11 @@ type lease struct {
 }
 
 const (
-	// defaultDuration is client-go's default, for a Lease without a duration.
+	// defaultDuration applies to a Lease without a duration, as in client-go.
 	defaultDuration = 15 * time.Second
 	// longestTerm limits the wait until a Lease expires. It exceeds the Lease duration of
-	// OpenShift's operators, 137 s. Leases for purposes other than leader election may
-	// last longer.
+	// OpenShift's operators, 137 s. The limit is needed because a Lease that is not for
+	// leader election may last longer.
 	longestTerm = 4 * time.Minute
 )
 
@@ -122,13 +122,13 @@ func readLease(object state.Object) lease {
 	return l
 }
 
-// term returns how long a Lease may stay with a holder that is gone. client-go takes over
-// a Lease that it has seen unchanged for the duration of the Lease. It checks only at
-// intervals, so term adds half of the duration.
+// term returns how long a Lease may stay with a holder that is gone. client-go takes over a
+// Lease that has not changed for its duration. It checks the Lease only at intervals, so
+// term adds half of the duration.
 func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
 
-// succession returns how long the controller may still have to wait to become the
-// leader, after a restart that left the Lease of the previous holder behind.
+// succession returns how long a restarted controller may still have to wait until the Lease
+// of the previous holder expires.
 //
 // If the controller has become the leader since the restart, succession sets a.begun to
 // the time when it became the leader.

@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// leased returns a run whose store holds a Lease as the API server stores it.
+// leased returns a run whose store holds a Lease in the API server's encoding.
 func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	t.Helper()
 	s := newStore(nil)
@@ -24,7 +24,7 @@ func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	return &run{lab: &Lab{store: s}}
 }
 
-// spec returns the spec of a Lease that was acquired and renewed the given times ago.
+// spec returns the spec of a Lease, given how long ago the Lease was acquired and renewed.
 func spec(now time.Time, holder string, acquired, renewed time.Duration) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{
 		HolderIdentity: new(holder), LeaseDurationSeconds: new(int32(15)),

@@ -23,8 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Marks that the simulated other client leaves on objects. They are harmless, and
-// comparisons ignore them.
+// The simulated other client leaves these marks on objects. Comparisons ignore the marks.
 const (
 	touchedMark   = "check.koboshi.dev/touched"
 	holdFinalizer = "check.koboshi.dev/hold"
@@ -33,7 +32,7 @@ const (
 // otherClient is the field manager of writes by the simulated other client.
 const otherClient = "somebody"
 
-// touch writes the object as another client. This changes the resource version of the
+// touch writes the object as another client. The write changes the resource version of the
 // object, so that a write based on the old version gets a genuine conflict.
 func (r *run) touch(ctx context.Context, t trace.Target) error {
 	var resource dynamic.ResourceInterface = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
@@ -69,7 +68,7 @@ func (r *run) poke(ctx context.Context) error {
 	return nil
 }
 
-// target finds the object that a fault names by its canonical name.
+// target finds the object with the canonical name in k.fault.Target.
 func (k *knock) target() (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
 	all := k.run.lab.store.find(func(state.Ref, state.Object) bool { return true })
 	found := k.run.lesson.Reference.Mask.Find(all, k.fault.Target)
@@ -93,7 +92,8 @@ func deleteChild(ctx context.Context, k *knock) error {
 	})
 }
 
-// editChild changes one field to another value that the API server accepts.
+// editChild changes one field of a child object to another value that the API server
+// accepts.
 func editChild(ctx context.Context, k *knock) error {
 	object, resource, err := k.target()
 	if err != nil {
@@ -133,8 +133,8 @@ const maxTries = 8
 var errNoOther = errors.New("no other valid value was found")
 
 // otherValues returns different values of the same type that may be valid. It returns
-// several, because a number may be at its limit, and a quantity with a unit remains valid
-// only if the change is at its beginning.
+// several, because a number may be at its limit, and a quantity such as 1Gi stays valid
+// with a digit in front, but not with a letter at the end.
 func otherValues(value any) (others []any) {
 	switch v := value.(type) {
 	case bool:
@@ -158,7 +158,7 @@ func otherValues(value any) (others []any) {
 	return others
 }
 
-// addFinalizer adds a finalizer to an object and removes it once the next step is at
+// addFinalizer adds a finalizer to an object and removes it after the next step has come to
 // rest.
 func addFinalizer(ctx context.Context, k *knock) error {
 	object, resource, err := k.target()

@@ -31,9 +31,10 @@ import (
 
 // BenchmarkReconciles measures the cost of recording. A controller with a watch and a
 // queue makes a get, an update and a status update in each reconcile. The controller
-// reaches a plane directly and through a recording proxy, in turn. One operation is one
-// reconcile on each path. As in a check, plane and proxy are one process and the
-// controller is another. Bodies are JSON, as for custom resources.
+// alternates between two paths to a plane: direct, and through a recording proxy. One
+// operation is one reconcile on each path. As in a check, plane and proxy are one process
+// and the controller is another. The bodies of requests and answers are JSON, as for custom
+// resources.
 func BenchmarkReconciles(b *testing.B) {
 	if os.Getenv(benchmarkedWays) != "" {
 		asController(b)
@@ -128,8 +129,8 @@ func asController(b *testing.B) {
 	for _, way := range strings.Split(os.Getenv(benchmarkedWays), ",") {
 		loops = append(loops, newLoop(b, way, workers))
 	}
-	// Ingress is a suitable kind: it has a status, and no other component changes its
-	// objects.
+	// The benchmark uses Ingresses, because an Ingress has a status and no other component
+	// changes it.
 	makeIngresses(b, loops[0].client)
 	for _, l := range loops {
 		l.run(b, 2*ingresses)
@@ -193,7 +194,8 @@ func newLoop(b *testing.B, kubeconfig string, workers int) *loop {
 	return &loop{client: client, workers: workers}
 }
 
-// run starts a controller for the given number of reconciles. Its start is not timed.
+// run starts a controller for the given number of reconciles. The start of the controller
+// is not timed.
 func (l *loop) run(b *testing.B, count int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -15,7 +15,7 @@ const (
 	// time without a change after which the world counts as at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is the window of the first run. Later windows are learnt from that run.
+	// firstWindow is the window of the first run, from which later windows are learnt.
 	firstWindow = 700 * time.Millisecond
 	// silence is the time without a request that must also pass before the world counts as
 	// at rest. If a controller never stops sending requests, rest waits for at most
@@ -23,14 +23,14 @@ const (
 	silence   = 40 * time.Millisecond
 	maxAsking = 6
 	// upTimeout limits how long a controller may take to open its watches. A controller
-	// that only polls never opens one.
+	// that only polls never opens a watch.
 	upTimeout = 3 * time.Second
 	// longestRound limits how long rest waits for the next round of a controller that
 	// polls.
 	longestRound = 10 * time.Second
 	// lingering limits how long the first run waits for a controller that has not written
-	// anything in a step yet. In this run, no earlier pause shows how long the wait has to
-	// be.
+	// anything in a step yet. Only the first run waits that long, because no earlier run
+	// shows how long the controller pauses.
 	lingering = 4 * time.Second
 	// waking is the longest time between a restarted controller's last request, usually
 	// a watch, and its first write. client-go checks its caches one after the other, each
@@ -112,7 +112,7 @@ func (r *run) unrest(began time.Time) (left, excused time.Duration, err error) {
 	}
 	still := now.Sub(moved)
 	left = r.window - still
-	// Each of the next two waits may use up at most half of the timeout.
+	// Each of the next two waits may take at most half of the timeout.
 	half := r.timeout() / 2
 	if round := min(longestRound, half) - still; round > left && !r.down && r.onlyPolls(&a) && !a.askedAgain.After(moved) {
 		left = round
@@ -141,9 +141,9 @@ func (r *run) loading(a *activity, now time.Time) bool {
 	return a.unheard > 0 && now.Sub(a.begun) < max(r.timeout(), stepTimeout)
 }
 
-// unfinished reports whether the object is a finished Job, or a finished Pod of a Job,
-// whose result upstream's controller has not recorded yet. The controller checks once a
-// second.
+// unfinished reports whether upstream's Job controller has yet to record the result of a
+// finished Job, or of a finished Pod of a Job. The Job controller checks for results only
+// once a second.
 func unfinished(ref state.Ref, object state.Object) bool {
 	status, _ := object["status"].(map[string]any)
 	if ref.Kind == "Pod" && ref.Group == "" && (status["phase"] == "Succeeded" || status["phase"] == "Failed") {
@@ -182,7 +182,7 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 	deadline := time.Now().Add(within)
 	for {
 		store := r.lab.store.touched.Next()
-		// The fault may be applied only now, at a late request. calm then releases what it
+		// If a late request triggers the fault only now, calm also releases what the fault
 		// holds back.
 		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
 			return false, err

@@ -24,14 +24,14 @@ import (
 const Started = "(start)"
 
 const (
-	// stepTimeout limits a step, unless the scenario sets rest.timeout.
+	// stepTimeout limits the duration of a step, unless the scenario sets rest.timeout.
 	stepTimeout = 20 * time.Second
 	// faultyTimeout is the minimum time that a run with a fault allows for the world to
 	// come to rest, before the stages of healing begin. A slow controller gets more time.
 	faultyTimeout = 8 * time.Second
 	// idle is the time for which the controller is observed after a step has come to rest.
-	// catchingUp is the time just before, in which a controller may still be reading its
-	// own writes.
+	// catchingUp is the first part of the window before rest, in which a controller may
+	// still be reading its own writes.
 	idle       = 150 * time.Millisecond
 	catchingUp = 150 * time.Millisecond
 )
@@ -146,8 +146,8 @@ func (r *run) begin(ctx context.Context) error {
 	}, nil)
 }
 
-// callWebhooks makes the API server call the controller's webhooks from now on. Before the
-// controller could answer these calls, the API server would have refused the given
+// callWebhooks makes the API server call the controller's webhooks from now on. If the API
+// server called the webhooks before the controller can answer, it would refuse the given
 // objects.
 func (r *run) callWebhooks(ctx context.Context) error {
 	for i := range r.lab.config.Subject.Webhooks {
@@ -192,8 +192,8 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 	}, step)
 }
 
-// stepFailed classifies a step that could not be performed. While learning, the cause is a
-// mistake in the scenario. After learning, the run is inconclusive.
+// stepFailed classifies a step that could not be performed. In a learning run, a failed
+// step is a mistake in the scenario; in any other run, it makes the run inconclusive.
 func (r *run) stepFailed(step *scenario.Step, err error) error {
 	if r.lesson == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
@@ -231,8 +231,8 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// milestone performs an action, waits for rest, applies the fault if it is due then,
-// and compares the result.
+// milestone performs an action, waits for rest, applies the fault if it is due at rest, and
+// compares the result.
 func (r *run) milestone(ctx context.Context, name string, do func(context.Context) error, step *scenario.Step) error {
 	revision, _ := r.lab.store.seen()
 	at := evidence.Step{Name: name, Began: revision, BeganAt: r.since()}
@@ -254,7 +254,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	// If the controller never comes to rest while learning, that is reported instead of
+	// In a learning run, a controller that never comes to rest is reported instead of
 	// failed conditions.
 	loops := m.Restless && r.lesson == nil
 	if late != nil && !loops {
@@ -336,7 +336,7 @@ func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (res
 	}
 }
 
-// expectations notes the expectations that do not hold. While learning, an expectation
+// expectations notes the expectations that do not hold. In a learning run, an expectation
 // that does not hold is an error in the scenario, not a finding.
 func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	deadline := time.Now().Add(patience)
@@ -380,9 +380,9 @@ func (r *run) readLedger(ctx context.Context, m *evidence.Step) (err error) {
 	return nil
 }
 
-// watchIdle collects the writes of the controller while there is nothing to do. While
-// learning, this also includes the writes during the preceding wait for rest, except for
-// those within catchingUp.
+// watchIdle collects the writes of the controller while there is nothing to do. In a
+// learning run, it also collects the writes in the window before the step came to rest,
+// except in catchingUp, the first part of that window.
 func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	if r.lesson != nil && !m.Faulty {
 		return nil
@@ -405,9 +405,9 @@ func (r *run) watchIdle(ctx context.Context, m *evidence.Step) error {
 	return nil
 }
 
-// stopEarly ends a run that can reveal nothing more. Once the controller has recovered
-// from a kill, the following steps would be the same as after a restart while the world is
-// at rest, which is a separate fault.
+// stopEarly ends a run that can reveal nothing more. Once the controller has recovered from
+// a kill, further steps would only repeat what a separate fault shows: a restart while the
+// world is at rest.
 func (r *run) stopEarly(m *evidence.Step) error {
 	switch {
 	case m.Restless, m.Healed == evidence.Never:

@@ -75,9 +75,9 @@ func (s *servers) urls() map[string]string {
 	return urls
 }
 
-// environment returns the variables with the addresses of the endpoints. If direct is
-// set, these are the addresses of the servers, which commands use. Otherwise, they are
-// the addresses of the proxies, which the controller uses.
+// environment returns the environment variables of the endpoints, as NAME=URL. If direct is
+// set, the URLs are those of the servers, for commands; otherwise, they are those of the
+// proxies, for the controller.
 func (s *servers) environment(direct bool) []string {
 	urls := s.urls()
 	if direct && s.running != nil {

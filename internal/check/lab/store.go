@@ -16,7 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// store holds the current content of the cluster and its changes. Both come from
+// store holds the current content of the cluster and its changes, both from
 // controlplane.Plane.Follow, which sees every commit.
 type store struct {
 	decoder decoder
@@ -58,7 +58,7 @@ func (s *store) commit(commit storage.Commit) {
 	if commit.Value != nil {
 		object, err := s.decoder.object(commit.Value)
 		if err != nil {
-			// The value is not an object, but for example a range of ports.
+			// Some values are not objects, for example a range of ports.
 			return
 		}
 		stamp(object, commit.Revision)

@@ -35,8 +35,8 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the kept text. If earlier text was dropped, it starts at the beginning of
-// a line, if there is one.
+// String returns the kept text. After earlier text was dropped, the kept text starts at the
+// beginning of a line where possible.
 func (t *Tail) String() string {
 	if t == nil {
 		return ""
@@ -53,8 +53,8 @@ func (t *Tail) String() string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// LastLine returns the last non-blank line of a text, without surrounding space. If there
-// is none, it returns "".
+// LastLine returns the last non-blank line of a text, without surrounding space, or "" if
+// all lines are blank.
 func LastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -116,7 +116,7 @@ func (m *maker) targetOf(ref state.Ref) string {
 }
 
 // ownedFields returns the fields of spec that the controller set. For an object without a
-// spec, it returns the top-level fields that the controller set. It reads them from
+// spec, it returns the top-level fields that the controller set. It reads the fields from
 // managedFields if present, otherwise from the request that created the object.
 func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 	fields := map[string]bool{}
@@ -147,8 +147,8 @@ func (r *reading) ownedFields(ref state.Ref, o state.Object) []string {
 }
 
 // saidFields returns the fields of an object to which the controller itself gave a value.
-// If a client creates an object without a field, the server attributes the default to
-// that client, but no controller promises to maintain such a default.
+// The server attributes the default of an omitted field to the client that created the
+// object, but no controller promises to maintain such a default.
 func (r *reading) saidFields(ref state.Ref) map[string]bool {
 	fields := map[string]bool{}
 	for _, q := range r.requests {
@@ -190,8 +190,9 @@ func (r *reading) said(ref state.Ref, field string) (said any) {
 	return said
 }
 
-// changeableBelow returns the path below a field to a value that can be changed, if there
-// is one. If the values that the controller set are known, it chooses one of them.
+// changeableBelow finds a value below a field that can be changed, and returns the path
+// from the field to this value. If the values that the controller set are known, it chooses
+// one of them.
 func (r *reading) changeableBelow(ref state.Ref, object state.Object, field string) (path []string, ok bool) {
 	if said := r.said(ref, field); said != nil {
 		return within(said, valueAt(object, field))
@@ -200,9 +201,9 @@ func (r *reading) changeableBelow(ref state.Ref, object state.Object, field stri
 }
 
 // within descends into a field until it reaches a value or a flat map that came entirely
-// from the controller, such as the data of a ConfigMap. Any value of such a map will do.
-// The metadata of a template is tried last, because most of its labels cannot be changed:
-// a selector requires them.
+// from the controller, such as the data of a ConfigMap. In a flat map, any value will do.
+// The metadata of a template is tried last, because most of its labels cannot be changed: a
+// selector requires them.
 func within(said, has any) (path []string, ok bool) {
 	say, isMap := said.(map[string]any)
 	have, _ := has.(map[string]any)
@@ -290,8 +291,8 @@ var fixed = map[string][]string{
 	"customresourcedefinitions.apiextensions.k8s.io": {"spec.group", "spec.names", "spec.scope"},
 }
 
-// isFixed reports whether the API server refuses to change a field of a type. It refuses
-// to change almost every field of a Pod.
+// isFixed reports whether the API server refuses to change a field of a type. The API
+// server refuses to change almost every field of a Pod.
 func isFixed(typ, field string) bool {
 	return typ == "pods" || slices.Contains(fixed[typ], field)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// effects determines which writes changed something. Only those writes leave a different
-// state behind, so a fault can make a difference only there.
+// effects determines which writes changed something, because a fault can make a difference
+// only at a write that leaves a different state behind.
 func (r *reading) effects() {
 	e := newEffects(r)
 	for i := range r.requests {
@@ -39,7 +39,7 @@ func (r *reading) isPoint(call *trace.Call) bool {
 
 // effects attributes commits to writes. A commit belongs to at most one write. If the
 // answers to several writes contain its revision, the commit belongs to the write that
-// arrived first, provided that no client had seen the revision before that write arrived.
+// arrived first, if the write arrived before any client had seen the revision.
 type effects struct {
 	r       *reading
 	byRev   map[int64]int
@@ -124,8 +124,8 @@ func (e *effects) of(q *asked) (change int, idle string) {
 }
 
 // lastFinalizer finds the commit of an update that removes the last finalizer. Since the
-// object is gone after that, the server answers with the object from the request, which
-// has the old resourceVersion.
+// object is gone after the update, the server answers with the object from the request,
+// which has the old resourceVersion.
 func (e *effects) lastFinalizer(q *asked) (int, bool) {
 	if q.call.Verb == "create" || q.call.Target.Subresource != "" || !released(q.call) {
 		return -1, false
@@ -144,9 +144,8 @@ func released(call *trace.Call) bool {
 	return object.Deleting() && len(object.Finalizers()) == 0
 }
 
-// deletion finds the commit of a deletion. The answer to a deletion is often only a
-// Status without a revision. In that case, deletion searches for a commit that deletes
-// the object.
+// deletion finds the commit of a deletion. The answer to a deletion is often only a Status
+// without a revision, so this function also searches for a commit that deletes the object.
 func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	if i, ok := e.byRev[rev]; ok && !e.claimed[i] && deletes(e.r.run.History.Changes[i]) && e.before(q.arrived) < rev {
 		e.claimed[i] = true

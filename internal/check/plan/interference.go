@@ -22,9 +22,9 @@ func (m *maker) interference() {
 	}
 }
 
-// meddle plans to delete and to change one object of each kind that the controller made.
-// The faults come after the first step that leaves an object of that kind. One object is
-// enough, because the same code handles the others.
+// meddle plans to delete, and to change, one child object of each kind. The faults come
+// after the first step that leaves a child object of that kind. One object of each kind is
+// enough, because the controller handles all objects of a kind with the same code.
 func (m *maker) meddle() {
 	done := map[schema.GroupKind]bool{}
 	for _, s := range m.read.steps {
@@ -110,8 +110,8 @@ func changeable(v any) bool {
 	return false
 }
 
-// hold plans a finalizer on the object that a step deletes, and on one object of each
-// kind that is deleted with it. The finalizer is added before that step begins.
+// hold plans a finalizer on the object that a step deletes, and on one object of each kind
+// that is deleted with it. The finalizer is added before the step with the deletion begins.
 func (m *maker) hold(i int) {
 	s := m.read.steps[i]
 	d := s.say.Delete
@@ -165,9 +165,9 @@ func missing(from, in []state.Ref) []state.Ref {
 // until a Lease has expired.
 const mostLeases = 2
 
-// leadership plans changes of the leader, in which a second instance takes over. It does
-// so only before steps in which the controller writes. Only then can the check notice
-// that two instances write as leaders.
+// leadership plans changes of the leader, in which a second instance takes over. It plans a
+// change only before a step in which the controller writes, because only such a step can
+// show that two instances write as leaders.
 func (m *maker) leadership() {
 	probe := fault.Fault{Kind: fault.LoseLease}
 	if ok, why := fault.Legal(probe, m.read.facts); !ok {

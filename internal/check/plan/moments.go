@@ -23,8 +23,8 @@ func (m *maker) watches() {
 	}
 }
 
-// delaysAtWrites delays the events of the controller's own writes. Until a watch delivers
-// them, the cache of the controller lacks the controller's latest writes.
+// delaysAtWrites delays the events of the controller's own writes, so that the controller's
+// cache lacks its latest writes.
 func (m *maker) delaysAtWrites() {
 	for i := range m.read.requests {
 		q := &m.read.requests[i]
@@ -40,8 +40,8 @@ func (m *maker) delayFrom(s step, typ string) {
 	m.propose(fault.Fault{Kind: fault.DelayWatch, Point: fault.Point{Step: s.Name, Resource: typ}}, 2)
 }
 
-// typesIn returns the watched types with a commit after one step began and before another
-// came to rest, in the order of their first commit.
+// typesIn returns the watched types that have commits between the beginning of one step and
+// the end of another, ordered by first commit.
 func (r *reading) typesIn(from, to step) []string {
 	var types []string
 	seen := map[string]bool{}
@@ -55,8 +55,8 @@ func (r *reading) typesIn(from, to step) []string {
 	return types
 }
 
-// loseDeletions plans faults in which the controller misses a deletion. It notices the
-// deletion only because a list lacks the object.
+// loseDeletions plans faults in which the controller misses the event of a deletion, and
+// notices the deletion only because a list lacks the object.
 func (m *maker) loseDeletions(s step, typ string) {
 	f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: s.Name, Resource: typ}, Until: s.Name}
 	gone := false
@@ -101,8 +101,9 @@ func finalizers(o state.Object) int {
 }
 
 // losePairs finds steps that restore an earlier state (A→B→A), and objects that are
-// recreated under the same name. A controller that misses the state in between must end
-// up as if nothing had happened, or as if the object were new.
+// recreated under the same name. A controller that misses a change and its reversal must
+// end up as if nothing had happened. A controller that misses a deletion and recreation
+// must end up as if the object were new.
 func (m *maker) losePairs(i int) {
 	first := m.read.steps[i]
 	for j := i + 1; j < len(m.read.steps) && j <= i+2; j++ {
@@ -149,8 +150,8 @@ func (r *reading) heldBetween(i, j int, typ string) bool {
 	return false
 }
 
-// restarts plans a restart after each step, and a run of each step while the controller
-// is down.
+// restarts plans two faults for each step: the controller restarts after the step, or is
+// down during the step.
 func (m *maker) restarts() {
 	for _, s := range m.read.steps {
 		m.propose(fault.Fault{Kind: fault.Restart, Point: fault.Point{Step: s.Name}}, 1)

@@ -10,9 +10,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 )
 
-// known is added to the rank of a fault if an earlier scenario has the same fault in a
-// step of the same name. Scenarios often begin alike. If the budget runs out, such faults
-// should be the first to be left out, because the earlier scenario already tries them.
+// known is added to the rank of a fault if an earlier scenario has the same fault in a step
+// of the same name. Scenarios often begin alike. If the budget runs out, repeated faults
+// should be left out first, because an earlier scenario already tries them.
 const known = 20
 
 // turn is the number of faults that are taken from the first phase for each fault from
@@ -52,7 +52,7 @@ func Order(plans []Plan, seed uint64) []Planned {
 	return interleave(phases)
 }
 
-// interleave takes faults from each phase in turn, and more from the first phase.
+// interleave takes one fault from each phase in turn, but several from the first phase.
 func interleave(phases map[int][]Planned) (queue []Planned) {
 	order := slices.Sorted(maps.Keys(phases))
 	for len(phases) > 0 {

@@ -27,8 +27,8 @@ type Input struct {
 	Scenario *scenario.Scenario
 	// Reference is the run without a fault whose requests become the points.
 	Reference *evidence.Run
-	// All holds all runs without a fault. A request that is missing from some of them
-	// depends on chance, so faults at it rank low.
+	// All holds all runs without a fault. A request that is missing from some of the runs
+	// depends on chance, so faults at such a request rank low.
 	All []*evidence.Run
 	// Canonical and Change must be the functions with which requests are matched later,
 	// see fault.PointOf. Each may be nil.
@@ -170,8 +170,8 @@ func (p Planned) String() string {
 	return fmt.Sprintf("%d  %s  %s: %s%s", p.Phase, p.ID, p.Scenario, p.Fault, inStep(p.Fault.Point))
 }
 
-// inStep names the step of a request. For other points, the sentence of the fault
-// already names the step.
+// inStep names the step of a request. For any other point, the text of the fault already
+// names the step.
 func inStep(p fault.Point) string {
 	switch {
 	case p.Verb == "":
@@ -210,7 +210,7 @@ func (p Plan) Write(w io.Writer) error {
 func Read(r io.Reader) (Plan, error) {
 	var p Plan
 	if err := json.NewDecoder(r).Decode(&p); err != nil {
-		return Plan{}, fmt.Errorf("reading the plan: %w; make a new one with koboshi check --plan", err)
+		return Plan{}, fmt.Errorf("reading the plan: %w; make a new plan with koboshi check --plan", err)
 	}
 	return p, nil
 }

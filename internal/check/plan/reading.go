@@ -37,8 +37,8 @@ type asked struct {
 	arrived time.Duration
 	resting bool
 	write   bool
-	// change is the index in the history of the commit that the write made, or -1 if the
-	// commit is unknown. idle is the reason why the write changed nothing.
+	// change is the index of the write's commit in the history, or -1 if the commit is
+	// unknown. idle is the reason why the write changed nothing.
 	change int
 	idle   string
 	// unsteady reports whether the request is missing from some reference runs.
@@ -109,9 +109,9 @@ func countsOf(run *evidence.Run, in Input) map[fault.Point]int {
 	return counts
 }
 
-// steady finds the points that exist in all reference runs. A run for a point that is
-// never reached would be wasted. Therefore, a write whose body differs each time is
-// identified without its body.
+// steady finds the points that exist in all reference runs, because a run for a point that
+// is never reached would be wasted. A write whose body differs each time is identified
+// without its body, so that its point can be reached.
 func (r *reading) steady() {
 	loose := map[fault.Point]int{}
 	for i := range r.requests {
@@ -168,8 +168,8 @@ func (r *reading) changes(s step) []state.Change {
 	return r.run.History.Changes[s.from:max(s.from, s.to)]
 }
 
-// typesOf learns the names that URLs use for kinds. It learns them from the installed
-// CRDs and from answers. typeOf guesses the names of other kinds, as upstream does.
+// typesOf maps kinds to their names in URLs, which it takes from the installed CRDs and
+// from answers. typeOf guesses the names of other kinds, as upstream does.
 func typesOf(in Input) map[schema.GroupKind]string {
 	types := map[schema.GroupKind]string{}
 	known := map[string]bool{}
@@ -200,7 +200,7 @@ func typesOf(in Input) map[schema.GroupKind]string {
 	return types
 }
 
-// typeOf returns the name that URLs use for a kind.
+// typeOf returns the name of a kind in URLs.
 func (r *reading) typeOf(gk schema.GroupKind) string {
 	if typ, ok := r.types[gk]; ok {
 		return typ

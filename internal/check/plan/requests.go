@@ -38,9 +38,9 @@ func (m *maker) requests() {
 	}
 }
 
-// wanted reports whether a request becomes a point. If a write does not, wanted notes the
-// reason. Watches, failed reads and reads at rest are dropped without a note, because
-// nothing depends on them.
+// wanted reports whether a request becomes a point. If a write does not become a point,
+// wanted notes the reason. Watches, failed reads and reads at rest are dropped without a
+// note, because nothing depends on them.
 func (m *maker) wanted(q *asked) bool {
 	every := fault.Fault{Point: q.point}
 	switch {
@@ -111,9 +111,9 @@ func (m *maker) rankOf(q *asked) int {
 	return rank
 }
 
-// killBefore plans a kill before a write. It differs from other kills only directly after
-// a write to an endpoint, which has left no trace in the cluster yet. Otherwise the store
-// is the same as after the previous write.
+// killBefore plans a kill before a write that directly follows a write to an endpoint,
+// which has left no trace in the cluster yet. After a write to the cluster, the kill would
+// equal the fault kill-lost at that write.
 func (m *maker) killBefore(i int) {
 	f := fault.Fault{Kind: fault.KillBefore, Point: m.read.requests[i].point}
 	before := m.read.effectBefore(i)
@@ -147,8 +147,9 @@ func (r *reading) effectBefore(i int) *asked {
 	return nil
 }
 
-// lastBeforeRest reports whether a write is the last effective write of its step. It is
-// false if the scenario has endpoints, because writes to them may still follow.
+// lastBeforeRest reports whether a write is the last effective write of its step. It
+// returns false if the scenario has endpoints, because writes to the endpoints may still
+// follow.
 func (m *maker) lastBeforeRest(i int) bool {
 	if len(m.in.Scenario.Endpoints) > 0 {
 		return false
@@ -172,8 +173,8 @@ func (m *maker) atRead(q *asked) {
 }
 
 // atEndpoint plans faults at requests to an external server, as atRead and atWrite do for
-// the cluster. The changes of that server are not recorded, so every successful write
-// counts as effective.
+// the cluster. The changes of an external server are not recorded, so every successful
+// write counts as effective.
 func (m *maker) atEndpoint(q *asked) {
 	rank := 10 * (q.point.Occurrence - 1)
 	if !q.write {

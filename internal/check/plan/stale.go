@@ -5,9 +5,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// staleness plans restarts with an older list. The states of a step are shown only when
-// that step and the next one are at rest. The number of runs therefore grows linearly
-// with the number of commits, not with its square.
+// staleness plans restarts with an older list. A restart after a step gets a list from that
+// step or from the step before, so the number of runs grows only linearly with the number
+// of commits.
 func (m *maker) staleness() {
 	for _, typ := range m.read.watchedTypes() {
 		probe := fault.Fault{Kind: fault.StaleRestart, Point: fault.Point{Resource: typ}}

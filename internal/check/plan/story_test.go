@@ -60,7 +60,7 @@ func (s *story) add(e trace.Entry) {
 	s.run.Entries = append(s.run.Entries, e)
 }
 
-// commit writes to the store. If after is nil, it deletes.
+// commit writes to the store. If after is nil, commit deletes the object.
 func (s *story) commit(r state.Ref, after state.Object) {
 	s.rev++
 	before := s.store[r]

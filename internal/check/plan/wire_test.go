@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A trace of a running proxy has its bodies in the format of the wire. A trace that was
-// read from a file has them as JSON.
+// In the trace of a running proxy, bodies have their wire format; in a trace read from a
+// file, bodies are JSON.
 func TestAPlanIsTheSameFromTheWireAndFromAFile(t *testing.T) {
 	file, wire := life().input(), life().input()
 	for _, e := range wire.Reference.Entries {

@@ -13,13 +13,13 @@
 //     still alive when Kill was called.
 //
 // The package misses processes that left the group, dropped the mark and lost their
-// parents. If this process itself is killed, Linux kills the child, but not the processes
-// that the child started. Other systems kill none of them.
+// parents. If this process itself is killed, Linux kills the child but not the processes
+// that the child started; other systems kill none of these processes.
 //
 // On Linux, a child can have a separate loopback address. A socket that the child binds to
-// all addresses gets only that address, so that two instances can listen on the same port.
-// The main exception is a socket that the child binds to 127.0.0.1, which keeps that
-// address. See internal/controlplane/cri/binds for the other exceptions.
+// all addresses gets only the separate address, so that two instances can listen on the
+// same port. A socket that the child binds to 127.0.0.1 keeps 127.0.0.1. See
+// internal/controlplane/cri/binds for other sockets that do not get the separate address.
 package process
 
 import (
@@ -60,7 +60,7 @@ type Spec struct {
 const tailSize = 16 << 10
 
 // drainTime limits how long the output is read after all processes are gone. Reading takes
-// that long only if a process was missed and still holds the output open.
+// the complete drainTime only if a process was missed and still holds the output open.
 const drainTime = time.Second
 
 // Process is a child process. Its methods are safe for concurrent use.
@@ -167,7 +167,7 @@ func (p *Process) drain(to io.Writer) {
 	}
 }
 
-// finish cleans up after the child has exited. It then calls reap, which reaps the child
+// finish cleans up after the child has exited, and then calls reap, which reaps the child
 // and returns its exit code.
 func (p *Process) finish(reap func() int) {
 	p.sweep()
@@ -218,8 +218,8 @@ func (p *Process) Exit() (code int, printed string) {
 func (p *Process) PID() int { return p.pid }
 
 // Address returns the separate loopback address of the process. It returns zero if no
-// address was requested or the system cannot provide one. In these cases, the process
-// listens on the addresses that it requests.
+// address was requested or the system cannot provide one; the process then listens on the
+// addresses that it requests.
 func (p *Process) Address() netip.Addr { return p.address }
 
 // exitCode returns the code as a shell reports it.

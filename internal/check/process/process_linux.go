@@ -98,7 +98,7 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 	var astray []int
 	if s == syscall.SIGKILL {
-		// Find the descendants while their parents are alive. Afterwards, only the mark
+		// Find the descendants while their parents are alive; afterwards, only the mark
 		// identifies descendants that have left the group.
 		astray = descendants(p.pid)
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweeps limits how many times sweep searches for processes. It searches again after
-// finding one, because a process that is being killed may just have started another.
+// sweeps limits how many times sweep searches for processes. sweep searches again after
+// finding a process, because a process that is being killed may just have started another.
 const sweeps = 100
 
 // goneWithin is the maximum time, in milliseconds, for which sweep waits for a killed

@@ -90,7 +90,8 @@ func readable(path string, data []byte, what string, known int) error {
 // better compares two findings with the same ID and returns the one that was reproduced
 // more often.
 func better(a, b judge.Finding) judge.Finding {
-	// a.Reproduced/a.Attempts < b.Reproduced/b.Attempts, without division by zero.
+	// Compare a.Reproduced/a.Attempts with b.Reproduced/b.Attempts, without dividing by
+	// zero.
 	left, right := a.Reproduced*b.Attempts, b.Reproduced*a.Attempts
 	if left < right || left == right && a.Reproduced < b.Reproduced {
 		return b

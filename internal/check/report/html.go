@@ -28,8 +28,8 @@ var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 // openFindings is the number of findings that are unfolded initially.
 const openFindings = 3
 
-// The data of the page template. All text in it has already been escaped by plain or
-// inline.
+// These types hold the data of the page template. All text in the data has already been
+// escaped by plain or inline.
 type (
 	pageView struct {
 		Policy       string
@@ -102,8 +102,8 @@ func (r *Report) WriteHTML(w io.Writer, traces map[string][]trace.Entry) error {
 }
 
 // policy returns a Content-Security-Policy that allows only the style and the script of
-// the page itself, by their hashes. It also allows images in data URLs, because the page
-// contains an empty icon in such a URL, so that browsers do not request an icon.
+// the page itself, by their hashes. It also allows data URLs for images: the page contains
+// an empty icon as a data URL, which keeps browsers from requesting an icon.
 func policy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))

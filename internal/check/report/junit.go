@@ -11,7 +11,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// The elements of a JUnit report, as defined by Jenkins' junit-10.xsd and read by GitLab.
+// These types are the elements of a JUnit report, as defined by Jenkins' junit-10.xsd and
+// read by GitLab.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`

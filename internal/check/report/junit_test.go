@@ -57,7 +57,8 @@ func TestJUnitIsAsInTheGoldenFile(t *testing.T) {
 	golden(t, "junit.xml", written(t, func(b *bytes.Buffer) error { return sample().WriteJUnit(b) }))
 }
 
-// Checks the rules of Jenkins' junit-10.xsd, and the counts of elements.
+// TestJUnitKeepsTheRulesOfItsReaders checks the rules of Jenkins' junit-10.xsd, and the
+// counts of elements.
 func TestJUnitKeepsTheRulesOfItsReaders(t *testing.T) {
 	damaged := sample()
 	damaged.Findings[0].Sentence, damaged.Findings[0].Detail, damaged.Subject = hostile, hostile+"]]>\x00", hostile

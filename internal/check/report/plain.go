@@ -68,9 +68,9 @@ func unheard(line string) string {
 	return line
 }
 
-// calm uses JSON escapes for characters that a terminal could interpret. That is safe,
-// because such characters occur only inside strings. Package encoding/json escapes only
-// some of them.
+// calm uses JSON escapes for characters that a terminal could interpret, because
+// encoding/json escapes only some of them. In JSON, such characters occur only inside
+// strings, so escaping them is safe.
 func calm(data []byte) []byte {
 	if !bytes.ContainsFunc(data, func(r rune) bool { return harmful(r, true) }) {
 		return data

@@ -13,9 +13,9 @@ import (
 
 // ProgressOptions describes the terminal on which progress is shown.
 type ProgressOptions struct {
-	// TTY makes Progress redraw one line. Otherwise it prints a line at intervals.
+	// TTY makes Progress redraw one line; without TTY, Progress prints a line at intervals.
 	TTY bool
-	// Color enables colours. The caller decides, because it knows the terminal and
+	// Color enables colours; the caller decides, because it knows the terminal and
 	// NO_COLOR.
 	Color bool
 	// Width is the width in columns; 0 means 80.
@@ -169,7 +169,7 @@ func (p *Progress) Done(kind fault.Kind, took time.Duration) {
 	p.kind, p.changed = kind, p.o.TTY
 }
 
-// Found shows a finding. Without a terminal, it uses only one line.
+// Found shows a finding, on only one line if there is no terminal.
 func (p *Progress) Found(f judge.Finding) {
 	if p == nil {
 		return

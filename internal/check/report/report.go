@@ -6,9 +6,9 @@
 //	         ├── WriteSARIF  code review
 //	         └── WriteHTML   one page with the timeline of each finding
 //
-// Findings are also saved as files for replays; see SaveFinding. Names of objects, logs
-// and values come from the controller and are not trusted. They are escaped, so that they
-// cannot control a terminal, a CI system or a browser; see plain.
+// Findings are also saved as files for replays; see SaveFinding. Names of objects, logs and
+// values come from the controller and are not trusted, so they are escaped and cannot
+// control a terminal, a CI system or a browser; see plain.
 package report
 
 import (
@@ -30,15 +30,15 @@ type Report struct {
 	Command string    `json:"command"`
 	Seed    uint64    `json:"seed"`
 	Started time.Time `json:"started"`
-	// Seconds is the duration of the check. For merged shards, it is the sum.
+	// Seconds is the duration of the check, or the sum of the durations of merged shards.
 	Seconds float64 `json:"seconds"`
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".
 	Shard     string          `json:"shard,omitempty"`
 	Findings  []judge.Finding `json:"findings"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
-	// Runs is the number of all runs. References is the number of runs without a fault for
-	// learning. Confirmations is the number of runs that were made to confirm a finding.
+	// Runs is the number of all runs. References is the number of learning runs, which have
+	// no fault. Confirmations is the number of runs that were made to confirm a finding.
 	Runs          int `json:"runs"`
 	References    int `json:"references"`
 	Confirmations int `json:"confirmations"`
@@ -55,8 +55,8 @@ type Report struct {
 	Sources Sources `json:"sources,omitzero"`
 }
 
-// Sources names files of the project by their path in the project, each followed by
-// ":LINE" if the line is known. All of them may be empty.
+// Sources names files of the project by their path in the project, each followed by ":LINE"
+// if the line is known. Every field may be empty.
 type Sources struct {
 	// Main is the file of the controller's main function.
 	Main string `json:"main,omitempty"`
@@ -71,7 +71,7 @@ type Scenario struct {
 	Name  string `json:"name"`
 	Steps int    `json:"steps"`
 	// Writes is the number of effective writes of the controller in a run without a fault.
-	// Seconds is the duration of that run.
+	// Seconds is the duration of a run without a fault.
 	Writes  int     `json:"writes"`
 	Seconds float64 `json:"seconds"`
 	// Masked lists the fields that differ between runs and are not compared.

@@ -38,7 +38,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// hostile is a malicious name of an object, or line of a log.
+// hostile is a malicious object name or log line.
 const hostile = "a\x1b]0;owned\x07\u202e\u009bb</script><img src=x onerror=alert(1)>\n::error::x"
 
 func at(step, verb, resource, object string) fault.Point {

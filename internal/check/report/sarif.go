@@ -16,13 +16,13 @@ import (
 
 // SARIFOptions locates the files to which results refer.
 type SARIFOptions struct {
-	// Root is the folder of the project, to which the paths in the report are relative. If
-	// it is empty, it is the current folder. If Root is in a git repository, the paths in
+	// Root is the folder of the project, to which the paths in the report are relative. An
+	// empty Root means the current folder. If Root is in a git repository, the paths in
 	// SARIF start at the top of the repository, as GitHub requires.
 	Root string
 }
 
-// The part of SARIF 2.1.0 that is used here.
+// These types are the part of SARIF 2.1.0 that reports use.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -214,7 +214,7 @@ func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifRe
 	return result
 }
 
-// message describes a finding in a few lines. GitHub shows it as text.
+// message describes a finding in a few lines. GitHub shows the message as text.
 func message(f judge.Finding) string {
 	lines := []string{inline(string(f.Verdict)) + ": " + inline(f.Sentence)}
 	for i, d := range f.Differences {
@@ -302,8 +302,8 @@ func (p paths) uri(path string) string {
 	}
 	relative, err := filepath.Rel(p.top, path)
 	if err != nil || strings.HasPrefix(relative, "..") {
-		// A file outside the repository cannot be opened. Unlike its path, its name does
-		// not reveal the folders of the machine.
+		// For a file outside the repository, give only the name: the path would be of no
+		// use to readers, and would reveal the folders of the machine.
 		relative = filepath.Base(path)
 	}
 	return (&url.URL{Path: filepath.ToSlash(relative)}).EscapedPath()

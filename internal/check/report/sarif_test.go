@@ -30,7 +30,8 @@ func TestSARIFIsAsInTheGoldenFile(t *testing.T) {
 	golden(t, "sarif.json", written(t, func(b *bytes.Buffer) error { return sample().WriteSARIF(b, SARIFOptions{Root: t.TempDir()}) }))
 }
 
-// Checks the requirements of GitHub's code scanning that are not in the schema.
+// TestEveryResultHasARuleALevelALocationAndAFingerprint checks the requirements of GitHub's
+// code scanning that are not in the schema.
 func TestEveryResultHasARuleALevelALocationAndAFingerprint(t *testing.T) {
 	r := sample()
 	r.Findings = append(r.Findings, judge.Finding{ID: "t", Verdict: "OF TOMORROW", Sentence: "It is new."})

@@ -12,7 +12,7 @@ import (
 
 // TextOptions defines how a report is displayed on a terminal.
 type TextOptions struct {
-	// Color enables colours. The caller decides, because it knows the terminal and
+	// Color enables colours; the caller decides, because it knows the terminal and
 	// NO_COLOR.
 	Color bool
 	// Width is the width in columns; 0 means 80.
@@ -21,7 +21,7 @@ type TextOptions struct {
 	Verbose bool
 }
 
-// Limits of a report that is not verbose.
+// These constants limit a report that is not verbose.
 const (
 	mostDifferences = 8
 	mostDetail      = 12

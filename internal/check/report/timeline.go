@@ -85,7 +85,8 @@ func timelineOf(entries []trace.Entry) timeline {
 
 func (t *timeline) add(r row) { t.Rows = append(t.Rows, r) }
 
-// shorten keeps only rows around the fault. At most a third of them are before it.
+// shorten keeps only rows around the fault: a third of them before it, if enough rows
+// precede and follow the fault.
 func (t *timeline) shorten() {
 	if len(t.Rows) <= mostRows {
 		return
@@ -229,8 +230,8 @@ func watched(w *trace.Watch) string {
 	return objectOf(w.Target)
 }
 
-// nameObjects adds the names of the objects to a row of events. If all events are about
-// one object, it also adds their number.
+// nameObjects adds the names of the objects to a row of events. If all events are about one
+// object, it also adds the number of events.
 func (r *row) nameObjects() {
 	const most = 4
 	if len(r.objects) == 0 {

@@ -58,7 +58,8 @@ var verdicts = []verdict{
 		"Remove the rule if it is never needed. It may be needed in a situation that no scenario covered."},
 }
 
-// about returns the explanation of a verdict, even if it comes from a later version.
+// about returns the explanation of a verdict. A verdict from a later version gets a general
+// explanation.
 func about(v judge.Verdict) verdict {
 	if i := rank(v); i < len(verdicts) {
 		return verdicts[i]

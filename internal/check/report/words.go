@@ -167,7 +167,8 @@ func kindCounts(all []NotRun) []string {
 	return texts
 }
 
-// uncompared returns each object that exists at the end of only some runs without a fault.
+// uncompared returns each object that is not compared, because it did not exist in every
+// run without a fault.
 func (r *Report) uncompared() []string {
 	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }

@@ -34,8 +34,8 @@ type Cluster struct {
 	Endpoints map[string]string
 	// Namespace is used for objects without a namespace; empty means default.
 	Namespace string
-	// Dir is the folder in which commands run: the Dir of the scenario. Empty means the
-	// working directory.
+	// Dir is the folder in which commands run: the Dir of the scenario, or the working
+	// directory if empty.
 	Dir string
 }
 
@@ -83,10 +83,10 @@ func (c Cluster) namespace() string {
 	return "default"
 }
 
-// Limits of the time in which a request is retried.
+// These constants limit the time in which a request is retried.
 const (
-	// forKinds limits the wait until the kind of a new CRD is served. After that, an
-	// unknown kind is treated as a mistake in the scenario.
+	// forKinds limits the wait until the kind of a new CRD is served. A kind that is still
+	// unknown after this time is treated as a mistake in the scenario.
 	forKinds = 5 * time.Second
 	// withoutDeadline is the limit if the context has no deadline.
 	withoutDeadline = 30 * time.Second

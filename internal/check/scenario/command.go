@@ -56,7 +56,7 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s: did not end: %w%s", shellescape.QuoteCommand(argv), context.Cause(ctx), indented(printed))
+		return "", fmt.Errorf("%s did not end: %w%s", shellescape.QuoteCommand(argv), context.Cause(ctx), indented(printed))
 	case err != nil:
 		return "", fmt.Errorf("%s: %w%s", shellescape.QuoteCommand(argv), err, indented(printed))
 	}

@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder converts the nodes of one YAML document to JSON values. It checks them against
-// Go types during the conversion, because a node has a line number, but a decoded value
-// does not.
+// decoder converts the nodes of one YAML document to JSON values. It checks the values
+// against Go types during the conversion, because a node has a line number, but a decoded
+// value does not.
 type decoder struct {
 	lines      map[string]int
 	complaints []complaint

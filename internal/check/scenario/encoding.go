@@ -28,7 +28,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("reading a duration: %s is not text such as \"1.5s\"", data)
+		return fmt.Errorf("reading a duration: %s is not a string such as \"1.5s\"", data)
 	}
 	parsed, err := parseDuration(text)
 	*d = parsed
@@ -73,7 +73,7 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	}
 	file, isText := object["file"].(string)
 	if !isText || len(object) > 1 {
-		return errors.New("reading a manifest: file must be the only field, and a path")
+		return errors.New("reading a manifest: the field \"file\" must be a path, and must be the only field of the manifest")
 	}
 	*m = Manifest{File: file}
 	return nil

@@ -61,8 +61,8 @@ func (s *Servers) URLs() map[string]string {
 	return urls
 }
 
-// Failed returns an error if a server has exited on its own. In that case, the current run
-// is invalid.
+// Failed returns an error if a server has exited on its own, which makes the current run
+// invalid.
 func (s *Servers) Failed() error {
 	var all []error
 	for _, one := range s.all {
@@ -90,8 +90,8 @@ func (s *Servers) Stop() error {
 	return errors.Join(all...)
 }
 
-// attempts limits how many free ports are tried. More than one may be needed, because
-// another process can take the port before the server listens.
+// attempts limits how many free ports are tried. More than one attempt may be needed,
+// because another process can take a port before the server listens.
 const attempts = 3
 
 func start(ctx context.Context, e Endpoint) (*Server, error) {
@@ -125,7 +125,7 @@ func launch(e Endpoint) (*Server, error) {
 	for _, part := range e.Run {
 		s.argv = append(s.argv, strings.ReplaceAll(part, portVariable, port))
 	}
-	// The server must outlive the context in which it was started. It runs until stop is
+	// The server must outlive the context in which it was started, and runs until stop is
 	// called.
 	s.cmd = command(context.Background(), e.Dir, s.argv)
 	s.cmd.Env = append(environment(), "PORT="+port)
@@ -165,8 +165,8 @@ func (s *Server) await(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, withoutDeadline)
 		defer cancel()
 	}
-	// This request only checks that the server answers. The controller itself must verify
-	// the certificate.
+	// This request does not verify the certificate, because it only checks that the server
+	// answers. The controller itself must verify the certificate.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 2 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Prepare applies the given objects in order. It retries requests until ctx ends, see
-// persist, so ctx should have a deadline.
+// Prepare applies the given objects in order. It retries requests until ctx ends (see
+// persist), so ctx should have a deadline.
 func (s *Scenario) Prepare(ctx context.Context, c Cluster) error {
 	if err := c.applyAll(ctx, s.Given); err != nil {
 		return fmt.Errorf("scenario %s: given: %w", s.Name, err)
@@ -47,8 +47,8 @@ func (st *Step) do(ctx context.Context, c Cluster) error {
 	return nil
 }
 
-// Refused reports whether the server understood the request but rejected it, in validation
-// or admission. A retry does not help.
+// Refused reports whether the server understood the request but rejected it in validation
+// or admission, in which case a retry does not help.
 func Refused(err error) bool {
 	if err == nil {
 		return false

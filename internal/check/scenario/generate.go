@@ -27,8 +27,8 @@ type GenerateOptions struct {
 	Seed uint64
 	// MostFields is the maximum number of fields that one scenario changes; 0 means 8.
 	MostFields int
-	// MostChanges is the maximum number of changes for one kind; 0 means 96. A note
-	// reports how many were left out.
+	// MostChanges is the maximum number of changes for one kind; 0 means 96. A note reports
+	// how many changes were left out.
 	MostChanges int
 	// MostBack is the maximum number of fields that are changed and changed back; 0 means
 	// 3.
@@ -178,8 +178,8 @@ func (g *generator) object(s *sampled) error {
 	return nil
 }
 
-// random returns a source that depends only on the seed and the object, so that an
-// additional sample does not change the scenarios of the others.
+// random returns a source of random numbers that depends only on the seed and the object,
+// so that an additional sample does not change the scenarios of other samples.
 func (g *generator) random(s *sampled) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprintln(hash, s.kind(), s.object.GetAPIVersion(), s.object.GetNamespace(), s.object.GetName())

@@ -99,7 +99,7 @@ func scenariosOf(t *testing.T, operator string) []*Scenario {
 	return generatedOnce[operator]
 }
 
-// widgets returns the scenarios for the small sample.
+// widgets returns the scenarios for testdata/sample.yaml.
 func widgets(t *testing.T, o GenerateOptions) ([]*Scenario, []string) {
 	t.Helper()
 	crds := readCRDs(t, "testdata/widgets.yaml")[:1]

@@ -28,9 +28,9 @@ func groupKind(object map[string]any) string {
 // library holds all objects of all samples.
 type library []*sampled
 
-// needs returns the objects that must exist before the sample start is created, in the
-// order of their dependencies: the objects that the sample names directly or indirectly,
-// objects from the same file that are not reconciled themselves, and the namespaces.
+// needs returns the objects that must exist before a sample is created, in the order of
+// their dependencies: the objects that the sample names directly or indirectly, objects
+// from the same file that are not reconciled themselves, and the namespaces.
 func (l library) needs(start *sampled) []*sampled {
 	var found []*sampled
 	visited := map[*sampled]bool{}
@@ -65,8 +65,8 @@ func order(s *sampled) int {
 	return 1
 }
 
-// sameObject reports whether two samples describe the same object, perhaps in two
-// versions. Applying one would overwrite the other.
+// sameObject reports whether two samples describe the same object, perhaps in two versions,
+// so that applying one sample would overwrite the other.
 func sameObject(a, b *sampled) bool {
 	return a.kind() == b.kind() && a.object.GetName() == b.object.GetName() && a.object.GetNamespace() == b.object.GetNamespace()
 }
@@ -160,7 +160,7 @@ func namespaces(objects []*sampled) []Manifest {
 	return all
 }
 
-// given returns the manifests of all objects that the sample start needs.
+// given returns the manifests of all objects that a sample needs.
 func (l library) given(start *sampled) []Manifest {
 	needed := l.needs(start)
 	all := namespaces(append([]*sampled{start}, needed...))
@@ -170,8 +170,8 @@ func (l library) given(start *sampled) []Manifest {
 	return all
 }
 
-// twins copies each given object to which the sample start refers, and gives the copy a
-// different name. A scenario can then change the reference to an object that exists. twins
+// twins copies each given object to which a sample refers, and gives the copy a different
+// name, so that a scenario can change the reference to another existing object. twins
 // returns the manifests of the copies by name, and the new name for each old name.
 func (l library) twins(start *sampled) (map[string]Manifest, map[string]string) {
 	twins, renamed := map[string]Manifest{}, map[string]string{}

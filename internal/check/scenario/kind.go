@@ -18,9 +18,9 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// customKind is one version of a custom kind. It validates objects with the code of the
-// API server: defaults, schema, list types, and CEL rules including transition rules.
-// Only webhooks can reject an object that it accepts.
+// customKind is one version of a custom kind. It validates objects with the code of the API
+// server: defaults, schema, list types, and CEL rules including transition rules. Only
+// webhooks can reject an object that customKind accepts.
 type customKind struct {
 	name       string // Kind.group
 	namespaced bool

@@ -46,7 +46,7 @@ func stepTitle(text string) string {
 	return strings.TrimRight(text[:min(len(text), most)], "-")
 }
 
-// field returns the path for human readers. It is the same for all items of a list.
+// field returns a path for human readers that is the same for all items of a list.
 func (m move) field() string {
 	var out strings.Builder
 	for _, part := range m.path {
@@ -206,7 +206,7 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 		return
 	}
 	for _, name := range sortedKeys(item.Properties) {
-		// With a different key, it would be a different item.
+		// An item with a different key would be a different item, so keys are not changed.
 		if slices.Contains(s.XListMapKeys, name) {
 			continue
 		}
@@ -282,7 +282,7 @@ func lastName(at []any) string {
 }
 
 // with returns a copy of object with value at the path. It creates missing objects on the
-// path with their required fields. It returns false if that is impossible.
+// path with their required fields. It returns false if the value cannot be set or removed.
 func with(s *apiextensionsv1.JSONSchemaProps, object map[string]any, at []any, value any) (map[string]any, bool) {
 	changed := runtime.DeepCopyJSON(object)
 	ok := put(s, changed, at, value)

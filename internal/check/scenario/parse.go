@@ -36,7 +36,7 @@ func LoadAll(files []string) (all []*Scenario, from map[string]string, err error
 		}
 		for _, s := range scenarios {
 			if other, twice := from[s.Name]; twice {
-				return nil, nil, fmt.Errorf("%s: %s also has a scenario %s; rename one of them", file, other, s.Name)
+				return nil, nil, fmt.Errorf("%s: %s also has a scenario named %s; rename one of the two", file, other, s.Name)
 			}
 			inlined, err := s.Inline()
 			if err != nil {
@@ -48,10 +48,10 @@ func LoadAll(files []string) (all []*Scenario, from map[string]string, err error
 	return all, from, nil
 }
 
-// Parse reads scenarios from YAML, one per document. name is the name of the file. It
-// appears in errors, and paths in the file are relative to its folder. The error joins a
-// *Problem for each mistake. If name is relative to the working directory, so are the
-// paths in the returned scenarios.
+// Parse reads scenarios from YAML, one per document. The parameter name is the path of the
+// file, as it appears in errors; paths in the file are relative to its folder. The error
+// joins a *Problem for each mistake. If name is relative to the working directory, so are
+// the paths in the returned scenarios.
 func Parse(name string, data []byte) ([]*Scenario, error) {
 	documents, err := split(name, data)
 	if err != nil {

@@ -64,7 +64,7 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"unknown subresource":        {step("patch: {" + ref + ", merge: {}, subresource: statsu}"), "did you mean status?"},
 		"unknown propagation":        {step("delete: {" + ref + ", propagation: background}"), "did you mean Background?"},
 		"bad JSONPath":               {step("expect: [{" + ref + ", field: 'status[?'}]"), `x.yaml:6: step "grow": expect[0].field: "status[?" is not a JSONPath`},
-		"JSONPath with braces":       {step("expect: [{" + ref + ", field: '{.status}'}]"), "must be written without braces"},
+		"JSONPath with braces":       {step("expect: [{" + ref + ", field: '{.status}'}]"), "must not contain braces"},
 		"equals without a field":     {step("expect: [{" + ref + ", equals: 1}]"), "expect[0].equals: also needs field"},
 		"two conditions in one":      {step("expect: [{" + ref + ", field: a, absent: true}]"), "has absent and field"},
 		"bad status":                 {step("expect: [{" + ref + ", status: Ready=Yes}]"), "expect[0].status: Yes: unknown value"},
@@ -129,7 +129,7 @@ func TestEverythingThatCanBeWrittenIsRead(t *testing.T) {
 		"testdata/widgets.yaml", "testdata", "testdata", 90 * time.Second, int32(3), true, "merge", true, `{"spec":{"code":null,"size":"large"}}`}) {
 		t.Errorf("got %v", got)
 	}
-	// A date is text, as for kubectl.
+	// A date is decoded as text, as in kubectl.
 	if got := string(s.Steps[2].Patch.JSON); !strings.Contains(got, `"value":"2025-01-01"`) {
 		t.Errorf("got %s", got)
 	}
@@ -163,8 +163,8 @@ func TestAScenarioWithInlinedFilesSurvivesJSON(t *testing.T) {
 		if diff := cmp.Diff(inlined, again); diff != "" {
 			t.Error(diff)
 		}
-		// The relative paths of the files are invalid in another folder, so the files must
-		// not be needed.
+		// In another folder, the relative paths of the files are invalid, so validation
+		// must not need the files.
 		t.Chdir(t.TempDir())
 		if err := again.Validate(); err != nil {
 			t.Error(err)
@@ -271,7 +271,7 @@ func TestScenariosOfSeveralFilesAreInlinedAndHaveTheirOwnNames(t *testing.T) {
 			t.Errorf("%s: given %v", s.Name, s.Given)
 		}
 	}
-	if _, _, err := LoadAll([]string{one, third}); err == nil || err.Error() != third+": "+one+" also has a scenario two; rename one of them" {
+	if _, _, err := LoadAll([]string{one, third}); err == nil || err.Error() != third+": "+one+" also has a scenario named two; rename one of the two" {
 		t.Errorf("a name twice: %v", err)
 	}
 }

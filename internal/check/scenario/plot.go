@@ -22,13 +22,14 @@ type plot struct {
 	given  []Manifest
 	title  string
 	random *rand.Rand
-	// twins holds renamed copies of given objects, by name. References can be changed to
-	// these copies. renamed maps the name of a given object to the name of its twin.
+	// twins holds renamed copies of given objects, by name. A scenario can replace a
+	// reference to a given object with a reference to its copy. renamed maps the name of a
+	// given object to the name of its twin.
 	twins   map[string]Manifest
 	renamed map[string]string
 
-	// made holds the changes that are possible on the unchanged sample. Scenarios that
-	// need a change take it from here.
+	// made holds the changes that are possible on the unchanged sample. Scenarios that need
+	// a change take it from made.
 	made []change
 }
 
@@ -218,7 +219,7 @@ func (p *plot) make(m move, now map[string]any) (*change, string) {
 	return nil, cmp.Or(why, "there is nothing to change")
 }
 
-// keep stores a move for the scenarios back and down if it can be undone.
+// keep stores a move that can be undone, for the scenarios NAME-back and NAME-down.
 func (p *plot) keep(m move) {
 	made, _ := p.make(m, p.base)
 	if made != nil && p.kind.refusal(made.from, made.to) == nil {

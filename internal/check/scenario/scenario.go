@@ -30,8 +30,8 @@ type Scenario struct {
 	Steps []Step     `json:"steps"`
 	// Endpoints are servers outside the cluster with which the controller communicates.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
-	// Ledger is a command that prints a line for each external resource, in any order. It
-	// gets the environment variables of the endpoints.
+	// Ledger is a command that prints a line for each external resource, in any order. The
+	// command gets the environment variables of the endpoints.
 	Ledger []string `json:"ledger,omitempty"`
 	// Dir is the folder in which Ledger and the commands of the steps run, relative to the
 	// scenario file; empty means the folder of that file. In a parsed scenario, it is
@@ -63,7 +63,7 @@ type Step struct {
 	Patch  *Patch     `json:"patch,omitempty"`
 	Delete *Delete    `json:"delete,omitempty"`
 	Scale  *Scale     `json:"scale,omitempty"`
-	// Run is a command. Its KUBECONFIG has the rights of an administrator.
+	// Run is a command that gets a KUBECONFIG with the rights of an administrator.
 	Run []string `json:"run,omitempty"`
 
 	// WhileDown makes the step perform its action while the controller is stopped. The
@@ -78,8 +78,8 @@ type Step struct {
 }
 
 // Manifest is an object or a file of objects. In JSON and YAML, it is the object itself or
-// {file: PATH}. The path is relative to the scenario file; in a parsed scenario, it is
-// relative to the working directory.
+// {file: PATH}. PATH is relative to the scenario file; in a parsed scenario, it is relative
+// to the working directory.
 type Manifest struct {
 	File   string
 	Object map[string]any
@@ -98,7 +98,7 @@ type Patch struct {
 	ObjectRef `json:",inline"`
 	Merge     json.RawMessage `json:"merge,omitempty"`
 	JSON      json.RawMessage `json:"json,omitempty"`
-	// Subresource is empty, or status or scale.
+	// Subresource is status, scale or empty.
 	Subresource string `json:"subresource,omitempty"`
 }
 
@@ -117,8 +117,8 @@ type Scale struct {
 	Replicas  int32 `json:"replicas"`
 }
 
-// Condition is a condition on an object. At most one of Absent, Status and Field is set.
-// If none is set, the object must exist.
+// Condition is a condition on an object. At most one of Absent, Status and Field is set;
+// without them, the object must exist.
 type Condition struct {
 	ObjectRef `json:",inline"`
 	Absent    bool `json:"absent,omitempty"`
@@ -134,14 +134,14 @@ type Condition struct {
 // Endpoint is an HTTP server outside the cluster, behind a proxy.
 type Endpoint struct {
 	Name string `json:"name"`
-	// Run is the command that starts the server; PORT in its environment is a free port.
-	// Empty means that the server at URL is already running.
+	// Run is the command that starts the server; PORT in its environment is a free port. If
+	// Run is empty, the server at URL is already running.
 	Run []string `json:"run,omitempty"`
 	// URL is the address of the server; $(PORT) stands for the port. The URL is polled
 	// until the server gives any answer.
 	URL string `json:"url"`
-	// Dir is the folder in which Run is started. It is relative to the same folder as Dir
-	// of a scenario.
+	// Dir is the folder in which Run is started, relative to the same folder as
+	// Scenario.Dir.
 	Dir string `json:"dir,omitempty"`
 	// Env is the environment variable with the address of the endpoint, for the
 	// controller, the ledger and commands. In manifests, $(endpoint.NAME) stands for the

@@ -133,7 +133,7 @@ func parseYAML(t *testing.T, text string) map[string]any {
 	return value
 }
 
-// validator supports the part of JSON schema that schema.json uses. It fails on anything
+// validator supports the part of JSON schema that schema.json uses, and fails on anything
 // else.
 type validator struct{ root map[string]any }
 
@@ -262,7 +262,7 @@ func TestTheHandbooksScenariosCanBeRead(t *testing.T) {
 				t.Error(err)
 			}
 		} else {
-			// The text may be only a part of a scenario, so only the schema checks it.
+			// Only the schema checks the text, because it may be an incomplete scenario.
 			text = header + text
 			if !strings.Contains(text, "steps:") {
 				text += "steps: [{name: a, run: [a]}]\n"

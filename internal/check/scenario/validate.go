@@ -285,7 +285,7 @@ func (c *checker) condition(path string, cond *Condition) {
 // fieldPath parses a JSONPath without braces. A leading $ or dot is optional.
 func fieldPath(text string) (*jsonpath.JSONPath, error) {
 	if strings.ContainsAny(text, "{}") {
-		return nil, fmt.Errorf("%q must be written without braces, such as status.readyReplicas", text)
+		return nil, fmt.Errorf("%q must not contain braces; write a path such as status.readyReplicas", text)
 	}
 	full := strings.TrimPrefix(text, "$")
 	if !strings.HasPrefix(full, ".") && !strings.HasPrefix(full, "[") {

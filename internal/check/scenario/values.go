@@ -97,8 +97,8 @@ func numbers(s *apiextensionsv1.JSONSchemaProps, is any) []any {
 	return all
 }
 
-// hints lists values for text fields by the name of the field, because the schema often
-// allows any string even if the controller parses it, for example as a duration.
+// hints lists values for text fields, by the name of the field. It is needed because the
+// schema often allows any string where the controller expects, for example, a duration.
 var hints = []struct {
 	name   *regexp.Regexp
 	values []string

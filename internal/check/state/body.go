@@ -12,9 +12,9 @@ import (
 // Body returns a hash of the body of a write, without the parts that differ between runs.
 // The body may be an object or a part of one. For a nil body, Body returns "".
 //
-// Body does not know the other objects in the cluster, so it distinguishes slightly less
-// than a World: all UIDs are equal, all random values are equal, and so are all values of
-// Secrets, which are hashed with a different key in each check.
+// Body does not know the other objects in the cluster, so unlike a World, it treats all
+// UIDs as equal, and all random values as equal. It also treats all values of Secrets as
+// equal, because each check hashes them with a different key.
 func Body(m *Mask, target trace.Target, body map[string]any) string {
 	if len(body) == 0 {
 		return ""
@@ -40,8 +40,8 @@ func isRedacted(v any) bool {
 	return is && trace.IsRedacted(text)
 }
 
-// kindsOf returns the possible kinds of a resource, among the kinds with learnt rules. It
-// is needed because a patch does not name its kind.
+// kindsOf returns the kinds with learnt rules to which a resource may belong. It is needed
+// because a patch does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string
 	for kind := range m.Learnt {
@@ -80,7 +80,7 @@ func (m *Mask) replaceSeen(text string) string {
 	})
 }
 
-// matches is like fits, for a name whose fixed parts may contain dashes.
+// matches is a variant of fits in which fixed parts of the pattern may contain dashes.
 func (p NamePattern) matches(name string) bool {
 	for i, part := range strings.Split(p.Pattern, "*") {
 		at := strings.Index(name, part)
@@ -92,7 +92,7 @@ func (p NamePattern) matches(name string) bool {
 	return true
 }
 
-// Name returns "namespace/name" of the object of a request in a form that is the same in
+// Name returns the "namespace/name" that a request names, in a form that is the same in
 // every run. The name may end in * if the server will generate it.
 func (m *Mask) Name(namespace, name, _ string) string {
 	canonical := func(s string) string {

@@ -12,8 +12,8 @@ import (
 // Rule determines how a field is compared.
 type Rule string
 
-// The rules, from the mildest to the strictest. Learning only replaces a rule with a
-// stricter one.
+// These are the rules, from the mildest to the strictest. Learning replaces a rule only
+// with a stricter one.
 const (
 	// Set sorts a list, so that it is compared as a multiset.
 	Set Rule = "set"
@@ -21,7 +21,7 @@ const (
 	Random Rule = "random"
 	// Keys compares the values of a map as a multiset, and ignores the keys.
 	Keys Rule = "keys"
-	// Type compares only whether a field exists, and its JSON type.
+	// Type compares only the JSON type of a field, and whether the field exists.
 	Type Rule = "type"
 	// Ignore drops a field.
 	Ignore Rule = "ignore"
@@ -53,8 +53,8 @@ var ofAll = map[string]Rule{
 }
 
 // ofWorkload holds the rules for the kinds whose status Kubernetes' own controllers write.
-// The messages of these controllers depend not only on the state, but also on how the
-// objects reached it.
+// Messages of Kubernetes' own controllers depend not only on the state of an object, but
+// also on how the object reached it.
 var ofWorkload = map[string]Rule{
 	"status.conditions.[].reason":  Ignore,
 	"status.conditions.[].message": Ignore,
@@ -115,8 +115,8 @@ var ofKind = map[string]map[string]Rule{
 	},
 }
 
-// maintained lists kinds whose objects the cluster itself maintains, in addition to
-// bookkeeping and the kinds that upstream derives. They are never compared.
+// maintained lists kinds whose objects the cluster itself maintains, in addition to the
+// kinds that package request identifies. They are never compared.
 var maintained = map[string]bool{
 	"ControllerRevision.apps":                                 true,
 	"CSINode.storage.k8s.io":                                  true,
@@ -127,8 +127,8 @@ var maintained = map[string]bool{
 	"PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io": true,
 }
 
-// ownKind reports whether the cluster itself maintains all objects of a kind. That is not
-// true of ConfigMaps: only those for leader election are bookkeeping.
+// ownKind reports whether the cluster itself maintains all objects of a kind. For
+// ConfigMaps, it returns false, because the cluster maintains only some of them.
 func ownKind(kind schema.GroupKind) bool {
 	return request.IsBookkeepingObject(kind, nil) || request.IsDerived(kind) || maintained[kind.String()]
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Placeholders for values that differ in each run.
+// These are placeholders for values that differ in each run.
 const (
 	aTime    = "time"
 	aHash    = "hash"
@@ -72,10 +72,10 @@ func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	return number(v), true
 }
 
-// observed replaces a generation that the status reports with current or outdated,
-// depending on the generation of the object. It replaces the generation of another object
-// with a fixed text, because that number depends on how many times the other object was
-// written.
+// observed replaces a generation in the status with one of the constants current and
+// outdated, depending on the generation of the object. It replaces the generation of
+// another object with a fixed text, because that number depends on how many times the other
+// object was written.
 func (c canonicaliser) observed(field string, v any) any {
 	switch {
 	case c.labels == nil || field != "status.observedGeneration" && field != "status.conditions.[].observedGeneration":
@@ -172,8 +172,8 @@ func (c canonicaliser) text(field, s string, rule Rule) any {
 	return c.replace(s)
 }
 
-// uuid replaces the UID of a known object with its name, and any other UUID with a random
-// value.
+// uuid replaces the UID of a known object with its name, and marks any other UUID as
+// random.
 func (c canonicaliser) uuid(field, s string) any {
 	if c.labels == nil {
 		return "uid"

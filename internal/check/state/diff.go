@@ -15,8 +15,8 @@ type gap struct {
 	order     bool // the elements are the same, but their order differs
 }
 
-// Diff returns the differences between w, the expected world, and got. If a condition is
-// more up to date than expected, that is not a difference.
+// Diff returns the differences between w, the expected world, and got. A condition that is
+// more up to date than expected does not count as a difference.
 func (w World) Diff(got World) []Difference {
 	var differences []Difference
 	for _, g := range w.gaps(got) {
@@ -108,8 +108,8 @@ type differ struct {
 	gaps   []gap
 }
 
-// note records a difference. The caller looks for no further differences inside the
-// value.
+// note records that want and got differ. The caller does not compare the parts of want and
+// got.
 func (d *differ) note(shown, field string, want, got any) {
 	d.gaps = append(d.gaps, gap{
 		Difference: Difference{Object: d.object, Path: shown, Want: short(want), Got: short(got)},
@@ -176,8 +176,9 @@ func (d *differ) identified(shown, field, key string, want, got []any) {
 	}
 	for _, id := range sortedKeys(union(wantBy, gotBy)) {
 		part := join(field, "[]")
-		// If only one side lacks elements, each missing element is learnt by its name. If
-		// both sides lack some, the names themselves probably differ.
+		// If only one of the lists lacks elements, the rule for each missing element
+		// contains its name. If both lists lack elements, the names themselves probably
+		// differ.
 		if (wantBy[id] == nil || gotBy[id] == nil) && (missing == 0 || extra == 0) {
 			part = element(field, id)
 		}

@@ -10,9 +10,9 @@ import (
 // adds to objects. These are never compared.
 const Mark = "check.koboshi.dev/"
 
-// At returns the differences between the Baseline and the state at a revision: the objects
-// that were created or changed and, with a nil Object, objects of the Baseline that are
-// gone. It omits objects that differ from the Baseline only in bookkeeping fields.
+// At returns the objects that differ between the Baseline and the state at a revision. An
+// object of the Baseline that is gone has a nil Object. It omits objects that differ from
+// the Baseline only in bookkeeping fields.
 func (h History) At(revision int64) Snapshot {
 	snapshot := Snapshot{}
 	for _, c := range h.Changes {
@@ -75,8 +75,8 @@ func (h History) Last() int64 {
 	return last
 }
 
-// Effective reports whether the write changed more than the marks of the checker and
-// bookkeeping fields, such as resourceVersion and managedFields.
+// Effective reports whether the write changed anything except the marks that the checker
+// sets and bookkeeping fields such as resourceVersion.
 func (c Change) Effective() bool {
 	return c.Op != Updated || !sameButBookkeeping(c.Before, c.After)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// mostRounds limits the number of learning rounds. Since each round makes a rule
-	// stricter, the limit is never reached.
+	// mostRounds limits the number of learning rounds. Learning ends before it reaches this
+	// limit, because rules only become stricter.
 	mostRounds = 200
 	// shortestRandom is the minimum length of a random part of a name.
 	shortestRandom = 4
@@ -19,10 +19,10 @@ const (
 // where * stands for one part of a path or for any kind. A line without a path means all
 // objects of the kind.
 //
-// If names differ, they become a pattern; if the order of a list differs, the list
-// becomes a set. If strings differ, the check compares only which places hold the same
-// string. If other values differ, it compares only their types. Objects and fields that
-// only some runs have are ignored.
+// If names differ, they become a pattern; if the order of a list differs, the list becomes
+// a set. If strings differ, the check compares only which places hold the same string; for
+// other values, it compares only their types. Objects and fields that only some runs have
+// are ignored.
 func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 	m := &Mask{Configured: ignore}
 	for range mostRounds {
@@ -40,8 +40,9 @@ func (m *Mask) fresh() *Mask {
 	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Objects: m.Objects, Names: m.Names, Seen: m.Seen}
 }
 
-// round compares the first run with each of the others, and learns. It tries the mildest
-// rule first, because that may explain the remaining differences.
+// round compares the first run with each of the others, and learns rules from the
+// differences. It tries the mildest rule first, because a mild rule may already explain the
+// remaining differences.
 func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	var gaps []gap
 	stable := m.stableNames(runs)
@@ -66,7 +67,7 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	if learnt {
 		return true
 	}
-	// Make each rule stricter by only one step, as the same field may differ in several
+	// Make each rule only one step stricter per round, even if its field differs in several
 	// runs.
 	done := map[string]bool{}
 	for _, g := range gaps {
@@ -78,8 +79,8 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	return learnt
 }
 
-// Unexplained returns the differences between runs that the mask does not hide, by step.
-// If Learn made the mask from the same runs, there are none.
+// Unexplained returns the differences between runs that the mask does not hide, by step. If
+// Learn made the mask from the same runs, no differences are left.
 func (m *Mask) Unexplained(runs []map[string]Snapshot) map[string][]Difference {
 	left := map[string][]Difference{}
 	for _, step := range steps(runs) {
@@ -152,7 +153,7 @@ func randomKeys(g gap, all []gap) (parent string, ok bool) {
 		return "", false
 	}
 	for _, key := range []string{"annotations.", "labels.", "data.", "matchLabels."} {
-		// Keys of these maps may contain dots.
+		// Keys of annotations, labels and data may contain dots.
 		if i := strings.Index(g.field, key); i >= 0 {
 			dot = i + len(key) - 1
 			break
@@ -199,7 +200,7 @@ func placeAndName(object string) (place, name string) {
 	return object[:i+1], object[i+1:]
 }
 
-// bestPattern returns the pattern that fits a name and the most similar of the others.
+// bestPattern returns the pattern that fits a name and the most similar of the other names.
 func bestPattern(name string, others []string) string {
 	best, fixed := "", -1
 	for _, other := range others {
@@ -283,7 +284,7 @@ func (m *Mask) see(runs []map[string]Snapshot) {
 	for _, run := range runs {
 		for _, snapshot := range run {
 			for ref, name := range m.labelSnapshot(snapshot).names {
-				// A * without fixed parts would match every word.
+				// A name that consists only of * and dashes would match every word.
 				if !ownKind(ref.GroupKind) && strings.Contains(name, "*") && strings.Trim(name, "*-") != "" && !strings.Contains(name, ":") {
 					found[name] = true
 				}

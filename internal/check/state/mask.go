@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Mask lists the fields that are ignored, or not compared byte by byte. The zero value
-// and nil contain the rules for all controllers. Learn adds the fields that differ
-// between runs without a fault.
+// Mask lists the fields that are ignored, or not compared byte by byte. The zero value and
+// a nil Mask contain only the built-in rules. Learn adds the fields that differ between
+// runs without a fault.
 type Mask struct {
 	// Configured holds the lines of the scenario's ignore list.
 	Configured []string `json:"configured,omitempty"`
@@ -21,8 +21,8 @@ type Mask struct {
 	Objects []string `json:"objects,omitempty"`
 	// Names holds the patterns of generated names, by kind.
 	Names map[string][]NamePattern `json:"names,omitempty"`
-	// Seen holds all canonical names with a * that learning found, the longest first.
-	// Where no world is available, they identify the generated names in a text.
+	// Seen holds every canonical name with a * from the learning runs, the longest first.
+	// Where no World is available, Seen identifies the generated names in a text.
 	Seen []string `json:"seen,omitempty"`
 
 	once  sync.Once

@@ -103,8 +103,8 @@ func (l *Labels) sortTexts(found map[string]string) {
 	})
 }
 
-// generated returns the canonical name of an object whose name was generated. For all
-// other objects, it returns "".
+// generated returns the canonical name of an object whose name was generated, and "" for
+// all other objects.
 func (l *Labels) generated(n named, depth int) string {
 	if n.object == nil || depth > 8 {
 		return ""
@@ -150,7 +150,8 @@ func fromTemplate(child, parent Ref) bool {
 	return false
 }
 
-// pattern returns the learnt pattern that a name fits, or the name if there is none.
+// pattern returns the learnt pattern that a name fits, or the name itself if it fits no
+// pattern.
 func (m *Mask) pattern(kind, name string) string {
 	if m == nil {
 		return name
@@ -225,8 +226,8 @@ func (l *Labels) uid(uid string) string {
 	return "uid:" + l.Of(n.ref)
 }
 
-// replaceUIDs replaces the UIDs of known objects with their names, and all others with the
-// same word.
+// replaceUIDs replaces the UID of each known object with the object's name, and any other
+// UID with "uid:unknown".
 func (l *Labels) replaceUIDs(text string) string {
 	if len(text) < 36 {
 		return text

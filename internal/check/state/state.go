@@ -38,8 +38,8 @@ type Change struct {
 	At  time.Duration
 	Ref Ref
 	Op  Op
-	// Before and After are the object before and after the write. Before a creation and
-	// after a deletion, they are nil.
+	// Before and After are the object before and after the write. Before is nil for a
+	// creation, and After is nil for a deletion.
 	Before, After Object
 }
 

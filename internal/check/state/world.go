@@ -14,8 +14,8 @@ import (
 // encoded as JSON and decoded again.
 type World struct {
 	// Objects holds the contents by canonical name. Several objects may share a generated
-	// name; their order is irrelevant. A nil content stands for an object of the baseline
-	// that is gone.
+	// name; their order is irrelevant. A nil content stands for an object that was in the
+	// baseline but is gone.
 	Objects map[string][]any `json:"objects"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The profiles from which Profile chooses, with their names in koboshi up.
+// These are the profiles from which Profile chooses, with their names in koboshi up.
 const (
 	ProfileGC        = "gc"
 	ProfileWorkloads = "workloads"
@@ -26,9 +26,10 @@ var workloads = map[string][]string{
 var writing = []string{rbacv1.VerbAll, "create", "update", "patch"}
 
 // Profile returns the profile of the plane that the controller needs. It returns workloads
-// if the roles of the controller allow it to write workloads, because the controller then
-// waits until upstream's controllers have acted on them. Otherwise, it returns gc. A
-// controller that runs as an administrator has no roles, so it also gets gc.
+// if the roles of the controller allow it to write workloads; otherwise, it returns gc. A
+// controller that writes workloads waits until upstream's controllers have acted on them. A
+// controller that runs as an administrator has no roles, so Profile returns gc for it as
+// well.
 func (s Subject) Profile() string {
 	if slices.ContainsFunc(s.Roles, Role.writesWorkloads) {
 		return ProfileWorkloads
@@ -49,8 +50,8 @@ func writesWorkloads(rule rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(rule.Resources, func(resource string) bool { return isWorkload(rule.APIGroups, resource) })
 }
 
-// isWorkload reports whether the resource named by a rule is or includes a workload, or
-// its scale subresource, in any of the groups.
+// isWorkload reports whether a rule for the resource in these groups covers a workload or
+// the scale subresource of a workload.
 func isWorkload(groups []string, resource string) bool {
 	for group, names := range workloads {
 		if !slices.Contains(groups, group) && !slices.Contains(groups, rbacv1.APIGroupAll) {

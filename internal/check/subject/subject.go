@@ -28,7 +28,7 @@ type Subject struct {
 	// controller's Deployment or webhook configurations.
 	Install []unstructured.Unstructured `json:"install,omitempty"`
 	// Webhooks are the controller's webhook configurations, whose clientConfigs name a
-	// service. Webhook defines where the controller actually serves them.
+	// service. Webhook defines where the controller actually serves its webhooks.
 	Webhooks []unstructured.Unstructured `json:"webhooks,omitempty"`
 	Webhook  Webhook                     `json:"webhook,omitzero"`
 	// Election holds the arguments that enable leader election; empty means that leader
@@ -66,13 +66,13 @@ type Role struct {
 	Namespace string                    `json:"namespace,omitempty"`
 	File      string                    `json:"file,omitempty"`
 	Object    unstructured.Unstructured `json:"object"`
-	// Idle maps resources, as "resource.group", to the reason why the controller does not
-	// use them in a check, although it would in a cluster. For example, a check turns off
+	// Idle holds the resources, as "resource.group", that the controller uses in a cluster
+	// but not in a check. Each value is the reason, for example that a check turns off
 	// metrics.
 	Idle map[string]string `json:"idle,omitempty"`
 }
 
-// The variables that a Subject may contain.
+// These are the variables that a Subject may contain.
 const (
 	Certs      = "CERTS"      // the folder with the certificates of the controller instance
 	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of the controller instance

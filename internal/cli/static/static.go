@@ -1,14 +1,14 @@
 // Package static answers --help, completion and version before Kubernetes is initialised.
 //
 // Initialising all of Kubernetes takes a quarter of a second of processor time. A shell
-// that loads the completion script would spend that time at each start. Go always
-// initialises next the package with the alphabetically first import path among those whose
-// own imports are initialised, as the package comment of internal/envtest/shim explains.
-// This package therefore imports only packages that are initialised no later than package
-// os. It avoids fmt and strings, because these are initialised only after packages whose
-// paths sort after github.com. Package cli generates the texts, and a test there compares
-// them with the output of the commands. If there is no text for a request here, the command
-// itself answers it.
+// that loads the completion script would spend that time at each start. Of all packages
+// whose imports are initialised, Go next initialises the one with the alphabetically first
+// path; see the package comment of internal/envtest/shim. This package therefore imports
+// only packages that are initialised no later than package os. It avoids fmt and strings,
+// because these are initialised only after packages whose paths sort after github.com.
+// Package cli generates the texts, and a test there compares them with the output of the
+// commands. If this package has no text for a request, the command itself answers the
+// request.
 package static
 
 import (
@@ -52,7 +52,7 @@ func Text(args []string) (string, bool) {
 }
 
 // file returns the name of the file with the output for these arguments. Only requests for
-// help or for a completion script have such a file.
+// help or for a completion script have an output file.
 func file(args []string) (string, bool) {
 	last := len(args) - 1
 	switch {

@@ -10,8 +10,8 @@ import (
 const Kubernetes = "v1.37.0"
 
 // modinfo returns the build information between two markers of 16 bytes. Package
-// runtime/debug could parse it, but that package imports fmt and is therefore initialised
-// too late.
+// runtime/debug could parse the build information, but it imports fmt and is therefore
+// initialised too late.
 //
 //go:linkname modinfo runtime/debug.modinfo
 func modinfo() string

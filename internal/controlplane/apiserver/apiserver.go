@@ -43,12 +43,12 @@ import (
 
 // Surroundings holds the settings that the flags of a server cannot express.
 type Surroundings struct {
-	// OwnStore is set if no other program ever wrote to the store. The
-	// bootstrap may then skip upstream's migrations from much older releases.
+	// OwnStore is set if no other program ever wrote to the store, so that the
+	// bootstrap may skip upstream's migrations from much older releases.
 	OwnStore bool
 	// UserAgent is the user agent that the server uses when it calls itself.
 	UserAgent string
-	// Shortcut leads to an etcd in this process. Nil means that a network
+	// Shortcut leads to an etcd in this process. If Shortcut is nil, a network
 	// connection is used.
 	Shortcut *Shortcut
 	// Users maps bearer tokens to additional users, besides those that the
@@ -196,15 +196,15 @@ func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) 
 var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 
 // chain builds the three servers as upstream's app.CreateServerChain does. It
-// replaces the two bootstrap hooks that sleep with hooks that do not sleep.
-// These have the same names, so that /readyz lists the same checks as upstream.
+// replaces the two bootstrap hooks that sleep. The replacements have the same
+// names, so that /readyz lists the same checks as upstream.
 func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, error) {
 	g := cfg.KubeAPIs.ControlPlane.Generic
 	// All three servers share this set of disabled hooks.
 	disabled := g.DisabledPostStartHooks
 	replaced := []string{schedulingrest.PostStartHookName}
-	// Without RBAC, upstream disables the RBAC hook, which then must stay
-	// disabled here, too.
+	// Without RBAC, upstream disables the RBAC hook, and the replacement must
+	// stay disabled as well.
 	if ownStore && !disabled.Has(rbacrest.PostStartHookName) {
 		replaced = append(replaced, rbacrest.PostStartHookName)
 	}

@@ -58,10 +58,9 @@ func retried(ensure func(context.Context, kubernetes.Interface) error) genericap
 	}
 }
 
-// ensurePolicy creates or completes the default RBAC policy. It is used only if
-// no other program has written to the store. Such a store cannot hold roles
-// from the old releases that upstream's hook migrates from, so there is nothing
-// to migrate.
+// ensurePolicy creates or completes the default RBAC policy. Unlike upstream's
+// hook, it does not migrate the roles of old releases, because it is used only
+// if no other program has written to the store.
 func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	var group errgroup.Group // upstream's reconciliation takes no context
 	group.SetLimit(bootstrapWriters)
@@ -97,9 +96,9 @@ func ensurePolicy(_ context.Context, client kubernetes.Interface) error {
 	return group.Wait()
 }
 
-// newRole answers the first read of the role with "not found", without a
-// request. In a new store, this saves the read. In any other store, the
-// creation then fails, and upstream reconciles again with a real read.
+// newRole answers the first read of the role with "not found", which saves a
+// request in a new store. If the role exists, its creation fails, and upstream
+// reconciles again with a real read.
 type newRole struct {
 	reconciliation.RuleOwnerModifier
 	asked bool

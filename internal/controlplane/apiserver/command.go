@@ -36,7 +36,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// Exit codes of upstream's program.
+// These are the exit codes of upstream's program.
 const (
 	exitOK    = 0
 	exitError = 1
@@ -172,9 +172,8 @@ func (s *Server) flushAudit() {
 	}
 }
 
-// advertise lets the server start on a machine without a default route.
-// Without this change, upstream's server would refuse to start on such a
-// machine, because it finds no address to advertise.
+// advertise lets the server start on a machine without a default route, where
+// upstream's server finds no address to advertise and refuses to start.
 func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	if fs.Changed("advertise-address") || fs.Changed("external-hostname") {
 		return

@@ -30,7 +30,8 @@ func (l *cutListener) Accept() (net.Conn, error) {
 		l.conns = map[net.Conn]struct{}{}
 	}
 	tracked := &cutConn{TCPConn: c.(*net.TCPConn), listener: l}
-	// Upstream does this for each connection that it recognises as TCP.
+	// Upstream enables keep-alive for each *net.TCPConn, but does not recognise a cutConn
+	// as one.
 	_ = tracked.SetKeepAlive(true)
 	_ = tracked.SetKeepAlivePeriod(keepAlive)
 	l.conns[tracked] = struct{}{}

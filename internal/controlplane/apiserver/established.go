@@ -10,12 +10,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// peersHaveLearned is the period after a CRD becomes Established during which
-// upstream delays each creation of its custom resources, so that peer API
-// servers can learn of the CRD (customresource_handler.go,
-// kubernetes/kubernetes#99199). This server has no peers. It reads the time of
-// the condition from its own informer, so longEstablished makes the condition
-// look older in the informer, and only there.
+// peersHaveLearned is the time for which upstream delays the creation of custom resources
+// after their CRD becomes Established. The delay lets peer API servers learn of the CRD
+// (customresource_handler.go, kubernetes/kubernetes#99199). This server has no peers and
+// needs no delay, so longEstablished makes the condition look older in the server's
+// informer, but not in the store.
 const peersHaveLearned = 2 * time.Second
 
 // longEstablished is the transform of the CRD informer. It makes the condition
@@ -33,10 +32,10 @@ func longEstablished(obj any) (any, error) {
 	return crd, nil
 }
 
-// keepTransitions is an admission plugin that keeps the changed time out of the
-// store: the server's controllers write back the conditions that they read from
-// the informer. A condition whose status did not change keeps its original
-// time.
+// keepTransitions is an admission plugin that keeps the time changed by longEstablished out
+// of the store. The server's controllers read the changed time from the informer and write
+// it back with the condition. keepTransitions restores the original time if the status of
+// the condition did not change.
 type keepTransitions struct{ admission.Interface }
 
 func (k keepTransitions) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {

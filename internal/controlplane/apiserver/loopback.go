@@ -15,10 +15,11 @@ import (
 )
 
 // inProcess lets the server's own clients call the server without a connection.
-// They make hundreds of requests during the start, and their informers make
-// more later. These requests pass through the same filters and have the same
-// user as requests over a connection. A request goes over the network if it is
-// for another host or if there is no handler yet.
+// The server's clients make hundreds of requests during the start, and their
+// informers make more later. Requests without a connection pass through the
+// same filters and have the same user as requests over a connection. A request
+// goes over the network if it is for another host or if there is no handler
+// yet.
 type inProcess struct {
 	host    string // the address of the server as host:port
 	handler atomic.Pointer[http.Handler]
@@ -45,10 +46,10 @@ func (t inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // InProcess returns a transport to the running server for a client in this
-// process, without a connection. Requests pass through the same filters as all
-// others. If c has a client certificate, the certificate determines the user.
-// The caller sets tokens and other headers. Protocol upgrades are not possible;
-// they need a connection.
+// process, without a connection. A request without a connection passes through
+// the same filters as any other request. If c has a client certificate, the
+// certificate determines the user. The caller sets tokens and other headers.
+// Protocol upgrades are not possible; they need a connection.
 func (s *Server) InProcess(c *rest.Config) (http.RoundTripper, error) {
 	c = rest.CopyConfig(c)
 	if err := rest.LoadTLSFiles(c); err != nil {

@@ -24,20 +24,20 @@ const (
 	v3Path = "/openapi/v3"
 )
 
-// lazyOpenAPI describes the built-in APIs on the first request. Upstream does
-// so before the server is ready, which costs a quarter of the CPU time of a
-// start and 35 MB of memory, although most test suites never read the result
-// (docs/investigations/2026-11-20-envtest.md).
+// lazyOpenAPI describes the built-in APIs on the first request. Upstream
+// describes the APIs before the server is ready, which costs a quarter of the
+// CPU time of a start and 35 MB of memory, although most test suites never read
+// the result (docs/investigations/2026-11-20-envtest.md).
 //
 //	client ──▶ aggregator /openapi/v3 ──▶ index: of all servers, by groups
 //	                     │                    └─ ours: without hashes until a client asks
 //	                     └──▶ /openapi/v3/… ──▶ build, then upstream's handler
 //
-// The aggregator reads the index of each server every second. Each line
-// contains a hash of the document to which it refers, so the true index would
-// require building all documents immediately. The aggregator therefore gets
-// lines without the hash. When a client asks for the index, the hashes are
-// filled in.
+// The aggregator reads the index of each server every second. Each line of an
+// index contains a hash of the document to which the line refers, so the true
+// index would require building all documents immediately. The aggregator
+// therefore gets an index without hashes, which are filled in when a client
+// asks for the index.
 type lazyOpenAPI struct {
 	server *genericapiserver.GenericAPIServer
 	v2     *common.Config
@@ -80,8 +80,8 @@ func (l *lazyOpenAPI) install() {
 	paths.HandlePrefix(v3Path+"/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.buildV3().ServeHTTP(w, r) }))
 }
 
-// servePromises serves an index to the aggregator. This index lists all groups,
-// but has no hashes.
+// servePromises serves the aggregator an index that lists all groups, but has
+// no hashes.
 func (l *lazyOpenAPI) servePromises(w http.ResponseWriter, _ *http.Request) {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for _, service := range l.server.Handler.GoRestfulContainer.RegisteredWebServices() {

@@ -8,8 +8,8 @@
 //	     ▲                                    │ no             │ some
 //	     └────────────────────────────────────┴────────────────┘
 //
-// Meanwhile, controllers react to the changes that they see, or finish work that they had
-// begun; anything that they write becomes another difference.
+// During a reset, controllers react to the changes that they see, or finish work that they
+// had begun; anything that they write becomes another difference.
 package baseline
 
 import (
@@ -34,8 +34,8 @@ import (
 var ErrNone = errors.New("there is no baseline to return to; call Checkpoint first")
 
 const (
-	// settleTimeout limits Checkpoint and Reset. A client that keeps writing would
-	// otherwise make them last forever.
+	// settleTimeout limits Checkpoint and Reset, which a client that keeps writing could
+	// otherwise prolong forever.
 	settleTimeout = 30 * time.Second
 	// quietLooks is the number of consecutive checks that must find nothing to do. One
 	// check would not be enough: an event that an informer has already delivered may not
@@ -50,14 +50,14 @@ var errUnsettled = fmt.Errorf("the plane did not become idle within %v; stop the
 
 // Config describes the plane whose baseline is kept.
 type Config struct {
-	// Store holds the plane's objects. Nothing else may be in it.
+	// Store holds the plane's objects and nothing else.
 	Store *storage.Etcd
 	// API is the configuration of an administrator's client.
 	API *rest.Config
-	// Prefix is the common prefix of kube-apiserver's keys. It ends with a slash.
+	// Prefix is the common prefix of kube-apiserver's keys, including the final slash.
 	Prefix string
-	// Bootstrap lists the keys below Prefix of the objects that the plane itself
-	// creates, possibly after /readyz is green. A baseline contains all of them.
+	// Bootstrap lists the keys below Prefix of the objects that the plane itself creates,
+	// possibly after /readyz is green. A baseline contains all the keys in Bootstrap.
 	Bootstrap []string
 	// Waiting receives the reason why a Checkpoint or Reset takes long. It may be nil.
 	Waiting func(what string)
@@ -76,8 +76,8 @@ type Keeper struct {
 // New returns a keeper. It sends no requests.
 func New(c Config) *Keeper { return &Keeper{Config: c} }
 
-// Checkpoint waits until the plane is idle and makes its current state the baseline
-// for Reset. Immediately after the start of the plane, this is the state that the
+// Checkpoint waits until the plane is idle and makes its current state the baseline for
+// Reset. A Checkpoint immediately after the start of the plane records the state that the
 // start created.
 func (k *Keeper) Checkpoint(ctx context.Context) error {
 	err := k.exclusively(ctx, k.checkpoint)
@@ -163,15 +163,15 @@ func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error 
 func (k *Keeper) lasting(differences []storage.Difference) []storage.Difference {
 	return slices.DeleteFunc(differences, func(d storage.Difference) bool {
 		key := strings.TrimPrefix(d.Key, k.Prefix)
-		// With these objects the API server shows that it is alive. It writes them again
-		// if they are missing.
+		// The API server writes these objects to show that it is alive, and writes them
+		// again if they are missing.
 		for _, own := range []string{"masterleases/", "peerserverleases/", "leases/kube-system/apiserver-"} {
 			if strings.HasPrefix(key, own) {
 				return true
 			}
 		}
-		// A node in the baseline is still running. If its old heartbeat were restored,
-		// the node would look dead.
+		// A node in the baseline is still running, and would look dead if its old heartbeat
+		// were restored.
 		return strings.HasPrefix(key, "leases/kube-node-lease/") && d.Now != nil && d.Then != nil
 	})
 }

@@ -51,8 +51,8 @@ type round struct {
 	// lists the kinds whose reads are known to show that revision.
 	reached map[schema.GroupKind]int64
 	fresh   map[schema.GroupKind]bool
-	// definitions holds the undone CRDs by key. groups holds the API groups
-	// whose versions may have changed as a result.
+	// definitions holds the undone CRDs by key. groups holds the API groups of undone CRDs
+	// and APIServices, because the versions of these groups may have changed.
 	definitions map[string]definition
 	groups      map[string]bool
 	// finalizing is set while nothing may be recreated; see finalize.
@@ -125,11 +125,11 @@ func (r *round) undo(ctx context.Context) (bool, error) {
 }
 
 // finalize waits until upstream's CRD finalizer has finished with the CRDs that
-// are being deleted. The finalizer deletes the custom resources of such a CRD,
-// and checks every 5 s whether those with a finalizer are gone. If custom
-// resources were recreated while it works, it could delete them, and for the
-// next minute it would ignore a CRD of that name. So finalize first removes the
-// custom resources and the CRD from the store.
+// are being deleted. The CRD finalizer deletes the custom resources of a
+// deleted CRD, and checks every 5 s whether those that have finalizers are
+// gone. While the CRD finalizer works, it could delete custom resources that were
+// recreated, and for the next minute it would ignore a CRD of the same name. So finalize
+// first removes the custom resources and the CRD from the store.
 func (r *round) finalize(ctx context.Context, differences []storage.Difference) error {
 	for _, d := range differences {
 		c := newChange(d)
@@ -166,7 +166,7 @@ func (r *round) finalize(ctx context.Context, differences []storage.Difference) 
 		return err
 	}
 	r.finalizing = false
-	return errors.New("objects that were deleted with a CRD must still be restored")
+	return errors.New("objects that were deleted with their CRD are not restored yet")
 }
 
 func newChange(d storage.Difference) change {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	// Upstream's programs import this package for the metrics of informers; without
-	// them, the progress of an informer would be unknown.
+	// This import adds the metrics of informers, as in upstream's programs. Without these
+	// metrics, the progress of an informer would be unknown.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
@@ -35,9 +35,8 @@ type Undone struct {
 	Revision int64
 }
 
-// Settled returns nil if everything in the plane has noticed that these differences
-// were undone. Otherwise the error names a part of the plane that has not noticed
-// yet.
+// Settled returns nil if everything in the plane has noticed that these differences were
+// undone; otherwise, the error names a part of the plane that has not noticed yet.
 func (k *Keeper) Settled(ctx context.Context, undone ...Undone) error {
 	return k.exclusively(ctx, func(ctx context.Context) error {
 		r := newRound(k)
@@ -174,10 +173,10 @@ func (r *round) served(ctx context.Context) error {
 	for _, d := range r.definitions {
 		for _, resource := range d.resources() {
 			if listed[resource] != d.wanted {
-				return fmt.Errorf("discovery does not match the baseline yet (lists %s: %t)", resource, listed[resource])
+				return fmt.Errorf("discovery does not match the baseline yet (%s is listed: %t)", resource, listed[resource])
 			}
 			if err := r.list(ctx, resource, 0); apierrors.IsNotFound(err) == d.wanted {
-				return fmt.Errorf("the API server does not match the baseline yet (serves %s: %t)", resource, !d.wanted)
+				return fmt.Errorf("the API server does not match the baseline yet (%s is served: %t)", resource, !d.wanted)
 			}
 		}
 	}

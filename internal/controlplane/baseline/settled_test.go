@@ -26,7 +26,7 @@ func TestIdleNeedsEveryQueueToBeWorkedOff(t *testing.T) {
 	} {
 		step.do()
 		// The error may first name other queues of the process, but eventually
-		// it names this one.
+		// it names the queue of this test.
 		if err := idle(nil); (err != nil && strings.Contains(err.Error(), name)) != step.busy {
 			t.Errorf("%s: %v, want the queue to be named: %t", step.what, err, step.busy)
 		}

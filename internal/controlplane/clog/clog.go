@@ -36,7 +36,7 @@ func (d Dir) Open(component string) (*os.File, error) {
 	}
 	path := d.Path(component)
 	if err := os.Rename(path, path+".1"); err != nil && !os.IsNotExist(err) {
-		return nil, fmt.Errorf("keeping the previous log: %w", err)
+		return nil, fmt.Errorf("renaming the previous log: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -2,9 +2,9 @@
 // kube-scheduler in this process, and defines which of their controllers each
 // profile runs.
 //
-// Neither component serves a port for health checks, because both are healthy as long as
-// the process runs. Neither elects a leader, because the lock on the data directory, or
-// in the external etcd, allows only one plane.
+// kube-controller-manager and kube-scheduler serve no ports for health checks, because both
+// are healthy as long as the process runs. Leader election is off, because the lock on the
+// data directory, or in the external etcd, allows only one plane.
 package controllers
 
 import (
@@ -25,8 +25,8 @@ import (
 // shutdownTimeout limits the wait for controllers after their context has ended.
 const shutdownTimeout = 200 * time.Millisecond
 
-// Upstream's default rate limits for clients protect an API server that many clients
-// share. Here these limits would only delay the start, when each of 40 controllers
+// Upstream's default rate limits for clients protect an API server that many clients share.
+// In a plane, these default limits would only delay the start, when each of 40 controllers
 // fetches a token.
 const (
 	clientQPS   = 1000 // requests per second
@@ -101,9 +101,8 @@ func (c ManagerConfig) flags() []string {
 	return flags
 }
 
-// as copies the user agent from client to config. The user agent appears in
-// managedFields and audit logs. Upstream would derive it from the program's
-// name, here koboshi.
+// as copies the user agent from client to config. The user agent appears in managedFields
+// and audit logs; upstream would derive it from the program's name, here koboshi.
 func as(config, client *rest.Config) {
 	config.UserAgent = client.UserAgent
 	config.WrapTransport = client.WrapTransport

@@ -31,12 +31,12 @@ const (
 )
 
 // RunDaemonSets runs upstream's DaemonSet controller until ctx ends. It
-// replaces the controller in kube-controller-manager, because informers there
-// cannot be given a transform. The controller creates a Pod for every node that
-// fits, without knowing which images a node can run. On a node that runs
-// programs, the Pod of a DaemonSet without a program's image would stay
-// Pending, and the DaemonSet would never be complete. So the transform makes
-// such a DaemonSet avoid these nodes.
+// replaces the controller in kube-controller-manager, because the informers of
+// kube-controller-manager accept no transform. The controller creates a Pod for every node
+// that fits, without knowing which images a node can run. On a node that runs programs, the
+// Pod of a DaemonSet without a program's image would stay Pending, and the DaemonSet would
+// never be complete. The transform therefore makes a DaemonSet without a program's image
+// avoid the nodes that run programs.
 func RunDaemonSets(ctx context.Context, config *rest.Config, run programs.Set) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
@@ -68,8 +68,9 @@ func withoutManagedFields(object any) (any, error) {
 }
 
 // keptAway returns the transform through which the controller sees a DaemonSet.
-// The added requirement appears in the ControllerRevisions, but the DaemonSet
-// itself is not changed, and Pods get the usual affinity to one node.
+// The requirement that keptAway adds appears in the ControllerRevisions, but
+// the DaemonSet itself is not changed, and Pods get the usual affinity to one
+// node.
 func keptAway(run programs.Set) func(any) (any, error) {
 	return func(object any) (any, error) {
 		set, ok := object.(*appsv1.DaemonSet)
@@ -95,8 +96,8 @@ func elsewhere(affinity *corev1.Affinity) *corev1.Affinity {
 	if *required == nil {
 		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
 	}
-	// A node must match all requirements of one term, so the requirement is
-	// added to every term. It may already be there, since an informer may
+	// A node must match all requirements of one term, so noPrograms is added to
+	// every term. A term may already contain noPrograms, since an informer may
 	// transform an object twice.
 	for i := range (*required).NodeSelectorTerms {
 		term := &(*required).NodeSelectorTerms[i]

@@ -19,8 +19,8 @@ import (
 // that run programs, and all other Pods only on the other nodes.
 //
 // The Pods of a DaemonSet are bound to a node before the plugin sees them.
-// Those whose image stands for a program may also be simulated on the other
-// nodes.
+// DaemonSet Pods whose image stands for a program may also be simulated on the
+// nodes that run no programs.
 const LocalPrograms = "LocalPrograms"
 
 // These are the label and the value that mark a node that runs programs.

@@ -29,7 +29,7 @@ type Profile struct {
 	Brought []Brought
 }
 
-// Each profile adds to the one above it.
+// Each profile adds controllers to those of the profile above it.
 var (
 	gc = []string{
 		names.GarbageCollectorController,
@@ -126,21 +126,21 @@ var needs = []struct{ name, needs string }{
 	// A CronJob creates Jobs, not Pods.
 	{names.CronJobController, names.JobController},
 	// Controllers that create Pods wait until the Pods are Ready or finished, which
-	// requires that the Pods are on a node. The DaemonSet controller needs the scheduler,
-	// too: it only gives each Pod an affinity to a node.
+	// requires that the Pods are on a node. The DaemonSet controller also needs the
+	// scheduler, because it only gives each Pod an affinity to a node.
 	{names.ReplicaSetController, Scheduler},
 	{names.ReplicationControllerController, Scheduler},
 	{names.StatefulSetController, Scheduler},
 	{names.DaemonSetController, Scheduler},
 	{names.JobController, Scheduler},
-	// Admission taints each new node as not ready; only this controller removes
-	// the taint.
+	// Admission taints each new node as not ready; only the node lifecycle controller
+	// removes the taint.
 	{Scheduler, names.NodeLifecycleController},
-	// This controller deletes Jobs in the foreground. Such a Job has a finalizer that
-	// only the garbage collector removes; without the garbage collector, the Job would
-	// stay.
+	// The TTL-after-finished controller deletes Jobs in the foreground: each Job gets a
+	// finalizer that only the garbage collector removes.
 	{names.TTLAfterFinishedController, names.GarbageCollectorController},
-	// This controller finds the objects to migrate in the garbage collector's graph.
+	// The storage version migrator finds the objects to migrate in the garbage collector's
+	// graph.
 	{names.StorageVersionMigratorController, names.GarbageCollectorController},
 }
 
@@ -181,9 +181,9 @@ func Parse(value string) (Profile, error) {
 }
 
 // Named returns a profile of exactly the named controllers and the controllers they need.
-// It accepts the same names as Select. "workloads" and "full" stand for all controllers
-// of that profile, and "*" means the same as "full". A name with a leading "-" is
-// refused, because there is no profile to remove it from.
+// It accepts the same names as Select. "workloads" and "full" stand for all controllers of
+// the profile with that name, and "*" means the same as "full". A name with a leading "-"
+// is refused, because there is no profile to remove it from.
 func Named(selection []string) (Profile, error) {
 	if len(selection) == 0 {
 		return Lookup("api")
@@ -309,8 +309,8 @@ func either(names []string) string {
 	return b.String()
 }
 
-// suffix is the common ending of upstream's names. It has no bearing on how similar two
-// names are.
+// suffix is the common ending of upstream's names. nearest ignores it when it compares
+// names.
 const suffix = "-controller"
 
 // maxNearest keeps a suggestion shorter than the full list.

@@ -99,7 +99,7 @@ func (d Dir) authority(name, commonName string) (*pki.Authority, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("reading %s.key: a %T cannot sign", name, key)
+		return nil, fmt.Errorf("reading %s.key: a key of type %T cannot sign certificates", name, key)
 	}
 	return &pki.Authority{Cert: certs[0], Key: signer}, nil
 }

@@ -173,8 +173,8 @@ func TestEnsureRefusesABrokenAuthority(t *testing.T) {
 func TestEnsureCompletesAStartThatWasKilled(t *testing.T) {
 	t.Parallel()
 	dir, _ := ensured(t)
-	// The key is written first, so this is the state after the process was
-	// killed between the two writes.
+	// Keys are written first, so a process that is killed between the two
+	// writes leaves a key without its certificate or public key.
 	for _, name := range []string{"ca.crt", "sa.pub"} {
 		if err := os.Remove(dir.Path(name)); err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func WriteKubeconfig(path string, c *clientcmdapi.Config) error {
 // context. Other clusters in the file are kept: path may be the user's own
 // ~/.kube/config. The file is readable only by this user.
 func MergeKubeconfig(path string, c *clientcmdapi.Config) error {
-	// If path is a symlink, this replaces its target, not the symlink itself.
+	// If path is a symlink, its target is replaced, not the symlink itself.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

@@ -26,7 +26,7 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 		return "", unmapped(imageName(config.GetImage()))
 	}
 	if _, err := os.Stat(program.Path); err != nil {
-		return "", fmt.Errorf("the program for image %s: %w; build the program, or correct --run", program.Image, err)
+		return "", fmt.Errorf("finding the program for image %s: %w; build the program, or correct --run", program.Image, err)
 	}
 	p := &process{
 		id: newID(), config: config, program: program, created: time.Now(), done: make(chan struct{}),
@@ -176,7 +176,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, grace int64) err
 }
 
 // RemoveContainer forgets a container, and kills it first if it is running. The
-// kubelet removes its log.
+// kubelet removes the container's log.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err := r.StopContainer(ctx, id, 0); err != nil {
 		return err

@@ -14,11 +14,11 @@ import (
 // defaultPath is the PATH of programs if koboshi itself has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment returns the default variables. The image's variables override
-// them, and the Pod's variables override both. From koboshi's own environment,
-// the program gets only PATH, since other variables may hold secrets. For the
-// same reason, HOME is not the invoking user's home: a program that looks for
-// credentials must find the Pod's credentials or none.
+// environment returns the program's variables: the image's variables override
+// the defaults, and the Pod's variables override both. From koboshi's own
+// environment, the program gets only PATH, since other variables may hold
+// secrets. HOME is not the invoking user's home, so that a program that looks
+// for credentials finds the Pod's credentials or none.
 func (p *process) environment() []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/"}
 	if all["PATH"] == "" {

@@ -15,7 +15,7 @@ type event struct {
 }
 
 // backlog is the number of events that can wait for a watcher; further events
-// are lost. That is harmless, because the kubelet also lists all containers
+// are lost, which is harmless, because the kubelet also lists all containers
 // periodically.
 const backlog = 256
 

@@ -120,7 +120,7 @@ func (r *Runtime) enter(p *process, command *exec.Cmd, inside func() error) erro
 	err = thread.Run(func() (err error) {
 		defer func() { _ = theirs.Close() }()
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return fmt.Errorf("leaving the working directory: %w", err)
+			return fmt.Errorf("unsharing the working directory: %w", err)
 		}
 		if err := unix.Setns(handle, unix.CLONE_NEWNS|unix.CLONE_NEWPID|unix.CLONE_NEWUTS); err != nil {
 			return fmt.Errorf("joining the container: %w", err)
@@ -189,8 +189,8 @@ func (r *Runtime) open(p *process) (int, error) {
 func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.Reader, out, errs io.Writer) error {
 	command := &exec.Cmd{Args: argv, Stdout: out, Stderr: errs}
 	if in != nil {
-		// The reader in must not become command.Stdin, because Wait would then
-		// wait until the client ends its input.
+		// The client's input must not become command.Stdin itself, because Wait
+		// would then wait until the client ends this input.
 		theirs, ours, err := os.Pipe()
 		if err != nil {
 			return err
@@ -206,7 +206,7 @@ func (r *Runtime) stream(ctx context.Context, p *process, argv []string, in io.R
 }
 
 // unfitFirst drops the exit code from the error of a command that could not
-// start. Only the reason remains, because a client shows only one of the two.
+// start, because a client shows either the exit code or the reason, not both.
 func unfitFirst(err error) error {
 	var exit utilexec.CodeExitError
 	var unfit complaint

@@ -52,8 +52,8 @@ func TestNoProcessIsLeftWhenTheRuntimeEnds(t *testing.T) {
 	}
 }
 
-// victimVerb makes the test binary act as a kubelet process with a container.
-// The test kills this process.
+// victimVerb makes the test binary act as a kubelet process with a container,
+// so that a test can kill the process.
 const victimVerb = "victim"
 
 // victim starts a container that keeps running, and prints a line once it is

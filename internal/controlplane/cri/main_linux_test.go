@@ -47,7 +47,8 @@ func namespaced(inside *exec.Cmd) int {
 	case errors.As(err, &exit):
 		return exit.ExitCode()
 	case errors.Is(err, os.ErrPermission):
-		// Nothing can be tested, and TestMain has no t.Skip.
+		// Without user namespaces, nothing can be tested, and TestMain has no
+		// t.Skip.
 		fmt.Fprintln(os.Stderr, "SKIP: this system forbids user namespaces:", err)
 		return 0
 	}

@@ -47,8 +47,8 @@ func newPlane(t *testing.T) *plane {
 	r, err := New(Config{
 		Programs: programs.Set{
 			{Image: testImage, Path: self, Args: []string{programVerb, "print", "the image's arguments"}, Env: map[string]string{"OF": "image", "BOTH": "image",
-				// Without this, the race detector would wait for a second at the end of
-				// each program.
+				// Without this option, the race detector would wait for a second at the end
+				// of each program.
 				"GORACE": "atexit_sleep_ms=0"}},
 			{Image: "other", Path: self, User: &user, WorkingDir: volumes},
 		},

@@ -42,8 +42,8 @@ type process struct {
 	log               *logs.File  // set while it is running
 }
 
-// identity is the user that the program sees inside the container. Outside, the
-// program always runs as the invoking user.
+// identity is the user that the program sees inside the container. Outside the
+// container, the program always runs as the invoking user.
 type identity struct{ uid, gid int64 }
 
 // identify returns the program's identity by the rules of other container
@@ -61,7 +61,8 @@ func identify(security *runtimeapi.LinuxContainerSecurityContext, program progra
 }
 
 // adopt makes this identity the only user of the new user namespace in which
-// the process runs. In the current namespace, the process still runs as root.
+// the process runs. In the namespace of the caller, the process still runs as
+// root.
 func (i identity) adopt(pid int) error {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	for _, write := range []struct{ file, text string }{
@@ -76,7 +77,7 @@ func (i identity) adopt(pid int) error {
 	return nil
 }
 
-// The reasons for a container's exit, as kubectl shows them.
+// These are the reasons for a container's exit, as kubectl shows them.
 const (
 	reasonCompleted  = "Completed"
 	reasonError      = "Error"
@@ -93,8 +94,7 @@ func (p *process) stopSignal() syscall.Signal {
 	if number := unix.SignalNum(name); number != 0 {
 		return number
 	}
-	// All other names are for real-time signals, and give the distance from
-	// either end of their range.
+	// All other names are those of real-time signals, such as SIGRTMINPLUS3.
 	var n int
 	if _, err := fmt.Sscanf(name, "SIGRTMINPLUS%d", &n); err == nil || name == "SIGRTMIN" {
 		return syscall.Signal(firstRealTime + n)
@@ -105,8 +105,8 @@ func (p *process) stopSignal() syscall.Signal {
 	return unix.SIGTERM
 }
 
-// These are the numbers in the C library, which reserves the first two
-// real-time signals.
+// These constants are the limits of the C library, which reserves the real-time signals 32
+// and 33.
 const (
 	firstRealTime = 34
 	lastRealTime  = 64

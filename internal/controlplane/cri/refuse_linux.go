@@ -89,7 +89,7 @@ func (r *Runtime) refuseContainer(config *runtimeapi.ContainerConfig) error {
 
 func (r *Runtime) refuseMount(m *runtimeapi.Mount) error {
 	if m.GetImage() != nil {
-		return fmt.Errorf("volume at %s: images are names for programs on this machine and contain no files; use a ConfigMap or an emptyDir", m.GetContainerPath())
+		return fmt.Errorf("image volume at %s: an image on this machine only names a program and contains no files; use a ConfigMap or an emptyDir", m.GetContainerPath())
 	}
 	if m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL {
 		return fmt.Errorf("volume at %s: mountPropagation Bidirectional needs a privileged container; use HostToContainer", m.GetContainerPath())
@@ -110,8 +110,9 @@ func within(dir, path string) bool {
 }
 
 // grantable lists the capabilities that root has in a container by default, as
-// in containerd, with their numbers (linux/capability.h). They are valid only
-// inside the user namespace, which has no other user and no network.
+// in containerd, with their numbers (linux/capability.h). The capabilities are
+// valid only inside the container's user namespace, which has no other user and
+// no network.
 var grantable = map[string]int{
 	"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
 	"NET_BIND_SERVICE": 10, "NET_RAW": 13, "SYS_CHROOT": 18, "MKNOD": 27, "AUDIT_WRITE": 29, "SETFCAP": 31,

@@ -36,7 +36,7 @@ func TestWhatCannotBeHonouredIsRefusedInOneLine(t *testing.T) {
 		}, "no such file"},
 		"image volume": {func(c *runtimeapi.ContainerConfig, _ *security) {
 			withMounts(c, &runtimeapi.Mount{ContainerPath: "/x", Image: &runtimeapi.ImageSpec{}})
-		}, "images are names for programs"},
+		}, "an image on this machine only names a program"},
 		"Bidirectional": {func(c *runtimeapi.ContainerConfig, _ *security) {
 			withMounts(c, &runtimeapi.Mount{ContainerPath: "/x", HostPath: p.volumes, Propagation: runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL})
 		}, "Bidirectional"},

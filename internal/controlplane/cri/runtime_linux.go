@@ -76,7 +76,7 @@ func New(config Config) (*Runtime, error) {
 		return nil, errors.New("/proc belongs to another PID namespace: mount /proc first")
 	}
 	if !config.Subnet.Addr().Is4() || config.Subnet.Bits() > 24 {
-		return nil, fmt.Errorf("%s is too small for Pods: use an IPv4 network of at least 256 addresses", config.Subnet)
+		return nil, fmt.Errorf("%s has too few IPv4 addresses for Pods: use an IPv4 network of at least 256 addresses", config.Subnet)
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -85,7 +85,7 @@ func New(config Config) (*Runtime, error) {
 		config.Init = []string{"/proc/self/exe", container.Verb}
 	}
 	if err := os.RemoveAll(config.Dir); err != nil {
-		return nil, fmt.Errorf("removing files from an earlier start: %w", err)
+		return nil, fmt.Errorf("removing the files of the previous run: %w", err)
 	}
 	r := &Runtime{
 		config: config, last: config.Subnet.Masked().Addr(),
@@ -93,7 +93,7 @@ func New(config Config) (*Runtime, error) {
 		taken: map[netip.Addr]bool{}, watchers: map[chan event]struct{}{},
 	}
 	if err := os.MkdirAll(r.staging(), 0o700); err != nil {
-		return nil, fmt.Errorf("creating the folder of the runtime: %w", err)
+		return nil, fmt.Errorf("creating the folder of the container runtime: %w", err)
 	}
 	for _, path := range config.HostPaths {
 		real, err := filepath.EvalSymlinks(path)

@@ -112,9 +112,9 @@ func (r *Runtime) launch(p *process, running *started) error {
 	return err
 }
 
-// newUser returns the attributes to clone an init into a new user namespace.
-// There the init has no user until adopt assigns one. It keeps the capabilities
-// that package container needs, and those that the program may have as root.
+// newUser returns the attributes to clone an init into a new user namespace, in which the
+// init has no user until adopt assigns one. The init keeps the capabilities that package
+// container needs, and those that the program may have as root.
 func newUser(granted []int) *syscall.SysProcAttr {
 	kept := []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
 	for _, c := range granted {
@@ -241,8 +241,8 @@ func (r *Runtime) workingDir(p *process) (string, error) {
 	return r.cwd, nil
 }
 
-// filter installs the filter through which programs that start on this thread listen at
-// the Pod's address.
+// filter installs the filter that makes programs started on this thread listen at the Pod's
+// address.
 func (r *Runtime) filter(p *process) error {
 	if p.sandbox.host {
 		return nil

@@ -63,7 +63,8 @@ const (
 )
 
 func (u *usage) add(stat string) {
-	// The name is in parentheses and may contain parentheses itself.
+	// The name of the process is in parentheses and may contain parentheses
+	// itself.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= fieldResident || fields[0] == "Z" { // ended, but not reaped yet
 		return

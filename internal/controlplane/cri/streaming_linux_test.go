@@ -75,7 +75,7 @@ func TestExecEndsThoughTheClientKeepsItsInput(t *testing.T) {
 	}
 }
 
-// window reports a size once.
+// window reports a terminal size once.
 type window chan remotecommand.TerminalSize
 
 func (w window) Next() *remotecommand.TerminalSize {

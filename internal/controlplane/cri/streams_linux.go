@@ -32,9 +32,9 @@ type streams struct {
 	toIn *os.File // nil if there is no stdin or it has been closed
 }
 
-// lingering is the maximum time for which streams are read after the end of the
-// program. All processes of the container have ended by then, but may have
-// passed their streams to other processes.
+// lingering is the maximum time for which streams are read after the end of the program.
+// The processes of the container end together with the program, but may have passed their
+// streams to other processes.
 const lingering = 2 * time.Second
 
 func openStreams(tty, stdin bool) (*streams, error) {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These limit the second octets of the networks that planes use. The lowest
-// octets are left out, because other programs have addresses there (127.0.0.53,
-// 127.0.1.1).
+// These constants limit the second octets of the networks that planes use. The lowest
+// octets are left out, because other programs have addresses there (127.0.0.53, 127.0.1.1).
 const (
 	firstSubnet = 16
 	lastSubnet  = 254
@@ -19,8 +18,8 @@ const (
 
 // ClaimSubnet takes the first 127.N.0.0/16 that no other plane has. The claim
 // lasts until the Closer is closed or the process ends. The claim is a name in
-// the abstract namespace of unix sockets. Each network namespace has its own
-// names there, and its own loopback addresses.
+// the abstract namespace of unix sockets, which is separate in each network
+// namespace, as loopback addresses are.
 func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	for n := byte(firstSubnet); n <= lastSubnet; n++ {
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, n, 0, 0}), 16)

@@ -48,19 +48,19 @@ func (p *Problem) Error() string {
 
 // Marker is the content of the marker file.
 type Marker struct {
-	// Format is the layout version; see the constant.
+	// Format is the layout version; see the constant Format.
 	Format int `json:"format"`
 	// Kubernetes is the version that last wrote the store, such as "1.37.0".
 	Kubernetes string `json:"kubernetes"`
-	// Initialized is set once the store has answered for the first time. From
+	// Initialized is set once the store has answered for the first time; from
 	// then on, a missing or broken store counts as damage.
 	Initialized bool `json:"initialized"`
 	// Store is the location of the state, StoreOwn or StoreExternal, once
 	// Initialized is set.
 	Store string `json:"store,omitempty"`
 	// Port is the port that the API server last used, so that running clients
-	// find it at the same address after a restart. Zero means that there is
-	// none yet.
+	// find it at the same address after a restart. Zero means that no port has
+	// been used yet.
 	Port int `json:"port,omitempty"`
 }
 
@@ -190,8 +190,8 @@ func (d *Dir) mustBeEmpty() error {
 		return fmt.Errorf("reading data directory: %w", err)
 	}
 	foreign := slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		// If a start is killed between writing the lock and the marker, only
-		// these files remain.
+		// A start that was killed before it had written the marker leaves only the lock and
+		// perhaps a temporary file.
 		return e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName)
 	})
 	if !foreign {
@@ -228,8 +228,8 @@ func (d *Dir) takeLock() error {
 		return &Problem{Dir: d.path, What: "is in use by " + who, Next: "stop that process, or choose another --data-dir"}
 	}
 	d.lock = f
-	// The lock file contains the process ID, so that another process can name
-	// it in its error.
+	// The lock file contains the process ID, so that another process can
+	// include this ID in its error.
 	err = f.Truncate(0)
 	if err == nil {
 		_, err = fmt.Fprintln(f, os.Getpid())

@@ -162,8 +162,9 @@ func TestOfManyWhoOpenAtOnceOneSucceeds(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				taken = append(taken, d)
-				// Next, a plane creates this folder. It must not affect later
-				// attempts.
+				// After opening the data directory, a plane creates a
+				// subfolder, which must not affect later attempts to open the
+				// directory.
 				mkdir(t, d.Path("etcd"))
 			case !errors.As(err, &problem) || !strings.Contains(problem.What, "is in use by"):
 				t.Errorf("Open: %v, want the error that the folder is in use", err)

@@ -21,9 +21,9 @@ const (
 	enough = 512 << 20
 )
 
-// OpenEphemeral creates a data directory that Remove deletes. It is in memory
-// if the system supports that. First, OpenEphemeral deletes the folders of
-// processes that were killed before they could remove them.
+// OpenEphemeral creates a data directory that Remove deletes. The directory is in memory if
+// the system supports that. Before creating it, OpenEphemeral deletes the folders that
+// killed processes left behind.
 func OpenEphemeral(kubernetes string) (*Dir, error) {
 	base := os.TempDir()
 	if roomy(shm) {
@@ -32,7 +32,7 @@ func OpenEphemeral(kubernetes string) (*Dir, error) {
 	sweep(base)
 	path, err := os.MkdirTemp(base, ephemeralPattern)
 	if err != nil {
-		return nil, fmt.Errorf("creating ephemeral data directory: %w", err)
+		return nil, fmt.Errorf("creating the ephemeral data directory: %w", err)
 	}
 	return Open(path, kubernetes)
 }

@@ -1,12 +1,12 @@
 // Package forwarding makes a Service reachable if its Pods are processes of
 // this machine.
 //
-// Such Pods have loopback addresses, which the API server refuses in
-// EndpointSlices, and nothing here routes cluster IPs. So each TCP port of a
-// Service that selects such a Pod gets a listener on 127.0.0.1, and each
-// connection to the listener is forwarded to one of the Pods. Ports of other
-// protocols are ignored. Session affinity is not supported, because all clients
-// have the same address.
+// Pods that run as processes have loopback addresses, which the API server
+// refuses in EndpointSlices, and nothing in a plane routes cluster IPs. So each
+// TCP port of a Service that selects a Pod on this machine gets a listener on
+// 127.0.0.1, and each connection to the listener is forwarded to one of the
+// Pods. Ports of other protocols are ignored. Session affinity is not
+// supported, because all clients have the same address.
 //
 //	            a Pod is selected and Ready               the Service or its port goes
 //	(no listener) ───────────────────────▶ reachable ───────────────────────▶ (no listener)
@@ -77,7 +77,7 @@ func (a Address) String() string {
 	return fmt.Sprintf("service %s  %s", name, a.URL)
 }
 
-// Run forwards connections until ctx ends. Then it closes all listeners and
+// Run forwards connections until ctx ends, and then closes all listeners and
 // connections.
 func Run(ctx context.Context, c Config) error {
 	services := informers.NewSharedInformerFactory(c.Client, 0)
@@ -106,7 +106,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// forwarding is the state of Run. Only its goroutine uses the map.
+// forwarding is the state of Run. Only the goroutine of Run uses the field
+// open.
 type forwarding struct {
 	Config
 	ctx         context.Context

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// dialTimeout limits the wait for one Pod. On loopback, a connection waits only
-	// if the backlog is full.
+	// dialTimeout limits the wait for one Pod. On loopback, a connection waits only if the
+	// backlog of the program is full.
 	dialTimeout = 3 * time.Second
 	// lastBytes is the time for which one direction of a connection may continue after
 	// the other direction has failed, so that a response in transit can still arrive.
@@ -87,7 +87,7 @@ func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
 }
 
 // dial connects to the next Pod in turn. If that Pod does not answer, dial tries the
-// following ones.
+// following ones. It returns nil if no Pod accepts the connection.
 func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	targets := *l.targets.Load()
@@ -100,10 +100,11 @@ func (l *listener) dial(ctx context.Context) *net.TCPConn {
 		}
 		l.log.Info("a Pod did not respond", "address", l.Addr().String(), "pod", target, "err", err)
 	}
+	l.log.Info("no Pod accepted a connection, so it is reset", "address", l.Addr().String(), "ready", len(targets))
 	return nil
 }
 
-// carry copies data from one connection to the other until the data ends. It then closes
+// carry copies data from one connection to the other until the data ends, and then closes
 // the other connection for writing.
 func carry(to, from *net.TCPConn) {
 	_, err := io.Copy(to, from)

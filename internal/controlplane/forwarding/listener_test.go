@@ -14,7 +14,7 @@ import (
 
 const within = 10 * time.Second
 
-// program listens like a Pod and answers each connection with its name.
+// program listens like a Pod and answers each connection with the given name.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

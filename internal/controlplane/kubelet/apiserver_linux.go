@@ -15,9 +15,8 @@ type containerRuntime interface {
 	criapi.ImageManagerService
 }
 
-// tellAPIServer returns a runtime in which client-go finds the API server: it
-// changes the environment variables from which client-go reads the address in
-// a Pod.
+// tellAPIServer returns a runtime that changes the environment variables from which
+// client-go in a Pod reads the address of the API server.
 func (c Config) tellAPIServer(r criapi.RuntimeService) criapi.RuntimeService {
 	host, port, err := net.SplitHostPort(c.APIServer)
 	if err != nil {

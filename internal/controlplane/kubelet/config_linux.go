@@ -23,9 +23,9 @@ func gates() map[string]bool {
 		// log.
 		string(features.KubeletInUserNamespace): true,
 		// With this gate, the end of a process is noticed immediately, and not
-		// only at the next relist, up to a second later. Since v1.37 an event
-		// only triggers that relist, so a lost event is no worse than running
-		// without events.
+		// only at the next relist, up to a second later. Since v1.37, an event
+		// only triggers an earlier relist, so a lost event is no worse than
+		// running without events.
 		string(features.EventedPLEG): true,
 	}
 }
@@ -51,14 +51,14 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		FailSwapOn:             new(bool),
 		MakeIPTablesUtilChains: new(bool),
 
-		// This is a user's machine, whose disk may be nearly full. That is the
-		// user's concern, and no reason to evict Pods. There are no images to
-		// collect either; a threshold of 100 means never.
+		// A nearly full disk is the concern of the user of this machine, and no
+		// reason to evict Pods. Images are not collected, because there are
+		// none; a threshold of 100 means never.
 		EvictionHard:                map[string]string{},
 		ImageGCHighThresholdPercent: new(int32(100)),
 		SerializeImagePulls:         new(bool),
-		// There is no registry to protect either. With upstream's limit of five
-		// pulls a second, every further Pod would wait ten seconds in
+		// No registry needs the protection of upstream's limit of five pulls a
+		// second, which would make every further Pod wait ten seconds in
 		// ImagePullBackOff.
 		RegistryPullQPS: new(int32),
 
@@ -87,9 +87,9 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 
 // reservePort takes a free port for the lifetime of the process. It is needed
 // because upstream accepts no listener, and a port that is free now may be
-// taken a moment later. The socket is bound but does not listen. So another
-// socket with SO_REUSEADDR, which Go sets on its sockets, can be bound to the
-// same port, but the kernel never assigns the port automatically.
+// taken a moment later. The socket is bound but does not listen. The kernel therefore never
+// assigns its port automatically, but another socket with SO_REUSEADDR, which Go sets on
+// its sockets, can still be bound to the port.
 func reservePort() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // confined refuses a hostPath outside the allowed folders. The runtime would
-// also refuse it, but only after upstream has created the path, as the type or
+// also refuse the path, but only after upstream has created it, as the type or
 // subPath of the volume can require.
 type confined struct {
 	volume.VolumePlugin
@@ -53,9 +53,9 @@ func hostPathOf(spec *volume.Spec) *corev1.HostPathVolumeSource {
 	return nil
 }
 
-// resolved returns the path without symlinks. Its last elements may not exist
-// yet. A dangling symlink is an error, because creating the path would create
-// the target of the symlink.
+// resolved returns the path without symlinks. The last elements of the path may
+// not exist yet. A dangling symlink is an error, because creating the path
+// would create the target of the symlink.
 func resolved(path string) (string, error) {
 	path = filepath.Clean(path)
 	_, err := os.Lstat(path)

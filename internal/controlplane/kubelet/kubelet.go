@@ -6,9 +6,9 @@
 //	  holds a pipe                ───────────    ends when the pipe does, and the
 //	                                             kernel ends all that it started
 //
-// Inside its user namespace, the process is root. Outside, it has only the
-// rights of the invoking user. Another reason for a separate process is that
-// upstream's feature gates, metrics and loggers are global.
+// Inside its user namespace, the kubelet's process is root; outside, it has only the rights
+// of the invoking user. The kubelet also needs a separate process because upstream's
+// feature gates, metrics and loggers are global.
 package kubelet
 
 import (
@@ -36,14 +36,14 @@ type Config struct {
 	Root string
 	// ServingCert, ServingKey and ClientCA are the paths of PEM files.
 	ServingCert, ServingKey, ClientCA string
-	// Programs run in place of the containers with their images. An empty
-	// WorkingDir means the working directory of the process that calls Start.
+	// Programs run in place of containers: each program replaces the containers that use
+	// its image. An empty WorkingDir means the working directory of the process that calls
+	// Start.
 	Programs programs.Set
 	// HostPaths lists the folders in which hostPath volumes are allowed.
 	HostPaths []string
-	// ServiceIP is the address of the Service "kubernetes", which cannot be
-	// reached. In the environment of containers it is replaced by APIServer, a
-	// host and a port.
+	// ServiceIP is the address of the Service "kubernetes", which cannot be reached. In the
+	// environment of containers, ServiceIP is replaced by APIServer, a host and a port.
 	ServiceIP, APIServer string
 	// Verbosity is klog's -v.
 	Verbosity int

@@ -18,7 +18,8 @@ import (
 )
 
 // machine replaces cAdvisor, which would read cgroups and disks. It provides
-// the part of cAdvisor's data that can be found without them.
+// the part of cAdvisor's data that can be found without reading cgroups and
+// disks.
 type machine struct {
 	root string // the reported file system is the one that contains this folder
 }

@@ -50,9 +50,9 @@ func Main() int {
 	return 0
 }
 
-// goodbye is the time that programs have to stop when the plane stops. After
-// that, this process exits. Because it is the first process of its pid
-// namespace, the kernel then kills all programs.
+// goodbye is the time that programs have to stop when the plane stops, before
+// this process exits. When this process exits, the kernel kills all programs,
+// because the process is the first of its pid namespace.
 const goodbye = 1500 * time.Millisecond
 
 // inherited returns the pipes that Start created, or nil if there are none.
@@ -91,8 +91,8 @@ func (c Config) run(ctx context.Context, reports io.WriteCloser) error {
 // namespaces.
 var errPowerless = errors.New("mounting is not allowed")
 
-// begin performs the steps that can fail. They fail either immediately or
-// never.
+// begin performs the steps that can fail; such a step fails either immediately
+// or never.
 func (c Config) begin(ctx context.Context) (*node, *cri.Runtime, error) {
 	// Mounts in this namespace must not appear outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {

@@ -46,7 +46,7 @@ func (withoutCgroups) GetPodCgroupConfig(*corev1.Pod, corev1.ResourceName) (*cm.
 }
 
 // SetPodCgroupConfig does nothing and returns no error, so that a Pod can be
-// resized. Its limits are ignored before and after that.
+// resized. The Pod's limits are ignored before and after the resize.
 func (withoutCgroups) SetPodCgroupConfig(klog.Logger, *corev1.Pod, *cm.ResourceConfig) error {
 	return nil
 }

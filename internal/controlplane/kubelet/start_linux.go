@@ -35,7 +35,8 @@ type Process struct {
 
 // Start runs a kubelet whose output, including its log, goes to logs. It
 // returns when the namespaces exist and the kubelet starts its work. If the
-// system forbids the namespaces, the error is ErrForbidden.
+// system does not allow the namespaces to be created, Start returns
+// ErrForbidden.
 func Start(c Config, logs *os.File) (*Process, error) {
 	lifelineEnd, lifeline, err := os.Pipe()
 	if err != nil {
@@ -68,7 +69,7 @@ func Start(c Config, logs *os.File) (*Process, error) {
 
 // command returns the command that runs this program in new namespaces. The
 // command also gets a new session, so that input and signals from the terminal
-// do not reach the kubelet or the programs.
+// do not reach the kubelet or the programs that it runs.
 func command(logs, lifeline, reports *os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"koboshi", Verb}
@@ -128,8 +129,8 @@ func (p *Process) Err() error {
 }
 
 // Stop ends the kubelet and all Pods, and returns when none of their processes
-// is left. Programs are asked to stop, and are killed if they do not stop in
-// time.
+// is left. The programs are asked to stop, and those that do not stop in time
+// are killed.
 func (p *Process) Stop() {
 	_ = p.lifeline.Close()
 	select {

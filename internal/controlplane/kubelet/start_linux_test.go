@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// If this binary is started as a kubelet, it behaves as the test requests in
-// NodeName.
+// If a test starts this binary as a kubelet, TestMain behaves as the NodeName
+// in the kubelet's Config requests.
 func TestMain(m *testing.M) {
 	if !Called() {
 		os.Exit(m.Run())

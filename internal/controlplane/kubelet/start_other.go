@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-var errLinux = errors.New("the kubelet needs Linux, because programs run in Linux namespaces; use a virtual machine")
+var errLinux = errors.New("the kubelet needs Linux, because programs run in Linux namespaces; use a Linux virtual machine")
 
 // Process is never created on this system.
 type Process struct{}

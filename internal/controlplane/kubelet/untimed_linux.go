@@ -7,14 +7,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// untimed omits the time at which the state of a Pod was read. If the time is
-// set and the feature gate EventedPLEG is on, upstream's v1.37 uses the
-// containers in that state, but ignores which of them belong to the current
-// sandbox. It would then run init containers forever. Without the time,
-// upstream asks for the state of each container.
+// untimed omits the timestamp from the state of a Pod. If the state has a
+// timestamp and the feature gate EventedPLEG is on, the kubelet of v1.37 takes the
+// containers from the state. The kubelet then ignores which containers belong to the
+// current sandbox, and would run init containers forever. If the state has no timestamp,
+// the kubelet asks for the state of each container separately.
 type untimed struct{ criapi.RuntimeService }
 
-// PodSandboxStatus returns the state of a Pod without the time and the
+// PodSandboxStatus returns the state of a Pod without its timestamp and its
 // containers.
 func (u untimed) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	response, err := u.RuntimeService.PodSandboxStatus(ctx, id, verbose)

@@ -14,8 +14,8 @@ type recorded struct {
 func (r recorded) SetUp(args volume.MounterArgs) error             { *r.args = args; return nil }
 func (r recorded) SetUpAt(_ string, args volume.MounterArgs) error { *r.args = args; return nil }
 
-// There is no other user that could own a volume, and the Pod fails if
-// changing the owner fails.
+// The kubelet's namespace has only one user, so a volume cannot be given to
+// another user, and a Pod fails if the kubelet tries to do so.
 func TestVolumesAreGivenToNobody(t *testing.T) {
 	t.Parallel()
 	id := int64(2000)

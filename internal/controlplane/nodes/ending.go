@@ -12,9 +12,9 @@ import (
 )
 
 // Like a kubelet, endings removes a Pod only while the Pod is terminating. The
-// stage engine deletes a Pod by name, some time after it has read the Pod. By
-// then, that name may belong to another Pod, or to a Pod that a Reset has
-// restored.
+// stage engine deletes a Pod by name, some time after it has read the Pod; in
+// the meantime, a Reset may have restored the Pod, or another Pod may have
+// taken the name.
 type endings struct{ next http.RoundTripper }
 
 func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,8 +44,8 @@ func isPod(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/namespaces/") && len(parts) == 3 && parts[1] == "pods"
 }
 
-// look reads the Pod. If there is none, missing is the response of the API
-// server.
+// look reads the Pod. If the Pod does not exist, missing is the API server's
+// response.
 func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missing *http.Response, err error) {
 	get := r.Clone(r.Context())
 	get.Method, get.Body, get.ContentLength = http.MethodGet, nil, 0
@@ -62,7 +62,8 @@ func (e endings) look(r *http.Request) (pod *metav1.PartialObjectMetadata, missi
 	return pod, nil, nil
 }
 
-// remove deletes the Pod immediately if it still has the resource version.
+// remove deletes the Pod immediately if the Pod still has the given resource
+// version.
 func (e endings) remove(r *http.Request, version string) (*http.Response, error) {
 	options := metav1.NewDeleteOptions(0)
 	options.Kind, options.APIVersion = "DeleteOptions", "v1"

@@ -61,8 +61,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return nil
 }
 
-// simulated returns a handler for the paths of a kubelet; see
-// pkg/kubelet/server of v1.37.
+// simulated returns a handler for the paths of a kubelet; see pkg/kubelet/server of
+// Kubernetes v1.37.
 func simulated() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,7 @@ func takeOverLocal(ctx context.Context, client kubernetes.Interface) error {
 		return fmt.Errorf("reading node %s: %w", Local, err)
 	}
 	if node.Labels[OwnedLabel] != localNode {
-		return fmt.Errorf("node %s already exists and was not created by koboshi; delete it, or start without programs", Local)
+		return fmt.Errorf("node %s already exists, but koboshi did not create it; delete the node, or omit --run and --config", Local)
 	}
 	return SetLocalNotReady(ctx, client, "Starting", "the kubelet is starting")
 }
@@ -80,11 +80,11 @@ func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool
 	return true, nil
 }
 
-// RemoveLocalPods deletes the Pods of Local after the node has been removed,
-// because no kubelet is left to report that they have ended. Upstream's garbage
-// collector would delete them only a minute later, and until then they would
-// count as running. Call it when the simulated nodes are running, because the
-// replacements of the Pods need nodes.
+// RemoveLocalPods deletes the Pods of Local after the node has been removed, because no
+// kubelet is left to report that they have ended. Without RemoveLocalPods, these Pods would
+// count as running until upstream's garbage collector deletes them a minute later. Call
+// RemoveLocalPods when the simulated nodes are running, because the Pods' replacements need
+// nodes.
 func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + Local})
 	if err != nil {
@@ -100,8 +100,8 @@ func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // newLocal returns the node Local with the fields that a kubelet does not
-// report. The addresses are among them: a kubelet accepts a loopback address as
-// its own only if its Node already has it.
+// report. It also sets the addresses, because a kubelet accepts a loopback
+// address as its own only if its Node already has that address.
 func newLocal() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -2,10 +2,10 @@
 //
 // All nodes except the one in local.go are simulated. KWOK's stage engine, used
 // as a library, moves nodes and Pods through the states that a kubelet would
-// report. Its stages, which are YAML data, specify these states. No containers
-// run on simulated nodes. For requests that only a container could answer
-// (logs, exec, attach, port-forward), an endpoint replies that the Pod is
-// simulated; see endpoint.go.
+// report. The engine's stages, which are YAML data, specify the states. No
+// containers run on simulated nodes. For requests that only a container could
+// answer (logs, exec, attach, port-forward), an endpoint replies that the Pod
+// is simulated; see endpoint.go.
 package nodes
 
 import (
@@ -43,9 +43,8 @@ import (
 const (
 	// OwnedLabel marks the nodes that this package creates and removes.
 	OwnedLabel = "koboshi.dev/node"
-	// SimulatedAnnotation marks every node that the stage engine keeps alive.
-	// It is the annotation of KWOK, so that manifests of nodes for KWOK also
-	// work here.
+	// SimulatedAnnotation marks every node that the stage engine keeps alive. It is KWOK's
+	// own annotation, so that node manifests for KWOK also work here.
 	SimulatedAnnotation = "kwok.x-k8s.io/node"
 
 	// leaseSeconds is the duration of a kubelet's lease; see
@@ -76,9 +75,11 @@ const Max = 1 << 15
 type Config struct {
 	// Client is the client configuration of the stage engine.
 	Client *rest.Config
-	// Kubeconfig is a file with the same identity, which the engine requires.
+	// Kubeconfig is the path of a kubeconfig with the identity of Client. The
+	// stage engine requires such a file.
 	Kubeconfig string
-	// KubeletPort is the loopback port of the Kubelet in endpoint.go.
+	// KubeletPort is the loopback port of the endpoint that answers for the kubelets of
+	// simulated nodes.
 	KubeletPort int
 	// Log receives the engine's log.
 	Log io.Writer
@@ -170,9 +171,9 @@ func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, er
 	return byKind, nil
 }
 
-// Ensure creates and removes simulated nodes until there are exactly count.
-// Their kubelet listens on kubeletPort. Ensure does not touch nodes that others
-// have created.
+// Ensure creates or removes simulated nodes until their number is count. The kubelet of the
+// simulated nodes listens on kubeletPort. Ensure does not touch nodes that others have
+// created.
 func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort int) error {
 	nodes := client.CoreV1().Nodes()
 	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel + "=" + simulatedNode})
@@ -191,7 +192,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort
 			_, err = nodes.Create(ctx, node, metav1.CreateOptions{})
 		}
 		if err != nil {
-			return fmt.Errorf("bringing up node %s: %w", node.Name, err)
+			return fmt.Errorf("registering node %s: %w", node.Name, err)
 		}
 		delete(known, node.Name)
 	}
@@ -203,8 +204,8 @@ func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort
 	return nil
 }
 
-// movePort sets the new port of the kubelet in a node of an earlier start. The
-// stage that usually sets the port runs only for nodes that are not Ready yet.
+// movePort sets the kubelet's new port in a node that an earlier start created. The stage
+// that usually sets the port runs only for nodes that are not Ready yet.
 func movePort(ctx context.Context, client kubernetes.Interface, name string, port int) error {
 	patch := fmt.Sprintf(`{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")

@@ -23,8 +23,8 @@ type Poll struct {
 	Waiting func(what string)
 }
 
-// Until asks until the answer is yes. Errors are expected in the meantime. The last
-// one is reported to Waiting, and is part of the returned error if ctx ends first.
+// Until asks until the answer is yes. Errors of ask do not end the wait: the last error is
+// reported to Waiting, and is part of the returned error if ctx ends first.
 func (p Poll) Until(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	var last error
 	reported := time.Now()

@@ -30,20 +30,20 @@ type Baseline struct {
 type entry struct {
 	value []byte
 	lease clientv3.LeaseID // 0 if the key does not expire
-	// created and modified are the revisions of the key's creation and last
-	// change, either when the baseline was taken or after the last Put.
+	// created and modified are the revisions at which the key was created and last changed.
+	// Put keeps these revisions up to date.
 	created, modified int64
 }
 
 // A Difference is a key whose state in the store differs from the baseline.
 type Difference struct {
 	Key string
-	// Now is the value in the store, and Then is the value in the baseline.
-	// Each is nil if there is none.
+	// Now is the value in the store, and Then is the value in the baseline; nil
+	// means that the key is absent.
 	Now, Then []byte
 	// Recreated is set if the key has been deleted and created again since the
-	// baseline was taken. Watchers must learn that the new object is gone
-	// before the old object returns.
+	// baseline was taken. During a reset, watchers must learn that the new
+	// object is gone before the old object returns.
 	Recreated bool
 
 	seen int64 // the revision of Now, to detect a concurrent write
@@ -51,7 +51,7 @@ type Difference struct {
 
 // Baseline records everything below prefix.
 func (e *Etcd) Baseline(ctx context.Context, prefix string) (*Baseline, error) {
-	// This client has no connection: its calls are function calls.
+	// This client calls functions of the server directly, without a connection.
 	b := &Baseline{client: v3client.New(e.etcd.Server), prefix: prefix, entries: map[string]entry{}}
 	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *Baseline) Has(key string) bool {
 	return ok
 }
 
-// Keys calls yield for each key, in no particular order, until it returns
+// Keys calls yield for each key, in no particular order, until yield returns
 // false.
 func (b *Baseline) Keys(yield func(key string) bool) {
 	for key := range b.entries {
@@ -125,11 +125,11 @@ func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, er
 	return found, nil
 }
 
-// Delete removes each key in a separate transaction. The revision of a
-// transaction becomes the resource version of each object in it, and in a real
-// cluster no two objects share a version. Delete returns these revisions by
-// key. If a key has changed in the meantime, Delete leaves it alone and does
-// not return it; the key will be a difference again next time.
+// Delete removes each key in a separate transaction, because all objects in a transaction
+// get the same resource version. In a real cluster, no two objects share a version. Delete
+// returns the revision of each transaction by key. If a key has changed since Differences
+// read it, Delete leaves the key alone and does not return it; the key will be a difference
+// again next time.
 func (b *Baseline) Delete(ctx context.Context, differences []Difference) (map[string]int64, error) {
 	return b.write(ctx, differences, func(d Difference) (clientv3.Cmp, clientv3.Op) {
 		return clientv3.Compare(clientv3.ModRevision(d.Key), "=", d.seen), clientv3.OpDelete(d.Key)
@@ -192,9 +192,9 @@ func (b *Baseline) write(ctx context.Context, differences []Difference, plan fun
 	return revisions, err
 }
 
-// unexpired removes the keys with an expired lease from the baseline, and
-// returns the differences of all other keys. A key with an expired lease would
-// be gone by now even if nothing had deleted it earlier.
+// unexpired removes the keys with an expired lease from the baseline, and returns the
+// differences of all other keys. A key with an expired lease would be gone by now, even if
+// no client had deleted it.
 func (b *Baseline) unexpired(ctx context.Context, differences []Difference) ([]Difference, error) {
 	var alive []Difference
 	for _, d := range differences {

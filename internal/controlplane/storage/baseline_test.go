@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// A bench is a store with another client that writes to it.
+// A bench is a store with a separate client that writes to it.
 type bench struct {
 	testing.TB
 	*clientv3.Client

@@ -110,8 +110,8 @@ func logFiles(dir string) (files []string, err error) {
 // readLog reads etcd's log as etcd's own Verify does, without writing, and
 // returns the index of its last entry. A log may end in the middle of a record
 // if the process was killed during the write; etcd drops that record, which was
-// never acknowledged. A record with garbage in place of its length looks the
-// same.
+// never acknowledged. A record with garbage in place of its length looks like a
+// record that was cut off.
 func readLog(files []string) (last uint64, err error) {
 	readers := make([]fileutil.FileReader, 0, len(files))
 	for _, name := range files {
@@ -127,7 +127,7 @@ func readLog(files []string) (last uint64, err error) {
 	for records := 0; ; records++ {
 		switch err := decoder.Decode(&record); {
 		case records == 0 && err != nil:
-			return 0, fmt.Errorf("the first record is missing or invalid: %w", err)
+			return 0, fmt.Errorf("the first record of etcd's log is missing or invalid: %w", err)
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return last, nil
 		case err != nil:

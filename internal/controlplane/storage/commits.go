@@ -26,7 +26,7 @@ func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
-		return fmt.Errorf("reading etcd before following it: %w", err)
+		return fmt.Errorf("reading the existing keys from etcd: %w", err)
 	}
 	present := make([]Commit, len(got.Kvs))
 	for i, kv := range got.Kvs {

@@ -8,11 +8,10 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
-// Shortcut makes a client of the server in this process call it directly,
-// without sockets or serialisation. The server behaves the same as with a
-// connection. After the server has stopped, the client uses its original
-// connection, because a test suite may stop etcd and start another etcd in its
-// place.
+// Shortcut makes a client call the server in this process directly, without sockets or
+// serialisation. The server behaves the same as with a connection. After the server has
+// stopped, the client uses its original connection, because a test suite may stop etcd and
+// start another etcd in its place.
 func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 	direct := v3client.New(s)
 	via := way{s.StoppingNotify()}

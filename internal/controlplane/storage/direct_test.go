@@ -95,8 +95,8 @@ func TestWhenTheServerStopsWatchesEndAndTheClientFindsTheNextOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := c.Watch(ctx, "k")
-	// This also happens if the program etcd stops while an API server
-	// continues.
+	// Here the server stops before its client, as when the program etcd stops
+	// while an API server continues.
 	first.Stop()
 	first.etcd.Close()
 	for open := true; open; {

@@ -23,7 +23,7 @@ import (
 
 const (
 	// A single member elects itself after one election timeout. With etcd's
-	// default tick of 100 ms, that would take up to a second; see
+	// default tick of 100 ms, the election would take up to a second; see
 	// docs/investigations/2026-11-20-start.md.
 	tickMs     = 10
 	electionMs = 100

@@ -2,7 +2,8 @@
 //
 // client-go takes the first part of a User-Agent from the file name of the
 // program, and the API server records that part as the manager in
-// managedFields. With the name koboshi, clients would see the wrong manager.
+// managedFields. If the name were koboshi for all components, managedFields
+// would name the wrong manager.
 package useragent
 
 import (

@@ -1,6 +1,6 @@
 // Package assets makes folders with the executables that envtest needs: etcd,
-// kube-apiserver and kubectl. All three are this program, which behaves according to the
-// name under which it is called.
+// kube-apiserver and kubectl. Each executable is this program, which behaves according to
+// the name under which it is called.
 package assets
 
 import (
@@ -20,8 +20,8 @@ import (
 // Names lists the executables by the names that envtest uses.
 func Names() []string { return []string{"etcd", "kube-apiserver", "kubectl"} }
 
-// copyName is the name of a copy of the program. A copy is made where links to the
-// program would break.
+// copyName is the name of a copy of the program. A copy is made if links to the program
+// would break.
 const copyName = "koboshi"
 
 // keepFor is the time for which a copy is kept after its last use.
@@ -77,8 +77,9 @@ func folder(root, exe string) (string, error) {
 }
 
 // passing reports whether exe belongs to the go command, which will remove it. go run
-// builds in a temporary folder and, like go tool, may run from the build cache. Both
-// paths contain a folder whose name starts with go-build.
+// builds in a temporary folder and, like go tool, may run from the build cache. The paths
+// of the temporary folder and of the cache contain a folder whose name starts with
+// go-build.
 func passing(exe string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(filepath.Dir(exe)), "/"), func(dir string) bool {
 		return strings.HasPrefix(dir, "go-build")

@@ -95,7 +95,7 @@ func TestWhatGoRunMadeIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The cache may hold another build under the same name.
+		// Go's build cache may hold another build under the same name.
 		executable(t, exe, "two")
 		built := time.Now().Add(time.Minute)
 		if err := os.Chtimes(exe, built, built); err != nil {

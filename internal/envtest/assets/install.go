@@ -125,7 +125,7 @@ func look(path string) (occupant, error) {
 		return theirs, err
 	}
 	if info.IsDir() {
-		return theirs, fmt.Errorf("%s is a folder; remove the folder", path)
+		return theirs, fmt.Errorf("%s is a folder, but must be a file; remove the folder", path)
 	}
 	build, err := buildinfo.ReadFile(path)
 	if err == nil && (build.Path == module || strings.HasPrefix(build.Path, module+"/")) {

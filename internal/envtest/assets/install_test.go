@@ -123,8 +123,8 @@ func TestInstallRemovesNoFolder(t *testing.T) {
 func TestARunningProgramMayBeReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// The program is not copied, because a child process of another test could still hold
-	// the copy open for writing when it is started.
+	// The program is moved, not copied: a child process of another test could still hold a
+	// copy open for writing, and a program that is open for writing cannot be started.
 	if err := os.Rename(otherProgram(t), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +178,8 @@ func TestInstallRemovesWhatAKilledOneLeft(t *testing.T) {
 	}
 }
 
-// checkInstalled compares each file with the running executable and, if they must be
-// links, with each other.
+// checkInstalled compares each file with the running executable and, if linked is true,
+// with the other files.
 func checkInstalled(t *testing.T, dir string, linked bool) {
 	t.Helper()
 	want, err := os.ReadFile(self(t))

@@ -13,8 +13,8 @@ import (
 // tempPrefix is the prefix of the names of incomplete files.
 const tempPrefix = ".koboshi-"
 
-// stale is the age from which an incomplete file must have been left by a killed process,
-// because no copy takes that long.
+// stale is the age at which an incomplete file counts as left by a killed process, because
+// no copy takes that long.
 const stale = time.Hour
 
 func tempName(dir string) string { return filepath.Join(dir, tempPrefix+rand.Text()) }
@@ -58,7 +58,7 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	// Chmod overrides the umask, because several users may share the folder. The content is
-	// synced before the rename. Otherwise a power cut could leave an empty file of that
-	// name.
+	// synced before the rename, because otherwise a power cut could leave an empty file
+	// under the final name.
 	return errors.Join(err, out.Chmod(0o755), out.Sync(), out.Close())
 }

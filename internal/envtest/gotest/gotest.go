@@ -1,9 +1,9 @@
 // Package gotest parses the arguments of go test, for a program that runs go test and
 // accepts its own flags among go's flags.
 //
-// It follows cmd/go/internal/test of Go 1.26: a command line has one uninterrupted list
-// of packages, with flags of go before and after it, and flags for the test binary, whose
-// value may or may not be the next argument.
+// It follows cmd/go/internal/test of Go 1.26: a command line has one uninterrupted list of
+// packages, with flags of go before and after it. A command line may also have flags for
+// the test binary; the argument after such a flag may or may not be the value of the flag.
 package gotest
 
 import (
@@ -40,13 +40,14 @@ type CommandLine struct {
 	Args []string
 	// Own holds the values of our own flags, in order.
 	Own map[string][]string
-	// Help reports whether help was requested. If so, the rest is not parsed.
+	// Help reports whether help was requested. If it is true, the rest of the command line
+	// was not parsed.
 	Help bool
 }
 
-// Read parses a command line. The flags named in own have two dashes and a value. They
-// may appear anywhere except among the arguments of the test binary. If a "--" precedes
-// all arguments for go, it ends our own flags. Any other "--" is passed to go.
+// Read parses a command line. The flags named in own have two dashes and a value. These
+// flags may appear anywhere except among the arguments of the test binary. A "--" that
+// precedes all arguments for go ends our own flags; any other "--" is passed to go.
 func Read(args []string, own ...string) (CommandLine, error) {
 	r := reader{args: args, own: own, line: CommandLine{Own: map[string][]string{}}}
 	for len(r.args) > 0 && !r.line.Help {
@@ -55,8 +56,8 @@ func Read(args []string, own ...string) (CommandLine, error) {
 		}
 	}
 	if !r.named {
-		// The package goes to the front, where it cannot be mistaken for a flag's value.
-		// Only -C must precede it.
+		// The package goes to the front, where it cannot be mistaken for a flag's value;
+		// only -C must precede the package.
 		r.line.Args = slices.Insert(r.line.Args, chdir(r.line.Args), everything)
 	}
 	return r.line, nil
@@ -118,7 +119,7 @@ func (r *reader) ours(name string) error {
 	return nil
 }
 
-// word parses an argument that is not a flag: a package, or one for the test binary.
+// word parses an argument that is not a flag: a package, or an argument of the test binary.
 func (r *reader) word() {
 	switch {
 	case !r.listEnded:
@@ -142,8 +143,8 @@ func (r *reader) flag(name string, hasValue bool) {
 	case takesValue(name) || isPlain(name):
 		r.pass(1)
 	default:
-		// This is a flag of the test binary. From here on, words may be values of such
-		// flags.
+		// This is a flag of the test binary. From here on, words may be values of the test
+		// binary's flags.
 		r.listEnded, r.maybe = true, !hasValue
 		r.pass(1)
 	}

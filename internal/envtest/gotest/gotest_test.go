@@ -184,7 +184,7 @@ func TestGoTestUnderstandsTheCommandLineAsWeDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// With -C, -json must not be first.
+		// go test requires -C to come first, so -json goes after it.
 		at := chdir(line.Args)
 		run := exec.CommandContext(t.Context(), "go", append([]string{"test"}, slices.Insert(slices.Clone(line.Args), at, "-json")...)...)
 		run.Dir = dir

@@ -13,26 +13,26 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// parent was this process's parent when the package was initialised. On a busy machine
-// that is 50 ms or more after exec. If the suite has already ended by then, parent is the
-// process that adopts orphans, not the suite.
+// parent was this process's parent when the package was initialised. On a busy machine, the
+// package is initialised 50 ms or more after exec. If the suite ends in those 50 ms, parent
+// is the process that adopts orphans, not the suite.
 var parent = os.Getppid()
 
 const parentPoll = 100 * time.Millisecond
 
 // Orphaned returns a channel that is closed when the process that started this server has
-// ended and the server must therefore end too.
-//
-//	started by                     ends with
-//	envtest                        the suite: its lock on the port's reservation is
-//	                               gone, or its process has ended
-//	nohup, setsid, an init         nothing
-//	a shell, a script, a program   that process
+// ended and the server must therefore end too:
+//   - If envtest started the server, the channel is closed when the suite has ended or no
+//     longer holds the lock on the port's reservation.
+//   - If nohup, setsid or an init process started the server, the channel is never closed.
+//   - If a shell, a script or another program started the server, the channel is closed
+//     when that process has ended.
 //
 // Checking the lock involves no race, because the kernel releases the lock of a process
 // before it gives the children to another parent. A suite that chooses its ports itself
-// reserves none. In that case a parent in another session cannot be the suite, because
-// envtest starts its servers in its own session. KeepVariable turns all of this off.
+// reserves none. If no port is reserved, a parent in another session cannot be the suite,
+// because envtest starts its servers in the session of the suite. If KeepVariable is set,
+// the channel is never closed.
 var Orphaned = sync.OnceValue(func() <-chan struct{} { return orphaned(Called(), os.Args[1:]) })
 
 // IsOrphaned reports whether the channel of Orphaned is closed.
@@ -111,7 +111,7 @@ func leftover(name string, args []string) string {
 }
 
 // RemoveLeftover removes the folder that envtest made for the server. It is called when
-// envtest has gone and can no longer do so.
+// envtest has ended and can no longer remove the folder.
 func RemoveLeftover(name string) {
 	if dir := leftover(name, os.Args[1:]); dir != "" {
 		_ = os.RemoveAll(dir)

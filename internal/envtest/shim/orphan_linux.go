@@ -53,8 +53,8 @@ const (
 )
 
 // startTidying starts a process that removes the server's folder if the suite is killed
-// between stopping the server and removing the folder. The server cannot wait for this
-// itself, because the suite waits for the server to end first.
+// between stopping the server and removing the folder. The server itself cannot wait until
+// the folder is removed, because the suite first waits for the server to end.
 func startTidying(name string) {
 	if leftover(name, os.Args[1:]) == "" || os.Getenv(KeepVariable) != "" {
 		return

@@ -61,8 +61,8 @@ func beSuite() {
 	select {}
 }
 
-// afterTheSuite returns the reaction of a server that looks for its suite only when the
-// suite is dead.
+// afterTheSuite returns the reaction of a server that looks for its suite only after the
+// suite has died.
 func afterTheSuite(t *testing.T, reservation string, args []string, env ...string) string {
 	t.Helper()
 	in, input, err := os.Pipe()
@@ -76,7 +76,8 @@ func afterTheSuite(t *testing.T, reservation string, args []string, env ...strin
 	suite := exec.Command(os.Args[0], args...)
 	suite.Env = append(append(os.Environ(), roleVariable+"=suite", reservationVariable+"="+reservation), env...)
 	suite.Stdin, suite.Stdout = in, out
-	// The process that adopts the server is then in another session.
+	// The suite gets its own session, so that the process that adopts the server is in
+	// another session.
 	suite.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := suite.Start(); err != nil {
 		t.Fatal(err)

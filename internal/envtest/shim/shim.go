@@ -6,15 +6,15 @@
 //	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
 //
 // The shims are the processes that envtest sees, signals and waits for. Each shim lives
-// exactly as long as its server in the host. The one exception is SIGSTOP: a process cannot
-// notice it, so it stops a shim but not its server. A shim costs 10 ms and 7 MB, whereas a
-// program that initialises all of Kubernetes takes 60 ms and 90 MB. The shim is cheap
-// because it runs in this package's init. Go always initialises next the package with the
-// alphabetically first import path among those whose own imports are initialised (language
-// specification, "Program initialization"). This package and its imports need only the
-// standard library, and most of k8s.io must wait for other packages. In another order
-// everything would still work, but the shim would start later and use more memory. A
-// contract test checks the order.
+// exactly as long as its server in the host. SIGSTOP stops a shim but not its server,
+// because a process cannot notice this signal and forward it. A shim costs 10 ms and 7 MB,
+// whereas a program that initialises all of Kubernetes takes 60 ms and 90 MB. The shim is
+// cheap because it runs in this package's init. If several packages are ready because their
+// imports are initialised, Go initialises the one with the alphabetically first import path
+// (language specification, "Program initialization"). This package and its imports need
+// only the standard library, and most of k8s.io must wait for other packages. If Go
+// initialised this package later, everything would still work, but the shim would start
+// later and use more memory. A contract test checks the order of initialisation.
 //
 // Where no host is possible (another operating system, a kube-apiserver with a foreign
 // etcd, or a second kube-apiserver on the same etcd), init returns and the process
@@ -49,7 +49,7 @@ const (
 	// TidyVariable is set for a process that waits for the end of a suite. Its value is
 	// the suite's process ID.
 	TidyVariable = "KOBOSHI_ENVTEST_TIDY"
-	// HostVariable is set to HostFile for a host.
+	// HostVariable is set to HostFile in the environment of a host.
 	HostVariable = "KOBOSHI_ENVTEST_HOST"
 	// HostFile is the file descriptor of the connection to the host's first shim.
 	HostFile = 3
@@ -136,7 +136,7 @@ func help(w io.Writer, name string) {
 	if err != nil {
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Usage: %s [flags]\n\nAll flags are upstream's. On a terminal, --help also explains each flag:\n\n", name)
+	_, _ = fmt.Fprintf(w, "Usage: %s [flags]\n\nThe flags are the same as upstream's. On a terminal, --help also describes each flag:\n\n", name)
 	for line := range bytes.Lines(list) {
 		_, _ = fmt.Fprintf(w, "      --%s", line)
 	}

@@ -17,12 +17,13 @@ import (
 
 // Address returns the address of the host whose etcd listens on that port. An abstract
 // socket leaves nothing behind and belongs to one network namespace, like the port.
-// SameUser decides which processes may use it.
+// SameUser decides which processes may use the socket.
 func Address(port int) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@koboshi-envtest-%d-%d", os.Getuid(), port)}
 }
 
-// SameUser reports whether the other end of the connection runs as this user.
+// SameUser reports whether the process at the other end of the connection runs as this
+// user.
 func SameUser(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -111,7 +112,7 @@ func refuseDeadEtcd(name string) {
 		abandon(name)
 	case <-time.After(reapTimeout):
 	}
-	_, _ = fmt.Fprintf(os.Stderr, "koboshi: etcd has ended: %v\n", err)
+	_, _ = fmt.Fprintf(os.Stderr, "koboshi: etcd has exited: %v\n", err)
 	os.Exit(exitError)
 }
 
@@ -212,8 +213,9 @@ func reap(host *os.Process) {
 	}
 }
 
-// end waits until the host has ended, so that it cannot write into a folder that is
-// being removed. All servers of the host are orphans and stop by themselves.
+// end waits until the host has ended, so that the host cannot write into a folder that is
+// being removed. The servers of the host notice that their suite has ended, and stop by
+// themselves.
 func end(host *os.Process) {
 	if host == nil {
 		return

@@ -27,8 +27,8 @@ import (
 
 const (
 	leaseName = "markdownview.view.koboshi.dev"
-	// shutdownTimeout is less than the Pod's terminationGracePeriodSeconds, which is 15
-	// in config/manager, so that the lease is released before the process is killed.
+	// shutdownTimeout is less than the Pod's terminationGracePeriodSeconds (15 in
+	// config/manager), so that the lease is released before the process is killed.
 	shutdownTimeout = 8 * time.Second
 	// kindTimeout limits the wait for the CRD at startup.
 	kindTimeout = 30 * time.Second
@@ -110,8 +110,8 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: o.leaderNamespace,
-		// The process ends with the manager, so it is safe to release the lease at once.
-		// The next leader then need not wait until the lease expires.
+		// It is safe to release the lease at once, because the process ends with the
+		// manager. The next leader need not wait until the lease expires.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}

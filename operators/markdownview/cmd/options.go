@@ -153,7 +153,7 @@ func (o options) pprofAddress() (string, error) {
 		return "", nil
 	}
 	if !isLoopback(o.pprofAddr) {
-		return "", fmt.Errorf("--pprof-bind-address=%s: use a loopback address such as 127.0.0.1:6060", o.pprofAddr)
+		return "", fmt.Errorf("--pprof-bind-address=%s is not a loopback address: use an address such as 127.0.0.1:6060", o.pprofAddr)
 	}
 	return o.pprofAddr, nil
 }
@@ -174,8 +174,8 @@ func (o options) metricsOptions() (metricsserver.Options, error) {
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
 		m.TLSOpts = []func(*tls.Config){withoutHTTP2}
 	case !isLoopback(o.metricsAddr):
-		return m, fmt.Errorf("--metrics-secure=false with --metrics-bind-address=%s: "+
-			"use a loopback address such as 127.0.0.1:8080", o.metricsAddr)
+		return m, fmt.Errorf("--metrics-secure=false needs a loopback address, but --metrics-bind-address is %s: "+
+			"use an address such as 127.0.0.1:8080", o.metricsAddr)
 	}
 	return m, nil
 }

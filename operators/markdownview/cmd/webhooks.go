@@ -12,7 +12,7 @@ import (
 )
 
 // addWebhooks adds the webhooks, unless they are turned off. The controller enforces the
-// same limits, because a webhook can be bypassed.
+// same limits as the webhooks, because a webhook can be bypassed.
 func addWebhooks(mgr ctrl.Manager, o options, c *controller.Options) error {
 	allowed, err := images.Parse(split(o.allowedImages)...)
 	if err != nil {

@@ -113,7 +113,7 @@ func (o *options) complete(sizes, only string) error {
 		return fmt.Errorf("-only: %q is neither %s nor %s", only, ours, baseline)
 	}
 	if o.interval < time.Second || o.rounds < 1 || o.workers < 1 {
-		return errors.New("-interval must be at least 1s, -rounds and -workers at least 1")
+		return errors.New("-interval must be at least 1s, and -rounds and -workers must be at least 1")
 	}
 	if o.window == 0 {
 		o.window = 2 * o.interval
@@ -150,7 +150,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	}
 	for _, path := range []string{o.koboshi, o.manager, o.baselineBinary, o.storeBinary, o.crds} {
 		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%w: run make bench-storagebucket in the root of the repository, which builds it", err)
+			return fmt.Errorf("%w: run make bench-storagebucket in the root of the repository to build the missing file", err)
 		}
 	}
 	report := newReport(o)

@@ -138,9 +138,9 @@ func (r *run) reportedLag(ctx context.Context) (figures.Histogram, error) {
 	return figures.ReadHistogram(resp.Body, lagMetric)
 }
 
-// outage takes the store down and up again. Both happen half an interval after a tick
-// of the baseline, which is the average case of an outage at a random time. The
-// baseline's ticks are counted from its start.
+// outage takes the store down and up again, each time half an interval after a tick of the
+// baseline. For an outage at a random time, half an interval is the average. The baseline's
+// ticks are counted from its start.
 func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	if err := pause(ctx, untilMidInterval(time.Since(r.since), r.interval)); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (r *run) judgeOutage(ctx context.Context, down, up, end int64) error {
 }
 
 // notHealthy converts the counts of healthy buckets into counts of the other buckets.
-// It drops all counts that were recorded at the time until or later.
+// It drops all counts that were recorded at the given time or later.
 func (r *run) notHealthy(levels []figures.Level, until int64) []figures.Level {
 	var others []figures.Level
 	for _, l := range levels {

@@ -50,7 +50,8 @@ func (r *Report) fill(ctx context.Context, o options) error {
 	for round := range o.rounds {
 		for _, size := range o.sizes {
 			for i := range o.operators {
-				// The order alternates, so that neither operator always runs first.
+				// The order of the operators alternates, so that neither of them always
+				// runs first.
 				run, err := measure(ctx, o, o.operators[(i+round)%len(o.operators)], size, round)
 				if err != nil {
 					return err
@@ -79,8 +80,8 @@ func (r *Report) write(path string) error {
 	return nil
 }
 
-// median returns the median of a figure over all rounds. A level that was not reached
-// counts as infinite.
+// median returns the median of a figure over all rounds. If a level was never reached, the
+// figure counts as infinite.
 func (r *Report) median(operator string, buckets int, key string) Figure {
 	var values []float64
 	for _, run := range r.Runs {

@@ -24,10 +24,10 @@ const (
 	// startLimit limits the time to declare all buckets, and then the time to
 	// probe all of them for the first time.
 	startLimit = 5 * time.Minute
-	// shortestOutage is the minimum length of an outage. It is long enough to measure
-	// something after the first seconds.
+	// shortestOutage is the minimum length of an outage. Enough of the outage must remain
+	// for measurements after the operator has noticed it.
 	shortestOutage = 15 * time.Second
-	// noticing is how long the operator may take to notice that the store is down.
+	// noticing is the time within which the operator should notice that the store is down.
 	noticing = 5 * time.Second
 )
 
@@ -173,7 +173,7 @@ func (r *run) startOperator(ctx context.Context, cancel context.CancelCauseFunc)
 	if r.operator, err = r.start(cancel, r.Operator, binary, args...); err != nil {
 		return err
 	}
-	ctx, done := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not all healthy within %v", startLimit))
+	ctx, done := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not all buckets are healthy after %v", startLimit))
 	defer done()
 	if err := r.record.Await(ctx, r.Buckets); err != nil {
 		return err

@@ -39,7 +39,7 @@ func runAwait(ctx context.Context, o options) error {
 func await(ctx context.Context, reader client.Reader, object string, limit time.Duration) error {
 	namespace, name, ok := strings.Cut(object, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("--await=%s: name a StorageBucket as NAMESPACE/NAME", object)
+		return fmt.Errorf("--await=%s does not have the form NAMESPACE/NAME", object)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -70,10 +70,10 @@ func workedOn(ctx context.Context, reader client.Reader, key types.NamespacedNam
 	defer cancel()
 	var b storagev1alpha1.StorageBucket
 	if err := reader.Get(ctx, key, &b); err != nil {
-		return fmt.Errorf("reading it as v1alpha1: %w", err)
+		return fmt.Errorf("reading the StorageBucket as v1alpha1: %w", err)
 	}
 	if b.Generation == 0 || b.Status.ObservedGeneration != b.Generation {
-		return fmt.Errorf("its status is for generation %d, not %d", b.Status.ObservedGeneration, b.Generation)
+		return fmt.Errorf("the status is for generation %d, not %d", b.Status.ObservedGeneration, b.Generation)
 	}
 	return nil
 }

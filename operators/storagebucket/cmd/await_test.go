@@ -59,8 +59,8 @@ func TestAwaitEndsWhenTheManagerHasWorkedOnTheObject(t *testing.T) {
 		"after a failure":          {[]answer{unavailable, observed(1, 0), observed(1, 1)}, time.Minute, 3, ""},
 		"the webhook is down":      {[]answer{unavailable}, 10 * time.Millisecond, 1, "conversion webhook: refused"},
 		"the last request is cut":  {[]answer{unavailable, hang}, 700 * time.Millisecond, 2, "conversion webhook: refused"},
-		"no manager reconciles it": {[]answer{observed(1, 0)}, 10 * time.Millisecond, 1, "its status is for generation 0, not 1"},
-		"the status is too old":    {[]answer{observed(2, 1)}, 10 * time.Millisecond, 1, "its status is for generation 1, not 2"},
+		"no manager reconciles it": {[]answer{observed(1, 0)}, 10 * time.Millisecond, 1, "the status is for generation 0, not 1"},
+		"the status is too old":    {[]answer{observed(2, 1)}, 10 * time.Millisecond, 1, "the status is for generation 1, not 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reader := &answers{all: tc.all}

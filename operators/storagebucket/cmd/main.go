@@ -13,9 +13,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/loglevel"
 )
 
-// gcPercent is lower than Go's default of 100, which costs CPU time but saves memory:
-// most of the heap is the cache, and the heap grows by this percentage before it is
-// collected. GOGC takes precedence when it is set.
+// gcPercent is lower than Go's default of 100, to save memory at the cost of CPU time: most
+// of the heap is the cache, and the heap grows by this percentage before it is collected.
+// GOGC takes precedence when it is set.
 const gcPercent = 30
 
 func main() {

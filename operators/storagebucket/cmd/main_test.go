@@ -46,7 +46,8 @@ func TestTheMetricsCertificateIsTheOneThatTheFlagNames(t *testing.T) {
 	if err := f.Parse([]string{"--metrics-bind-address=:8443", "--metrics-cert-dir=/certs"}); err != nil {
 		t.Fatal(err)
 	}
-	// controller-runtime's default names of the files are the keys of a TLS Secret.
+	// The default file names of a certificate in controller-runtime are the keys of a TLS
+	// Secret.
 	got, err := o.metricsOptions()
 	if err != nil || got.CertDir != "/certs" || got.CertName != "" || got.KeyName != "" {
 		t.Errorf("%+v %v", got, err)

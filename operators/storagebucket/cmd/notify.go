@@ -16,7 +16,7 @@ func addNotify(mgr ctrl.Manager, o options, controllers *controller.Controllers)
 		return nil
 	}
 	if o.notifyCertDir == "" && !isLoopback(o.notifyAddr) {
-		return fmt.Errorf("--notify-bind-address=%s without --notify-cert-dir: "+
+		return fmt.Errorf("--notify-bind-address=%s is not a loopback address, but --notify-cert-dir is not set: "+
 			"use a loopback address such as 127.0.0.1:9443, or provide a certificate", o.notifyAddr)
 	}
 	err := mgr.Add(&notify.Server{

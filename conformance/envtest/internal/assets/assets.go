@@ -34,7 +34,7 @@ func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 	}
 	out, err := exec.CommandContext(ctx, binary, "envtest", "path").Output()
 	if err != nil {
-		return "", fmt.Errorf("%s envtest path: %w; run make build in the repository's root", binary, told(err))
+		return "", fmt.Errorf("running \"%s envtest path\": %w; to build Koboshi, run \"make build\" in the root of the repository", binary, told(err))
 	}
 	return Complete(strings.TrimSpace(string(out)))
 }
@@ -44,14 +44,14 @@ func Koboshi(ctx context.Context, dir, binary string) (string, error) {
 func BuildStock(ctx context.Context, root, dir string, progress io.Writer) error {
 	for i, p := range programs {
 		began := time.Now()
-		fmt.Fprintf(progress, "stock %d of %d: building %s (takes minutes the first time)\n", i+1, len(programs), p.name)
+		fmt.Fprintf(progress, "building stock program %d of %d, %s (takes minutes the first time)\n", i+1, len(programs), p.name)
 		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, p.name), p.pkg)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building stock %s: %w\n%s", p.name, err, out)
 		}
-		fmt.Fprintf(progress, "stock %d of %d: built in %.0f s\n", i+1, len(programs), time.Since(began).Seconds())
+		fmt.Fprintf(progress, "built stock program %d of %d in %.0f s\n", i+1, len(programs), time.Since(began).Seconds())
 	}
 	return nil
 }
@@ -65,9 +65,9 @@ func Complete(dir string) (string, error) {
 	}
 	for _, p := range programs {
 		if info, err := os.Stat(filepath.Join(dir, p.name)); err != nil {
-			return "", fmt.Errorf("no folder for envtest: %w", err)
+			return "", fmt.Errorf("checking the folder for envtest: %w", err)
 		} else if info.Mode()&0o111 == 0 {
-			return "", fmt.Errorf("no folder for envtest: %s is not executable", filepath.Join(dir, p.name))
+			return "", fmt.Errorf("checking the folder for envtest: %s is not executable", filepath.Join(dir, p.name))
 		}
 	}
 	return dir, nil

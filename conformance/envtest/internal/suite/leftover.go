@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// killMarked kills the processes that have the variable in their environment. They are
-// servers that a suite started but did not stop, either on purpose or because it failed,
-// and they would slow down the next suites. On systems without /proc these processes keep
-// running.
+// killMarked kills the processes that have the variable in their environment. These are
+// servers that a suite started but did not stop; they would slow down the next suites. On
+// systems without /proc, killMarked does nothing.
 func killMarked(variable string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {

@@ -155,8 +155,8 @@ func why(r types.SpecReport) string {
 		r.FailureMessage(), r.CombinedOutput())
 }
 
-// number numbers specs with the same name. With the same seed they run in
-// the same order on both sides.
+// number numbers specs with the same name. With the same seed the specs run in the same
+// order on both sides.
 func number(specs []Spec) []Spec {
 	seen := map[string]int{}
 	for i, s := range specs {

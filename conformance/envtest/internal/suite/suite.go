@@ -17,14 +17,14 @@ import (
 
 const (
 	module = "sigs.k8s.io/controller-runtime"
-	// The dependencies of a test binary show its kind: only a binary that links the first
-	// package starts a control plane, and only one that links the second has specs.
+	// The dependencies of a test binary show its kind: it starts a control plane only if it
+	// links startsControlPlane, and has specs only if it links hasSpecs.
 	startsControlPlane = module + "/pkg/internal/testing/controlplane"
 	hasSpecs           = "github.com/onsi/ginkgo/v2"
 )
 
-// Short lists the suites for which CI has time. They cover the contract itself and each
-// kind of client.
+// Short lists the suites that run with -short, because CI has no time for all of them. They
+// cover the contract itself and each kind of client.
 var Short = []string{"pkg/client", "pkg/client/apiutil", "pkg/controller", "pkg/envtest", "pkg/internal/testing/controlplane", "pkg/webhook"}
 
 // A Source is a writable copy of controller-runtime. A copy is needed because the module
@@ -52,7 +52,7 @@ func Checkout(ctx context.Context, dir string) (*Source, error) {
 	}
 	var m struct{ Dir, Version string }
 	if err := json.Unmarshal(out, &m); err != nil {
-		return nil, fmt.Errorf("reading where %s is: %w", module, err)
+		return nil, fmt.Errorf("finding the folder of the module %s: %w", module, err)
 	}
 	if err := os.CopyFS(dir, os.DirFS(m.Dir)); err != nil {
 		return nil, fmt.Errorf("copying %s from the module cache: %w", module, err)
@@ -116,7 +116,7 @@ func choose(all []*Suite, names []string) ([]*Suite, error) {
 		name = path.Clean(strings.TrimSpace(name))
 		i := slices.IndexFunc(all, func(s *Suite) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no suite %q starts a control plane; choose from %s", name, strings.Join(Names(all), ","))
+			return nil, fmt.Errorf("there is no suite %q that starts a control plane; choose from %s", name, strings.Join(Names(all), ","))
 		}
 		chosen = append(chosen, all[i])
 	}

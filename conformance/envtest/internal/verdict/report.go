@@ -25,8 +25,8 @@ type Report struct {
 	Suites []*Suite
 }
 
-// Different reports whether a spec differs in a way that chance does not
-// explain. It is also true if there was nothing to compare.
+// Different reports whether a spec differs in a way that chance does not explain, or
+// whether there was nothing to compare.
 func (r *Report) Different() bool {
 	specs := 0
 	for _, s := range r.Suites {
@@ -58,7 +58,7 @@ func (r *Report) Write(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, s := range r.Suites {
 		for _, name := range s.Failing() {
-			fmt.Fprintf(w, "%s on both sides: %s: %s\n", s.specs[name][Stock][0].Word, s.Name, name)
+			fmt.Fprintf(w, "%s with both stock and koboshi: %s: %s\n", s.specs[name][Stock][0].Word, s.Name, name)
 		}
 		for _, f := range s.Findings() {
 			f.write(w, s.Name)
@@ -94,7 +94,8 @@ func tally(outcomes []Outcome) string {
 	return strings.Join(parts, ", ")
 }
 
-// lastLines keeps the first lines, with the position and the message, and the last ones.
+// lastLines keeps the first lines, which contain the position and the message, and the last
+// lines.
 func lastLines(s string) []string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	if len(lines) <= tail {

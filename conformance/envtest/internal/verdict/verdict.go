@@ -65,9 +65,8 @@ type Kind string
 const (
 	// Worse means that the spec passed in every run with stock, but in none with Koboshi.
 	Worse Kind = "worse"
-	// Other means that the outcomes differ in every run but Koboshi's are not clearly
-	// worse, for example because the spec fails only with stock. It still counts as a
-	// difference.
+	// Other is a difference in every run in which Koboshi is not clearly worse, for example
+	// because the spec fails only with stock. It still counts as a difference.
 	Other Kind = "other"
 	// Flaky means that the outcomes of the two sides differ in some run, but the sides
 	// have at least one outcome in common.
@@ -122,7 +121,7 @@ func (t *Table) Count(side int) map[string]int {
 	return count
 }
 
-// Failing returns the names of the specs that failed on both sides. They are listed
+// Failing returns the names of the specs that failed on both sides. The report lists them,
 // because two equal failures prove nothing.
 func (t *Table) Failing() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.specs)) {

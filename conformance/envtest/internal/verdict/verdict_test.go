@@ -118,7 +118,7 @@ func TestAReportShowsBothSidesOfADifference(t *testing.T) {
 		"stock   1 passed\n",
 		"koboshi 1 failed\n",
 		"    the last line\n",
-		"failed on both sides: pkg/thing: goes\n",
+		"failed with both stock and koboshi: pkg/thing: goes\n",
 		"2 specs compared, 0 passed with koboshi; 1 differ, 0 are flaky\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -17,7 +17,8 @@
 // bound to a loopback address could not send to other machines. 32-bit programs
 // are not filtered.
 //
-// If the kernel has no such filter (before 5.6, or gVisor), or another seccomp
-// filter already has a listener, programs run without the filter and share
-// 0.0.0.0: the second program on a port gets the error that the port is in use.
+// Programs run without the filter if the kernel does not support it (before 5.6, or
+// gVisor), or if another seccomp filter already has a listener. Without the filter,
+// programs share 0.0.0.0: the second program on a port gets the error that the port is in
+// use.
 package binds

@@ -44,8 +44,8 @@ func Install() (*os.File, error) {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// Go signals its threads often. Without WAIT_KILLABLE_RECV, which exists
 	// since Linux 5.19, a signal can make a thread repeat a call that has
-	// already been served. The second attempt omits this flag; Serve handles
-	// repeated calls.
+	// already been served. The second attempt omits WAIT_KILLABLE_RECV for
+	// older kernels; Serve handles repeated calls.
 	for _, flags := range []uintptr{
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,

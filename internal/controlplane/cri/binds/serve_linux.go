@@ -58,7 +58,7 @@ func Serve(file *os.File, to netip.Addr) error {
 		if err = errors.Join(err, failed); errors.Is(err, errAllGone) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("waiting for programs to bind: %w", err)
+			return fmt.Errorf("waiting for programs to call bind: %w", err)
 		}
 		_ = raw.Control(func(fd uintptr) {
 			answer := answer(int(fd), asked, to)
@@ -218,7 +218,8 @@ func bindTo(socket int, to netip.Addr, port uint16, six bool) error {
 	}
 	err := unix.Bind(socket, wanted)
 	if errors.Is(err, unix.EINVAL) && bound(socket, to, port) {
-		// The call was repeated after a signal; see Install.
+		// The program's call to bind was repeated after a signal (see Install),
+		// and the socket is already bound.
 		return nil
 	}
 	return err

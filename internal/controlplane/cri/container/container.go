@@ -3,17 +3,18 @@
 // namespace, gives up the privileges that a container must not have, and then
 // becomes the program, which is therefore pid 1.
 //
-// Before that, the kubelet process prepares everything else (volumes, the
-// filter for bind, the host name) on a separate thread, from which the init is
-// cloned; errors there are easy to return. The steps of the init must happen
-// inside the container: only a process in a pid namespace may mount its /proc.
-// A command of kubectl exec starts the same way. In both cases the init waits
-// until the kubelet process has given it a user.
+// Before the init starts, the kubelet process prepares the other parts of the
+// container (the volumes, the filter for bind, the host name) on a separate
+// thread, from which the init is cloned; errors on that thread are easy to
+// return. The steps of the init must happen inside the container: only a
+// process in a pid namespace may mount the /proc of that namespace. A command
+// of kubectl exec starts with the same init. The init of a container or of a
+// command waits until the kubelet process has given it a user.
 //
 // The code runs in the init function of this package, so that it costs only 10
 // ms, and not the time and memory of initialising all of Kubernetes; package
-// shim of internal/envtest explains the order of initialisation. For this
-// reason, the package imports only the standard library.
+// shim of internal/envtest explains the order of initialisation. The package
+// imports only the standard library, so that it is initialised early.
 package container
 
 // Verb is the only argument of a process that will become a container.
@@ -39,9 +40,9 @@ type Spec struct {
 	Env        []string `json:"env"`
 	NoNewPrivs bool     `json:"noNewPrivs"`
 	MountProc  bool     `json:"mountProc"` // set for the first process of a pid namespace
-	// Terminal is the path of the terminal. The init opens it again as its
-	// standard streams: a file that was opened in another mount namespace has
-	// no name in this one.
+	// Terminal is the path of the terminal. The init opens this path again as
+	// its standard streams, because a file that was opened in another mount
+	// namespace has no name in the container's namespace.
 	Terminal string `json:"terminal"`
 	// Capabilities lists the capabilities that root may have inside the
 	// container.

@@ -35,9 +35,9 @@ func init() { //nolint:gochecknoinits // this package must run before all others
 	}
 }
 
-// Main becomes the program. It returns only if that fails, with an exit code.
-// It must run on the main thread, as the init function does, because
-// capabilities belong to threads.
+// Main becomes the program, or returns an exit code if that fails. It must run
+// on the main thread, as the init function does, because capabilities belong to
+// threads.
 func Main() int {
 	socket := os.NewFile(SpecFile, "spec")
 	err := become(socket)
@@ -52,8 +52,8 @@ func Main() int {
 }
 
 func become(socket *os.File) error {
-	// Since Linux 5.11, this also closes files that koboshi inherited but the
-	// program must not inherit.
+	// Since Linux 5.11, close_range also closes files that koboshi inherited
+	// but the program must not inherit.
 	syscall.CloseOnExec(SpecFile)
 	_, _, _ = syscall.RawSyscall(sysCloseRange, SpecFile, math.MaxUint32, closeRangeCloexec)
 	var spec Spec
@@ -64,10 +64,9 @@ func become(socket *os.File) error {
 	if err != nil {
 		return fmt.Errorf("reading the description of the program: %w", err)
 	}
-	// Mounting is not allowed if the system hides parts of /proc, as in a
-	// Docker container. The kubelet's /proc then remains visible: its
-	// /proc/self is correct, but the other process IDs belong to another
-	// namespace.
+	// If the system hides parts of /proc, as in a Docker container, this mount fails, and
+	// the kubelet's /proc remains visible. In the kubelet's /proc, the entry self is
+	// correct, but the other process IDs belong to another namespace.
 	if spec.MountProc {
 		_ = syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
 	}
@@ -123,9 +122,9 @@ func giveUp(spec Spec) error {
 	return nil
 }
 
-// keep drops all capabilities except these. Root must have these before exec,
-// because with NoNewPrivs, exec does not restore dropped ones. Users other than
-// root lose them at exec.
+// keep drops all capabilities except these. Root must have its capabilities
+// before exec, because with NoNewPrivs, exec does not restore dropped ones.
+// Users other than root lose all capabilities at exec.
 func keep(these []int) error {
 	header := struct {
 		version uint32

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// The streams of a program.
+// These are the names of a program's output streams.
 const (
 	Stdout = "stdout"
 	Stderr = "stderr"
@@ -46,7 +46,8 @@ func Open(path string) (*File, error) {
 }
 
 // Reopen continues the log in a new file at the same path, after the old file
-// has been renamed. If that fails, writing continues in the old one.
+// has been renamed. If the new file cannot be opened, writing continues in the
+// old file.
 func (f *File) Reopen() error {
 	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// covers keeps track of the covers: folders that are mounted over others and
-// show their content.
+// covers keeps track of the covers: folders that are mounted over other folders
+// and show the content of those folders.
 type covers struct {
 	staging string
 	own     map[uint64]bool // the device numbers of covers
@@ -66,8 +66,8 @@ func (c *covers) stage(dir string) error {
 	if err := unix.Mount("koboshi", c.staging, "tmpfs", 0, options); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
-	// Without this, the unfinished cover would appear inside itself when dir
-	// contains the staging folder.
+	// If the tmpfs were not unbindable, the unfinished cover would appear
+	// inside itself when dir contains the staging folder.
 	if err := unix.Mount("", c.staging, "", unix.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
@@ -88,14 +88,14 @@ func (c *covers) settled(dir string) error {
 }
 
 // devices lists the devices that every container has. A machine has about a
-// hundred others, which a Pod would have to request, and each would cost time
-// at every start. Terminals come from devpts.
+// hundred other devices, which a Pod would have to request, and each would cost
+// time at every start. Terminals come from devpts.
 var devices = []string{
 	"fd", "full", "mqueue", "null", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero",
 }
 
 // devices covers /dev. The container has its own terminals, which need their
-// own /dev/ptmx, not a bind mount of the machine's.
+// own /dev/ptmx, not a bind mount of the machine's /dev/ptmx.
 func (c *covers) devices() error {
 	if err := c.cover("/dev"); err != nil {
 		return err
@@ -113,14 +113,14 @@ func (c *covers) devices() error {
 func (c *covers) show(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("showing the contents of %s: %w", dir, err)
+		return fmt.Errorf("making the contents of %s visible in the container: %w", dir, err)
 	}
 	for _, entry := range entries {
 		if dir == "/dev" && !slices.Contains(devices, entry.Name()) {
 			continue
 		}
 		if err := showEntry(entry, filepath.Join(dir, entry.Name()), filepath.Join(c.staging, entry.Name())); err != nil {
-			return fmt.Errorf("showing the contents of %s: %w", dir, err)
+			return fmt.Errorf("making the contents of %s visible in the container: %w", dir, err)
 		}
 	}
 	return nil
@@ -144,8 +144,8 @@ func showEntry(entry fs.DirEntry, from, to string) error {
 }
 
 // ignoreGone ignores errors about files that have vanished in the meantime, or
-// that this user may not see anyway, such as another user's FUSE mount. In
-// their place, an empty file or folder remains.
+// that this user may not see anyway, such as another user's FUSE mount; an
+// empty file or folder remains in their place.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil

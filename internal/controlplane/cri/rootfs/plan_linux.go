@@ -84,7 +84,7 @@ func (p Plan) Apply() error {
 
 func depth(path string) int { return strings.Count(filepath.Clean(path), "/") }
 
-// below reports whether the path is inside another mount. Such a path must
+// below reports whether the path is inside another mount, in which case it must
 // exist in that mount, or be created once the mount is in place.
 func below(mounts []Mount, path string) bool {
 	return slices.ContainsFunc(mounts, func(m Mount) bool {
@@ -135,17 +135,17 @@ func (p Plan) showProgram(made *covers, trees []int) error {
 			continue
 		}
 		if err := made.ensure(name, false); err != nil {
-			return fmt.Errorf("showing the program at %s: %w", name, err)
+			return fmt.Errorf("making the program visible in the container at %s: %w", name, err)
 		}
 		if err := move(trees[i], name); err != nil {
-			return fmt.Errorf("showing the program at %s: %w", name, err)
+			return fmt.Errorf("making the program visible in the container at %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// readOnly makes the root file system read-only. As with other container
-// runtimes, /dev/shm stays writable: shared memory is not on disk.
+// readOnly makes the root file system read-only. As in other container runtimes, /dev/shm
+// stays writable: shared memory is not on disk.
 func readOnly() error {
 	if err := setAttributes(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("making the root file system read-only: %w", err)
@@ -204,7 +204,7 @@ func isDir(tree int) (bool, error) {
 func attach(tree int, m Mount, inside bool) error {
 	if inside {
 		if err := createIn(tree, m.Target); err != nil {
-			return fmt.Errorf("mountPath %s, which is inside another volume: %w", m.Target, err)
+			return fmt.Errorf("creating mountPath %s inside another volume: %w", m.Target, err)
 		}
 	}
 	attributes := unix.MountAttr{Propagation: unix.MS_PRIVATE}
@@ -220,7 +220,7 @@ func attach(tree int, m Mount, inside bool) error {
 			flags |= unix.AT_RECURSIVE
 		}
 		if err := setAttributes(tree, "", flags, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-			return fmt.Errorf("mountPath %s: making it read-only: %w", m.Target, err)
+			return fmt.Errorf("making mountPath %s read-only: %w", m.Target, err)
 		}
 	}
 	if err := move(tree, m.Target); err != nil {

@@ -14,7 +14,7 @@
 //
 // A file that is created directly in a covered folder belongs to the container
 // and vanishes with it. Files that other programs create later in the original
-// folder do not appear. "/" is always covered: the new root belongs to the
-// container, like the root of an image. /dev is covered as well and shows only
-// the devices that every container has.
+// folder do not appear in the container. "/" is always covered: the new root
+// belongs to the container, like the root of an image. /dev is covered as well
+// and shows only the devices that every container has.
 package rootfs

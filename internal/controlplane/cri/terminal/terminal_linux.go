@@ -21,8 +21,8 @@ func Open() (controlling, terminal *os.File, err error) {
 		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 			return err
 		}
-		// The other end is not opened by name, because names differ between
-		// mount namespaces.
+		// The terminal end is not opened by its name, because names differ
+		// between mount namespaces.
 		var errno syscall.Errno
 		peer, _, errno = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 		if errno != 0 {

@@ -9,7 +9,7 @@ import (
 
 // Run calls f on a separate thread that ends afterwards, so that f may join
 // namespaces, change the root directory and install filters. Processes that f
-// starts inherit these changes. Goroutines that f starts do not inherit them,
+// starts inherit the state of the thread; goroutines that f starts do not,
 // because Go never clones a thread from a locked thread.
 //
 // PR_SET_PDEATHSIG must not be used in a process that f starts: the parent of

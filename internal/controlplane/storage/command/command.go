@@ -29,7 +29,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// Exit codes of upstream's program.
+// These are the exit codes of upstream's program.
 const (
 	exitOK    = 0
 	exitError = 1
@@ -42,7 +42,7 @@ const (
 	tick     = 10  // ms
 	election = 100 // ms
 
-	// etcd reserves two segments of 64 MB for its log; tests write little.
+	// By default, etcd reserves two segments of 64 MB for its log, but tests write little.
 	segment = 2 << 20 // bytes
 )
 
@@ -97,8 +97,8 @@ func (c *Command) Shortcut(client *clientv3.Client) {
 	}
 }
 
-// closeTimeout limits the wait for the clients of a stopped etcd, because the
-// process continues after that.
+// closeTimeout limits the time that Run waits for a stopped etcd to close the
+// connections of its clients.
 const closeTimeout = time.Second
 
 // Run serves until ctx ends and returns the exit code. It stops as abruptly as
@@ -136,7 +136,7 @@ func (c *Command) failed(err error) int {
 }
 
 // tune sets defaults for a single member on this machine. It does not change
-// settings that the user made.
+// settings that the user has made.
 func tune(cfg *embed.Config, stderr io.Writer) error {
 	if !cfg.FlagsExplicitlySet["heartbeat-interval"] && !cfg.FlagsExplicitlySet["election-timeout"] {
 		cfg.TickMs, cfg.ElectionMs = tick, election
@@ -234,8 +234,7 @@ func register(fs *flag.FlagSet, cfg *embed.Config) *ownFlags {
 	return own
 }
 
-// fill copies values from the flag set to the config. These are the values that
-// parsing does not write directly to the config.
+// fill completes the config with the flag values that parsing does not write to it.
 func (own *ownFlags) fill(cfg *embed.Config, fs *flag.FlagSet) {
 	cfg.ListenPeerUrls = flags.UniqueURLsFromFlag(fs, "listen-peer-urls")
 	cfg.AdvertisePeerUrls = flags.UniqueURLsFromFlag(fs, "initial-advertise-peer-urls")

@@ -1,4 +1,4 @@
-// Package v1 contains the API types of the group view.koboshi.dev, version v1. They
+// Package v1 contains the API types of the group view.koboshi.dev, version v1. These types
 // declare the Markdown of a site, and how the site is served.
 //
 // +kubebuilder:object:generate=true
@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// GroupVersion of the types in this package.
+	// GroupVersion is the API group and version of the types in this package.
 	GroupVersion = schema.GroupVersion{Group: "view.koboshi.dev", Version: "v1"}
 
 	// SchemeBuilder registers the types with a scheme.

@@ -97,8 +97,9 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:Maximum=50
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// viewerImage replaces the default image of the operator. The operator must allow
-	// it. An image whose repository is named mdbook is run as mdBook.
+	// viewerImage is the image of the viewers. Default: the image configured in the
+	// operator. The operator must allow the image. An image whose repository is named
+	// mdbook is run as mdBook.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`
@@ -139,8 +140,8 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:Pattern=`^/([A-Za-z0-9._~-]+/)*([A-Za-z0-9._~-]+)?$`
 	BasePath string `json:"basePath,omitempty"`
 
-	// suspend stops all viewers and keeps everything else. Ready is then True with the
-	// reason Suspended, and Available is False.
+	// suspend stops all viewers and keeps everything else. When the viewers have stopped,
+	// Ready is True with the reason Suspended, and Available is False.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -256,7 +257,7 @@ type HTTPRouteSettings struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	ParentRefs []GatewayRef `json:"parentRefs"`
-	// hostnames of the site. The first is used in status.url.
+	// hostnames of the site. The first host name is used in status.url.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -289,8 +290,8 @@ type NetworkPolicySettings struct {
 	// disabled omits the NetworkPolicy.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// from limits the clients of the viewers, as in a NetworkPolicy. Default: all
-	// clients. The viewers themselves may not open connections in either case.
+	// from limits the clients of the viewers, as in a NetworkPolicy. Default: all clients.
+	// The viewers themselves may never open connections.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -351,7 +352,7 @@ const (
 	// ConditionDegraded is true when something that the spec asks for cannot be done.
 	ConditionDegraded = "Degraded"
 	// ConditionStalled is true when a problem remains until the spec or the cluster
-	// changes. kstatus then reports the MarkdownView as Failed.
+	// changes. kstatus reports a stalled MarkdownView as Failed.
 	ConditionStalled = "Stalled"
 )
 

@@ -18,7 +18,7 @@ import (
 
 const pathRule = `: a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %`
 
-// The paths have 240 and 241 bytes. Most of their letters have two bytes.
+// These paths have 240 and 241 bytes, because é has two bytes.
 var (
 	pathThatFits    = strings.Repeat("é", 118) + "x.md"
 	pathThatDoesNot = pathThatFits + "x"

@@ -33,9 +33,9 @@ func TestAPI(t *testing.T) {
 	RunSpecs(t, "MarkdownView API")
 }
 
-// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. No webhook is installed, so
-// these tests show which objects the API server itself refuses.
+// envtest starts the control plane from the binaries in KUBEBUILDER_ASSETS. With
+// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. No webhook is
+// installed, so these tests show which objects the API server itself refuses.
 var _ = BeforeSuite(func(context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	EnforceDefaultTimeoutsWhenUsingContexts()

@@ -1,10 +1,11 @@
 // Command scale measures the cost of many sites: the memory and CPU time of the manager,
-// and its requests to the API server. It measures them while sites are created, while one
-// of them is edited, and while nothing changes. Viewers are simulated and cost nothing
-// here.
+// and its requests to the API server. It measures this cost while sites are created, while
+// one of them is edited, and while nothing changes. Viewers are simulated and cost nothing
+// in this benchmark.
 //
-// Only the load average needs Linux. A single figure means little on a shared machine;
-// compare the figures for different numbers of sites.
+// On systems other than Linux, the benchmark also runs, but does not report the load
+// average. A single figure means little on a shared machine; compare the figures for
+// different numbers of sites.
 package main
 
 import (
@@ -27,8 +28,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/bench/internal/figures"
 )
 
-// flat is the allowed ratio between the costs of an edit at the largest and the
-// smallest size. It leaves room for measurement errors.
+// flat is the factor by which an edit may cost more with the largest number of sites than
+// with the smallest number. It leaves room for measurement errors.
 const flat = 1.25
 
 type options struct {
@@ -50,7 +51,7 @@ type Report struct {
 // Size holds the measurements at one number of sites. Times are in seconds.
 type Size struct {
 	Sites int `json:"sites"`
-	// Created is the cost of each site added since the previous size.
+	// Created is the cost of each site that was added to reach this size.
 	Created Cost `json:"created"`
 	// Edited is the cost of an edit. Edits are made one after the other.
 	Edited Cost `json:"edited"`
@@ -102,7 +103,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	for size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 1 || len(o.sizes) > 0 && n <= slices.Max(o.sizes) {
-			return fmt.Errorf("-n: %q must be a number of sites larger than the previous one", size)
+			return fmt.Errorf("-n: %q must be a number of sites, and larger than the number before it", size)
 		}
 		o.sizes = append(o.sizes, n)
 	}
@@ -150,7 +151,7 @@ func (r *Report) table(out io.Writer) {
 		}
 	}
 	last := &r.Sizes[len(r.Sizes)-1]
-	fmt.Fprintf(out, "\n\nwrites of one edit with %d sites:\n", last.Sites)
+	fmt.Fprintf(out, "\n\nnumber of writes that one edit causes, with %d sites:\n", last.Sites)
 	for _, kind := range slices.Sorted(keys(last.Edited.Kinds)) {
 		fmt.Fprintf(out, "  %-36s%14.2f\n", kind, last.Edited.Kinds[kind])
 	}
@@ -165,5 +166,5 @@ func (r *Report) table(out io.Writer) {
 	} {
 		fmt.Fprintf(out, "  %-54s%12.2f%12s\n", c.label, c.is, figures.Verdict(c.is, c.atMost))
 	}
-	fmt.Fprintf(out, "CPU of the manager without edits, ms per second: %.2f\n", 1000*r.Steady.CPU/r.Steady.Seconds)
+	fmt.Fprintf(out, "CPU time of the manager without edits, ms per second: %.2f\n", 1000*r.Steady.CPU/r.Steady.Seconds)
 }

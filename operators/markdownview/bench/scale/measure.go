@@ -75,7 +75,7 @@ func tell(format string, args ...any) {
 
 func siteName(n int) string { return fmt.Sprintf("site-%04d", n) }
 
-// grow creates sites until a number is reached, and then edits some.
+// grow increases the number of sites, and then edits some of them.
 func (b *bench) grow(ctx context.Context, from, to int) (Size, error) {
 	size := Size{Sites: to}
 	start, err := read(ctx, b.Metrics)

@@ -51,7 +51,7 @@ func read(ctx context.Context, url string) (sample, error) {
 	return parse(string(text))
 }
 
-// parse parses the metrics that are needed from Prometheus' text format.
+// parse reads the required metrics from a text in Prometheus' format.
 func parse(text string) (sample, error) {
 	s := sample{requests: map[string]float64{}, kinds: map[string]float64{}}
 	for l := range strings.Lines(text) {

@@ -73,7 +73,7 @@ func (p *progress) await(ctx context.Context, view *viewv1.MarkdownView) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to serve its spec: %w", view.Name, ctx.Err())
+			return fmt.Errorf("waiting for site %s to serve its current spec: %w", view.Name, ctx.Err())
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Command served measures how long it takes until readers get a new site, and until they
-// get an edit. It compares both with the time until a plain Deployment of the same viewer
-// is Ready. The measurements alternate on the same plane. Then it counts failed requests
-// while a site is edited.
+// get an edit. It compares the two times with the time until a plain Deployment of the same
+// viewer is Ready; the measurements of sites and Deployments alternate on the same plane.
+// It also counts failed requests while a site is edited.
 //
 // A single figure means little on a shared machine; quote the ratios. The command needs
 // Linux.
@@ -25,7 +25,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// atMost is the allowed value of both ratios.
+// atMost is the factor by which a new site or an edit may take longer than a plain
+// Deployment.
 const atMost = 1.5
 
 type options struct {
@@ -111,7 +112,7 @@ func (r *Report) table(out io.Writer) {
 	} {
 		fmt.Fprintf(out, "  %-54s%12.2f%12s\n", row.label, row.is, figures.Verdict(row.is, row.atMost))
 	}
-	fmt.Fprintf(out, "A reader with several kept connections saw %d pages of an older edition.\n", r.Readers.Returned)
+	fmt.Fprintf(out, "Readers that keep several connections open saw %d pages of an older edition.\n", r.Readers.Returned)
 	if len(r.Readers.Told) > 0 {
 		fmt.Fprintln(out, strings.Join(r.Readers.Told, "\n"))
 	}

@@ -44,10 +44,11 @@ func measure(ctx context.Context, o options) (*Report, error) {
 	return r, err
 }
 
-// rounds alternates the measurements, so that neither kind is always first.
+// rounds measures plain Deployments and sites, and alternates which of the two is measured
+// first.
 func (b *bench) rounds(ctx context.Context, r *Report) error {
-	// The plain Deployments are copied from the first site. This site also warms up
-	// everything that the measurements share.
+	// The plain Deployments are copied from the first site, which also warms up everything
+	// that the measurements share.
 	view, _, err := b.publish(ctx, "first")
 	if err != nil {
 		return err
@@ -91,9 +92,8 @@ func (b *bench) rounds(ctx context.Context, r *Report) error {
 }
 
 // anyMoment waits for a random time of up to a second. A kubelet checks its containers once
-// a second. Without the wait, every measurement would start in the same phase of this
-// cycle, because each one starts when something else ends. The median would then be one of
-// two values, by chance.
+// a second. Without the wait, every measurement would start at the same point between two
+// of the kubelet's checks, and the median would depend on this point.
 func (b *bench) anyMoment(ctx context.Context) error {
 	timer := time.NewTimer(time.Duration(b.random.Int64N(int64(time.Second))))
 	defer timer.Stop()

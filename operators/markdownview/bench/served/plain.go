@@ -75,7 +75,7 @@ func (p *plain) measure(ctx context.Context, b *bench) (time.Duration, error) {
 	begin := time.Now()
 	for _, content := range p.contents {
 		if err := b.Create(ctx, content.DeepCopy()); err != nil {
-			return 0, fmt.Errorf("creating the plain content: %w", err)
+			return 0, fmt.Errorf("creating the ConfigMaps of the plain Deployment: %w", err)
 		}
 	}
 	deployment := p.deployment.DeepCopy()
@@ -92,7 +92,7 @@ func (p *plain) measure(ctx context.Context, b *bench) (time.Duration, error) {
 	}
 	for _, content := range p.contents {
 		if err := b.Delete(ctx, content.DeepCopy()); err != nil {
-			return 0, fmt.Errorf("deleting the plain content: %w", err)
+			return 0, fmt.Errorf("deleting the ConfigMaps of the plain Deployment: %w", err)
 		}
 	}
 	return took, b.awaitNoPods(ctx)
@@ -112,5 +112,5 @@ func (b *bench) awaitReady(ctx context.Context, d *appsv1.Deployment) error {
 	return fmt.Errorf("the plain Deployment is not Ready: %w", context.Cause(ctx))
 }
 
-// since returns the options of a watch that starts after a version.
+// since returns the options of a watch that starts after a resource version.
 func since(version string) *metav1.ListOptions { return &metav1.ListOptions{ResourceVersion: version} }

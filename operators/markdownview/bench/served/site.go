@@ -17,7 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// again is the polling interval. It is short compared with the measured seconds.
+// again is the polling interval, which is short compared with the measured times of some
+// seconds.
 const again = 2 * time.Millisecond
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
@@ -83,7 +84,7 @@ func (b *bench) watchEvents(ctx context.Context, reachable chan<- string) (stop 
 }
 
 // edit measures the time from a change to all pages until readers get the new pages. It
-// also checks that every viewer has them.
+// also checks that every viewer serves the new pages.
 func (b *bench) edit(ctx context.Context, view *viewv1.MarkdownView, site string) (time.Duration, error) {
 	b.edition++
 	before := view.DeepCopy()
@@ -121,7 +122,7 @@ func (b *bench) expectViewers(ctx context.Context, view *viewv1.MarkdownView) er
 	return nil
 }
 
-// awaitEdition polls a site until it serves an edition.
+// awaitEdition polls a site until it serves the wanted edition.
 func awaitEdition(ctx context.Context, site string, want int) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -134,7 +135,7 @@ func awaitEdition(ctx context.Context, site string, want int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for edition %d at %s: it has %d: %w", want, site, got, err)
+			return fmt.Errorf("waiting for edition %d at %s: the site has edition %d: %w", want, site, got, err)
 		case <-tick.C:
 		}
 	}

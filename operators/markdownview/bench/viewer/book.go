@@ -68,7 +68,8 @@ func costOfBook(binary, dir string) (bookCost, error) {
 	return c, err
 }
 
-// sizes requests a page and the search index, whose address the page contains.
+// sizes returns the sizes of a page and of the search index, whose address the page
+// contains.
 func sizes(address string) (page, index int, err error) {
 	fetch := func(path string) ([]byte, error) {
 		request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)

@@ -19,7 +19,7 @@ type round struct {
 	p50, p99 time.Duration
 }
 
-// spread is a median and its range.
+// spread is the median of several values, with their range.
 type spread struct{ Median, Min, Max float64 }
 
 // figures holds the rounds of one server.

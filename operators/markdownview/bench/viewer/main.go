@@ -4,8 +4,8 @@
 //
 //	go run ./bench/viewer [-o result.json]
 //
-// Both servers run at the same time, and the load alternates between them after each
-// round, so that other work on the machine affects both.
+// The viewer and nginx run at the same time, and the load alternates between them after
+// each round, so that other work on the machine affects both servers.
 package main
 
 import (
@@ -42,8 +42,8 @@ type load struct {
 	Encoding      string
 	BodyBytes     int
 	Viewer, Nginx figures
-	// Rate is the request rate of the viewer divided by the request rate of nginx, and P99
-	// is the same ratio of the 99th percentiles. Both use the medians of the rounds.
+	// Rate is the viewer's request rate divided by nginx's, and P99 is the viewer's 99th
+	// percentile divided by nginx's. Rate and P99 use the medians of the rounds.
 	Rate, P99 float64
 }
 
@@ -146,7 +146,7 @@ func besideNginx(o options, dir string, out io.Writer) ([]load, error) {
 					return nil, fmt.Errorf("load on %s: %w", s.address, err)
 				}
 				if l.BodyBytes != 0 && l.BodyBytes != size {
-					return nil, fmt.Errorf("the servers serve %d and %d bytes; they should serve the same", l.BodyBytes, size)
+					return nil, fmt.Errorf("the two servers serve %d and %d bytes, but should serve the same content", l.BodyBytes, size)
 				}
 				l.BodyBytes = size
 				if i > 0 { // the first round warms up

@@ -74,7 +74,7 @@ func startNginx(root string) (*server, error) {
 	if err != nil {
 		binary = "/usr/sbin/nginx"
 		if _, err := os.Stat(binary); err != nil {
-			return nil, fmt.Errorf("nginx is not installed, but the comparison needs it: apt-get install nginx-light")
+			return nil, fmt.Errorf("nginx is not installed, but the comparison needs it: run apt-get install nginx-light")
 		}
 	}
 	address, err := freeAddress()

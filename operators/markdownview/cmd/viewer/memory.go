@@ -7,9 +7,9 @@ import (
 )
 
 // roomForGarbage is the amount of garbage that triggers a collection. Requests leave little
-// garbage, and the site itself stays in memory. By default, Go collects whenever the memory
-// in use has doubled: too often with a small site, and too late with a large one, which
-// would then use too much memory.
+// garbage, and the site itself stays in memory. By default, Go collects garbage whenever
+// the memory in use has doubled: with a small site this is too often, and a large site
+// would use too much memory.
 const roomForGarbage = 24 << 20
 
 // settleMemory is called after a site has been built. It returns unused memory to the

@@ -12,11 +12,12 @@
 //   - A first heading of level 1 is the title of the book. The heading "Summary" is
 //     ignored.
 //   - Links in paragraphs before the first list are prefix chapters; links in
-//     paragraphs after the last list are suffix chapters. Neither are numbered or
-//     nested. A list or a heading of level 1 after suffix chapters is refused.
-//   - List items are numbered chapters; lists inside items nest. Each item must begin
-//     with a link; anything else is refused. Numbers continue across parts and
-//     separators.
+//     paragraphs after the last list are suffix chapters. Prefix and suffix chapters
+//     are neither numbered nor nested. A list or a heading of level 1 after suffix
+//     chapters is refused.
+//   - List items are numbered chapters; lists inside items nest. Each list item must
+//     begin with a link; anything else is refused. Chapter numbers continue across
+//     parts and separators.
 //   - Headings of level 1 before a list are part titles; other headings and
 //     comments are ignored.
 //   - A thematic break (---) is a separator.

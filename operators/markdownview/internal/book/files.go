@@ -26,7 +26,7 @@ type index struct {
 	asset map[string]bool
 	// dir holds the directories that contain files; the root is "".
 	dir map[string]bool
-	// home maps each directory that has an index to the position of the index in Pages.
+	// home maps a directory to the position of its index in Pages, if it has an index.
 	home map[string]int
 }
 

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A page that is four times as large may take four times as long, but not sixteen times. The
-// test measures processor time without garbage collection, and repeats a measurement that
-// looks bad, because the machine is shared: other programs may slow this one down, but not
-// each time. Without the limits, these pages took 250 ms or more.
+// A page that is four times as large may take four times as long, but not sixteen times.
+// The test measures processor time without garbage collection. A bad measurement is
+// repeated, because other programs on the machine may slow the test down, but not each
+// time. Without the limits, these pages took 250 ms or more.
 func TestHostilePagesTakeLinearTime(t *testing.T) {
 	const (
 		size   = 1 << 17

@@ -8,10 +8,10 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// Limits on the cost of a page. The time and memory that goldmark needs grow with the
-// square of the number of some elements. Real pages contain few of them, but without these
-// limits a malicious page of 1 MB takes minutes. Beyond a limit, Markdown's
-// characters are kept as text, so nothing is lost.
+// These constants limit the cost of a page. For some elements, the time and memory that
+// goldmark needs grow with the square of their number. Real pages contain few such
+// elements, but without the limits a malicious page of 1 MB takes minutes. Beyond a limit,
+// Markdown's characters are kept as text, so nothing is lost.
 const (
 	// mostDepth limits the nesting depth of quotes and lists; a list and its item count
 	// as two levels.
@@ -33,7 +33,7 @@ const (
 	mostExpanded = 100_000
 )
 
-// Keys of the counters in goldmark's context for one page.
+// These are the keys of the counters in goldmark's context for one page.
 var (
 	bracketsKey   = parser.NewContextKey()
 	delimitersKey = parser.NewContextKey()

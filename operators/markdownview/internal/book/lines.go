@@ -30,7 +30,8 @@ func (l lines) at(offset int) int {
 	return n + 1
 }
 
-// of returns the line of a node. If the node has none, it returns the line of its parent.
+// of returns the line of a node. If the node has no line, of returns the line of the node's
+// parent.
 func (l lines) of(n ast.Node) int {
 	for ; n != nil; n = n.Parent() {
 		if pos := n.Pos(); pos >= 0 {

@@ -17,8 +17,8 @@ import (
 
 // Markdown returns the parser for pages, which are written in GitHub's Markdown with
 // footnotes. Heading ids are given explicitly ({#id}) or derived from the text of the
-// heading. Renderers add options to this parser, so that they use the same limits on cost
-// and the same heading ids as Read. Read checks links against these ids.
+// heading. Renderers add options to this parser, so that they have the same limits on cost
+// as Read, and the same heading ids. Read checks links against these ids.
 func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	return goldmark.New(append([]goldmark.Option{
 		goldmark.WithParser(commonMark()),

@@ -8,9 +8,9 @@ import (
 
 // Resolve returns the target of a link in a page. A link with a scheme or a host leaves the
 // site, and is not local. The target is the path of a file, or the path of a directory with
-// a trailing slash; "" is the root. For a link with only a fragment or a query, it is the
-// path of the page itself. A link that starts with a slash is relative to the root of the
-// site. A target that begins with "../" is outside the site.
+// a trailing slash; "" is the root. For a link with only a fragment or a query, the target
+// is the path of the page itself. A link that starts with a slash is relative to the root
+// of the site. A target that begins with "../" is outside the site.
 func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 	link = strings.TrimSpace(link)
 	if hasScheme(link) || strings.HasPrefix(link, "//") {

@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// The parts of SUMMARY.md, in their order:
+// A summaryPart is a part of SUMMARY.md. The parts have this order:
 //
 //	[title] → prefix → numbered → suffix
 //

@@ -1,8 +1,8 @@
 // Package children builds the objects of a site, as typed apply configurations with exactly
 // the fields that the operator owns. The package itself sends no requests.
 //
-// This package omits the zero values that the API omits, and sets all keys of list items.
-// The fields that the API server returns are then equal to the applied fields.
+// The fields that the API server returns must equal the applied fields. This package
+// therefore omits the zero values that the API omits, and sets all keys of list items.
 package children
 
 import (
@@ -53,7 +53,7 @@ type Site struct {
 	// Title is the title of the site.
 	Title string
 	// Hash identifies the content, and Packs distribute it over ConfigMaps. Only the
-	// ConfigMaps and the Pod template use these two fields.
+	// ConfigMaps and the Pod template use Hash and Packs.
 	Hash    string
 	Packs   []content.Pack
 	Options Options
@@ -87,8 +87,8 @@ func Replicas(view *viewv1.MarkdownView) int32 {
 	}
 }
 
-// Engine returns the engine of a site. If the spec sets none, the name of the viewer image
-// determines the engine.
+// Engine returns the engine of a site. If the spec sets no engine, the name of the viewer
+// image determines the engine.
 func Engine(spec *viewv1.MarkdownViewSpec) viewv1.Engine {
 	if spec.Engine != "" {
 		return spec.Engine
@@ -128,8 +128,8 @@ func URL(view *viewv1.MarkdownView) string {
 	case view.Spec.Ingress != nil:
 		return "http://" + view.Spec.Ingress.Host + path
 	case view.Spec.HTTPRoute != nil && len(view.Spec.HTTPRoute.Hostnames) > 0:
-		// The MarkdownView does not show whether the Gateway's listener uses TLS. If it
-		// does, the Gateway redirects readers to https.
+		// The MarkdownView does not show whether the Gateway's listener uses TLS. A Gateway
+		// whose listener uses TLS redirects readers to https.
 		return "http://" + view.Spec.HTTPRoute.Hostnames[0] + path
 	default:
 		return fmt.Sprintf("http://%s.%s.svc%s", ViewerName(view.Name), view.Namespace, path)

@@ -60,13 +60,12 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromString("100%")).WithMaxUnavailable(intstr.FromInt32(0)))).
-		// Older templates are useless: their content is deleted, and the spec decides
-		// what is deployed. But with a limit of 0, a ReplicaSet could be deleted before
-		// its last Pod. The Pod would then have no controller, and PodDisruptionBudgets
-		// would report errors.
+		// Older templates are useless: their content is deleted, and the spec decides what
+		// is deployed. With a limit of 0, however, a ReplicaSet could be deleted before its
+		// last Pod, and PodDisruptionBudgets report errors for a Pod without a controller.
 		WithRevisionHistoryLimit(2).
-		// This disables the Deployment's own deadline, because it does not take Hold into
-		// account. The operator has a deadline that does.
+		// This disables the Deployment's own deadline, which does not take Hold into
+		// account; the operator's own deadline does.
 		WithProgressDeadlineSeconds(math.MaxInt32)
 	if held {
 		spec.WithMinReadySeconds(Hold)
@@ -120,7 +119,7 @@ func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApply
 		return nil
 	}
 	// The rule refers to the port by name, because the engines use different port numbers.
-	// While one engine replaces the other, viewers of both are running.
+	// While one engine replaces the other, viewers of both engines are running.
 	rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(
 		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(Port)))
 	for i := range settings.From {

@@ -172,10 +172,11 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			"--title="+literal(s.Title),
 			"--language="+language(&s.View.Spec),
 			"--theme="+strings.ToLower(string(theme)),
-			// The viewer itself waits before it exits. A preStop hook would delay SIGTERM
-			// until the end of this pause, but the viewer must receive it at the beginning:
-			// it then closes each connection after a response, so no client keeps a
-			// connection to old pages.
+			// The viewer itself waits before it exits. If a preStop hook waited instead,
+			// the viewer would receive SIGTERM only at the end of the wait. The viewer must
+			// receive SIGTERM at the beginning of the wait. After SIGTERM, the viewer
+			// closes each connection after a response, so no client keeps a connection to
+			// old pages.
 			fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
@@ -248,7 +249,8 @@ func projection(s *Site) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	return volume
 }
 
-// convert turns an API type into its apply configuration. Both have the same JSON form.
+// convert turns an API type into its apply configuration. The two types have the same JSON
+// form.
 func convert[T any](in any) (*T, error) {
 	text, err := json.Marshal(in)
 	if err != nil {

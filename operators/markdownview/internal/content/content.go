@@ -19,8 +19,8 @@ import (
 const (
 	// DefaultLimit is the maximum size of all files of a site together, in bytes.
 	DefaultLimit = 8 << 20
-	// maxPath is the maximum length of a path, in bytes. The schema enforces it only for
-	// paths in the spec, but a path can also consist of a source's path and a key.
+	// maxPath is the maximum length of a path, in bytes. The schema enforces this limit
+	// only for paths in the spec, but a path can also consist of a source's path and a key.
 	maxPath = 240
 )
 

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// packSize is the maximum size of the files in one ConfigMap, which may hold 1 MiB.
-	// The rest is reserved for metadata, because the API server also limits the size of
-	// the complete object.
+	// packSize is the maximum size of the files in one ConfigMap, which may hold 1 MiB. The
+	// rest of the ConfigMap is reserved for metadata, because the API server also limits
+	// the size of the complete object.
 	packSize = 900_000
 	// maxFile is the maximum size of a ConfigMap.
 	maxFile = 1 << 20
-	// hashLength is the number of hexadecimal digits of a hash. These 64 bits are enough
-	// to distinguish the versions of one site, and they fit into names and labels.
+	// hashLength is the number of hexadecimal digits of a hash. Sixteen digits (64 bits)
+	// are enough to distinguish the versions of one site, and fit into names and labels.
 	hashLength = 16
 )
 
@@ -69,8 +69,8 @@ func HashOf(data []byte) string {
 
 func short(sum []byte) string { return hex.EncodeToString(sum)[:hashLength] }
 
-// field writes a value and its length, so that different lists never produce the same
-// bytes.
+// field writes a value and its length, so that different lists of values never produce the
+// same bytes.
 func field(w io.Writer, value string) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(value)))

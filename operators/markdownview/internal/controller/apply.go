@@ -63,8 +63,9 @@ var errRace = errors.New("changed in the meantime")
 // catches up.
 var errGone = errors.New("its MarkdownView is gone")
 
-// absentVersion is a resource version that no object has. Applying with it creates a
-// missing object and conflicts with an existing one, so nothing is adopted by mistake.
+// absentVersion is a resource version that no object has. An apply with this version
+// creates a missing object and conflicts with an existing one, so nothing is adopted by
+// mistake.
 const absentVersion = "1"
 
 // ensure brings one child to its desired state with at most one write. If nothing differs,

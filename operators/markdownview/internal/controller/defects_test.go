@@ -84,9 +84,10 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(meta.FindStatusCondition(after.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime).
 			To(Equal(meta.FindStatusCondition(before.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime))
 		quiet(w)
-		// The Deployment is written once. Then the status is written for the new generation
-		// and for the new viewers. If the suite imitates the Deployment controller, it also
-		// removes the old viewers, which are not Ready.
+		// The Deployment is written once, and the status is written twice: for the new
+		// generation and for the new viewers. If the suite imitates the Deployment
+		// controller, the status is also written when this controller removes the old
+		// viewers, which are not Ready.
 		states := 2
 		if bare {
 			states = 3
@@ -408,7 +409,7 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		grow(0, 2)
 		before := heap()
 		grow(2, 2+pairs)
-		// On a busy machine, requests that are still in progress need memory, too.
+		// On a busy machine, requests that are still in progress also need memory.
 		Eventually(ctx, func() int { return (heap() - before - pairs*size) / (2 * pairs) }).
 			Should(BeNumerically("<", size/2), "bytes for each site, beside the text in its spec")
 	})

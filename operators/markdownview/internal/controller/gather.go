@@ -164,7 +164,8 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, from client.Reader) e
 	return nil
 }
 
-// own reads an object. It returns nil unless the object belongs to the MarkdownView.
+// own reads an object. It returns nil if the object does not exist or does not belong to
+// the MarkdownView.
 func own[O client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, view *viewv1.MarkdownView, into O) (O, error) {
 	var none O
 	err := from.Get(ctx, key, into)

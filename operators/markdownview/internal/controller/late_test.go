@@ -52,8 +52,9 @@ var _ = Describe("A controller whose cache is outdated", func() {
 		Expect(behind(w, v).report(ctx, &pass{view: v})).To(Succeed())
 	})
 
-	// A wrong status is written, as if by a reconciliation with a stale cache. No other
-	// reconciliation is due, so only the event of this write can trigger the repair.
+	// The test writes a wrong status, as a reconciliation with a stale cache would. No
+	// other reconciliation is due, so only the event of the wrong write can trigger the
+	// repair.
 	It("corrects a wrong status", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v := w.newView("site")

@@ -18,7 +18,7 @@ type reading struct {
 	title    string
 	pages    int
 	problems []book.Problem
-	// count is the number of all problems. Only the first maxProblems are kept.
+	// count is the number of all problems. Only the first maxProblems problems are kept.
 	count int
 }
 

@@ -101,16 +101,16 @@ type pass struct {
 	again time.Duration
 	// retry holds errors that may go away by themselves.
 	retry []error
-	// unobserved reports whether reading the children failed. In this case, no children are
-	// written, and the status keeps their last known state.
+	// unobserved reports whether reading the children failed. While it is true, no children
+	// are written, and the status keeps their last known state.
 	unobserved bool
 	// exists and gone record whether the MarkdownView still exists, according to the API
 	// server. Both are false until the API server has been queried.
 	exists, gone bool
 }
 
-// begin starts a pass. It reports settings that are not allowed. The site is served without
-// them, and can still be edited.
+// begin starts a pass. If the spec has settings that are not allowed, begin reports them,
+// and the site is served without them and can still be edited.
 func (r *Reconciler) begin(view *viewv1.MarkdownView) *pass {
 	p := &pass{view: view, permitted: view}
 	denied := r.options.Overrides.Denied(&view.Spec)

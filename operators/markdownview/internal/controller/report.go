@@ -116,7 +116,7 @@ func available(p *pass) metav1.Condition {
 }
 
 // ready returns the condition Ready: whether the site matches the spec. A suspended site
-// matches it as soon as its viewers are gone.
+// matches its spec as soon as its viewers are gone.
 func ready(p *pass) metav1.Condition {
 	if p.view.Spec.Suspend && !p.unobserved {
 		if p.replicas > 0 {
@@ -149,7 +149,8 @@ func degraded(p *pass) metav1.Condition {
 }
 
 // stalled returns the condition Stalled: whether the site can match its spec only after a
-// user changes something. Tools that use kstatus, such as Flux and kpt, then stop waiting.
+// user changes something. Tools that use kstatus, such as Flux and kpt, stop waiting for a
+// stalled site.
 func stalled(p *pass) metav1.Condition {
 	if !p.view.Spec.Suspend {
 		for _, t := range p.troubles {
@@ -162,7 +163,7 @@ func stalled(p *pass) metav1.Condition {
 }
 
 // stall reports viewers that have not become Ready in time. If their deadline has not
-// passed yet, it requests a reconciliation for that time.
+// passed yet, stall requests a reconciliation at the deadline.
 func (r *Reconciler) stall(ctx context.Context, p *pass) {
 	r.refusedPods(p)
 	if p.rollout.desired == "" || p.rollout.done() || p.view.Spec.Suspend || p.deployment == nil {

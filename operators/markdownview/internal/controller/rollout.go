@@ -18,11 +18,11 @@ type template = string
 //	  │          ones held                                      released           │
 //	  └────────────────────────────────────────────────────────────────────────────┘
 //
-// The state depends only on these values, so a controller can take over from another
-// controller at any point.
+// The state of a rollout depends only on the fields of this type, so a controller can take
+// over from another controller at any point.
 type rollout struct {
-	// desired is the template for the spec. It is empty if no template can be made; the
-	// deployed template then stays.
+	// desired is the template for the spec. If no template can be made, desired is empty
+	// and the deployed template stays.
 	desired template
 	// wanted is the desired number of viewers.
 	wanted int32
@@ -60,8 +60,8 @@ type step struct {
 }
 
 // next returns the next step. A step never combines two writes if the second is safe only
-// after the first: the Service is switched only to a template that is already deployed, and
-// old viewers are released only once the Service is observed to select the new ones.
+// after the first. The Service is switched only to a template that is already deployed. Old
+// viewers are released only once the Service is observed to select the new viewers.
 func (r rollout) next() step {
 	target := r.desired
 	if target == "" {
@@ -79,9 +79,9 @@ func (r rollout) next() step {
 	return s
 }
 
-// serve returns the template for the Service. This is the target if all its viewers are
-// Ready, otherwise the template that readers currently get. serve never returns a template
-// whose viewers the Deployment is about to remove.
+// serve returns the template for the Service: the target if all its viewers are Ready,
+// otherwise the template that readers currently get. serve never returns a template whose
+// viewers the Deployment is about to remove.
 func (r rollout) serve(target template) template {
 	heading := r.deployed == target
 	switch {
@@ -115,9 +115,10 @@ func (r rollout) mostAvailable() template {
 
 // mayReplace reports whether another template can be deployed without harming the viewers
 // that serve readers now or are about to serve them. The Deployment treats Ready viewers as
-// broken until it counts them as available. While older viewers are held, it counts no new
-// viewers as available. If more viewers are available than wanted, it removes the surplus
-// regardless of their template, so viewers of other templates must leave first.
+// broken until it counts them as available. While older viewers are held, the Deployment
+// counts no new viewers as available. If more viewers are available than are wanted, the
+// Deployment removes the surplus regardless of their template, so viewers of other
+// templates must leave first.
 func (r rollout) mayReplace(by, sel template) bool {
 	if sel != r.selected && r.viewers[sel].ready > 0 {
 		return false

@@ -51,8 +51,8 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	var s corev1.Service
 	var sets appsv1.ReplicaSetList
 	key := client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}
-	// The Service is read first, because the viewers that it selects must still exist after
-	// that.
+	// The Service is read before the ReplicaSets, because the viewers that it selects must
+	// still exist when the ReplicaSets are read.
 	if api.Get(ctx, key, &s) != nil || api.List(ctx, &sets, client.InNamespace(v.Namespace)) != nil {
 		return
 	}
@@ -90,8 +90,9 @@ func (r *reader) contents() []string {
 	return r.served
 }
 
-// eventuallyOneContent waits until the old content is deleted. A site can be Ready before that,
-// because the content is deleted only after its last viewer has ended.
+// eventuallyOneContent waits until the old content is deleted. A site can be Ready while
+// the old content still exists, because the content is deleted only after its last viewer
+// has ended.
 func eventuallyOneContent(ctx context.Context, v *viewv1.MarkdownView) {
 	GinkgoHelper()
 	Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
@@ -119,7 +120,7 @@ var _ = Describe("A rollout", func() {
 			settle(ctx, w, v)
 			Expect(r.contents()).To(HaveLen(2))
 			// If the last write of the stopped controller was the status, settle may return
-			// before the next controller has started. So the test also waits until the old
+			// before the next controller has started, so the test also waits until the old
 			// content is deleted.
 			Eventually(func() []corev1.ConfigMap { return contents(ctx, v) }).Should(HaveLen(1))
 			if before < limit {
@@ -198,8 +199,8 @@ var _ = Describe("A rollout", func() {
 	}, SpecTimeout(time.Minute))
 })
 
-// eventuallyStopped waits until the controller has used up its writes or needs no more writes.
-// It returns the number of writes.
+// eventuallyStopped waits until the controller has made as many writes as limit allows, or
+// the site is Ready. It returns the number of writes.
 func eventuallyStopped(ctx context.Context, w *world, v *viewv1.MarkdownView, limit int) int {
 	GinkgoHelper()
 	Eventually(func() bool {

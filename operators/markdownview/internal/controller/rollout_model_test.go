@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// model is a cluster with one site, reduced to everything that affects a rollout. It follows
-// the rules of Deployments, ReplicaSets and kubelets. Each of them can act at any time, even
-// between two writes of the controller.
+// model is a cluster with one site, reduced to everything that affects a rollout. It
+// follows the rules of Deployments, ReplicaSets and kubelets. Deployments, ReplicaSets and
+// kubelets can act at any time, even between two writes of the operator.
 type model struct {
 	random *rand.Rand
 	log    []string
@@ -34,7 +34,8 @@ type model struct {
 type set struct {
 	age  int
 	pods int32
-	// ready is the actual number of Ready Pods; the other numbers come from the status.
+	// ready is the actual number of Ready Pods; saidReady and saidAvailable are the numbers
+	// in the status.
 	ready, saidReady, saidAvailable int32
 	held                            bool
 	// scaledFor is the number of replicas for which the set was last scaled.
@@ -51,7 +52,7 @@ func (m *model) observe() rollout {
 	return r
 }
 
-// reconcile decides on writes. They are made later, or never.
+// reconcile decides on writes, which are made later or never.
 func (m *model) reconcile() {
 	seen := m.observe()
 	s, wanted := seen.next(), m.wanted
@@ -210,14 +211,13 @@ func (m *model) rescale() {
 	m.note("scale: %d", m.wanted)
 }
 
-// restart replaces the controller. The new controller starts with only the state of the
+// restart replaces the controller with a new one, which knows only the state of the
 // cluster.
 func (m *model) restart() { m.pending = nil }
 
 // The test runs the first 1,000 seeds. Among the first 10,000 seeds, one (6146) finds a
-// failure, which we accept. In this failure, an edit restores the previous content at the
-// moment when the viewers of this content leave. The site is scaled up just before, and
-// scaled down just after.
+// failure, which we accept: a site is scaled up, an edit restores the previous content at
+// the moment when the viewers of this content leave, and the site is scaled down.
 func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 	for seed := range uint64(1000) {
 		m := &model{random: rand.New(rand.NewPCG(seed, 1)), sets: map[template]*set{}, wanted: 2, desired: "a"}

@@ -37,8 +37,7 @@ func leadsElsewhere(applied, want runtime.ApplyConfiguration) bool {
 	return was != "" && was != pathOf(want)
 }
 
-// pathOf returns the path of a route. It is empty if the object has no path or is not a
-// route.
+// pathOf returns the path of a route, or "" if the object has no path or is not a route.
 func pathOf(route runtime.ApplyConfiguration) string {
 	switch r := route.(type) {
 	case *networkingv1ac.IngressApplyConfiguration:

@@ -142,9 +142,9 @@ func Setup(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// watches sets the events that trigger a reconciliation. They include status changes, even
-// those that the controller itself makes. The reason is that a reconciliation with a stale
-// cache may have read an outdated status, found it correct, and written nothing.
+// watches sets the events that trigger a reconciliation. The controller's own status
+// changes also trigger a reconciliation. An earlier reconciliation with a stale cache may
+// have read an outdated status, found it correct, and written nothing.
 func watches(mgr manager.Manager, r *Reconciler) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("markdownview").
@@ -177,8 +177,9 @@ func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute)
 }
 
-// siteOf finds the site of an object by the object's labels. This is necessary for a
-// ReplicaSet, because its owner is the Deployment and not the MarkdownView.
+// siteOf finds the site of an object by the object's labels. The owner reference of a
+// ReplicaSet does not lead to the site, because it names the Deployment and not the
+// MarkdownView.
 func siteOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[children.InstanceLabel]
 	if name == "" {

@@ -265,8 +265,9 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
 		eventuallyOneContent(ctx, v)
-		// From now on, the controller watches the route. It makes no unnecessary writes,
-		// restores a deleted route, and deletes the route when the spec no longer has it.
+		// From now on, the controller watches the route. The controller makes no
+		// unnecessary writes, restores a deleted route, and deletes the route when the spec
+		// no longer has it.
 		writes := w.journal.writes()
 		metav1.SetMetaDataAnnotation(&route.ObjectMeta, "a", "b")
 		Expect(api.Update(ctx, route)).To(Succeed())

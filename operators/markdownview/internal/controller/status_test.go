@@ -35,7 +35,7 @@ var _ = Describe("The status of a site", func() {
 	It("explains a failed read, and does not return a delay together with the error", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		v, pages := withPages(w)
-		// This failure is retried after a delay.
+		// The invalid host causes a second failure, which is retried after a delay.
 		v.Spec.Ingress = &viewv1.IngressSettings{Host: "Not a host"}
 		create(ctx, pages, v)
 		w.journal.refuse(refuseReading(pages.Name, http.StatusInternalServerError))

@@ -68,8 +68,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, p *pass, s step) {
 	if p.wanted != nil && s.deploy == p.wanted.template {
 		want = children.Deployment(p.permitted, p.wanted.pods, s.hold)
 	} else {
-		// The deployed template stays for now. The spec no longer describes this
-		// template, so it is read from the Deployment.
+		// The deployed template is kept for now, and is read from the Deployment, because
+		// the spec no longer describes it.
 		applied, err := appsv1ac.ExtractDeployment(p.deployment, children.Owner)
 		if err != nil || applied.Spec == nil || applied.Spec.Template == nil {
 			return
@@ -90,8 +90,8 @@ func (r *Reconciler) applyService(ctx context.Context, p *pass, s step) {
 	}
 }
 
-// behind reports whether readers still get viewers of an older spec. These viewers may
-// serve another path, so the route must keep leading to that path.
+// behind reports whether readers still get viewers of an older spec. The viewers of an
+// older spec may serve another path, so the route must keep leading to that path.
 func (p *pass) behind() bool {
 	return p.rollout.selected != "" && p.rollout.selected != p.rollout.desired
 }

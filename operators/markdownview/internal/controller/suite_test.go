@@ -43,8 +43,8 @@ var (
 	scheme = runtime.NewScheme()
 	cfg    *rest.Config
 	api    client.Client
-	// bare reports whether no Deployment controller is running. The suite then imitates
-	// one.
+	// bare reports whether no Deployment controller is running, so that the suite must
+	// imitate one.
 	bare bool
 )
 
@@ -53,9 +53,9 @@ func TestController(t *testing.T) {
 	RunSpecs(t, "MarkdownView controller")
 }
 
-// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. Every spec has its own
-// namespace, so the suite may run again on the same cluster.
+// envtest starts the control plane from the binaries in KUBEBUILDER_ASSETS. With
+// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. Every spec
+// has its own namespace, so the suite may run again on the same cluster.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -225,8 +225,8 @@ func edit(ctx context.Context, v *viewv1.MarkdownView, text string) {
 	update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Markdowns["one.md"] = text })
 }
 
-// told returns "Status Reason" for a condition of the newest generation. The result is
-// empty if there is no such condition.
+// told returns "Status Reason" for a condition of the newest generation, or "" if there is
+// no such condition.
 func told(v *viewv1.MarkdownView, kind string) string {
 	for _, c := range v.Status.Conditions {
 		if c.Type == kind && c.ObservedGeneration == v.Generation {
@@ -261,7 +261,7 @@ func eventuallyReady(ctx context.Context, v *viewv1.MarkdownView) *viewv1.Markdo
 	return eventually(ctx, v, viewv1.ConditionReady, "True OK")
 }
 
-// settle waits until the old viewers and their content are gone, too.
+// settle waits until the site is Ready and the controller has made no writes for a while.
 func settle(ctx context.Context, w *world, v *viewv1.MarkdownView) {
 	GinkgoHelper()
 	eventuallyReady(ctx, v)

@@ -1,5 +1,5 @@
-// Package images limits the container images that authors may choose, because authors need
-// not have the right to create Pods.
+// Package images limits the container images that authors may choose. Without a limit,
+// authors could run any image, even if they have no right to create Pods.
 package images
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// List holds the allowed images. The zero value allows none.
+// List holds the allowed images. The zero value allows no images.
 type List struct {
 	all      bool
 	patterns []pattern
@@ -21,7 +21,8 @@ type pattern struct {
 	tags       *regexp.Regexp // nil if the pattern has no tag
 }
 
-// The grammar of image references. In a pattern, * may replace any part.
+// These expressions define the grammar of image references. In a pattern, * may replace any
+// part.
 var (
 	component = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
 	host      = `[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?`

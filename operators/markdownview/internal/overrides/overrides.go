@@ -1,6 +1,7 @@
 // Package overrides limits the fields of a MarkdownView that change how its children are
 // exposed and scheduled. The platform team sets the limits, because a user who may create a
-// MarkdownView need not have any rights to Ingresses, Services or Pods.
+// MarkdownView, but no Ingresses, Services or Pods, could otherwise configure them through
+// these fields.
 package overrides
 
 import (

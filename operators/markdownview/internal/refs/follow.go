@@ -67,9 +67,9 @@ func (r *requester) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 }
 
 // watch starts a stream that stops after each change; the reflector then starts a new one.
-// This saves memory, because a stream keeps buffers of the size of its largest event until
-// it stops. Events can be large, because the annotation of kubectl apply repeats all
-// content.
+// Short streams save memory, because a stream keeps buffers of the size of its largest
+// event until it stops. Events can be large, because the annotation of kubectl apply
+// repeats all content.
 func (r *requester) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	stream, err := r.client.Watch(ctx, r.only(o))
 	if err != nil {
@@ -90,8 +90,9 @@ func (r *requester) only(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// failed logs a missing right only once, because retries fail until a user grants the
-// right. Other failures are temporary or visible elsewhere.
+// failed logs an error only if the operator lacks a right, because other failures are
+// temporary or visible elsewhere. A missing right is logged only once, because retries fail
+// until a user grants the right.
 func (r *requester) failed(ctx context.Context, err error) {
 	if !apierrors.IsForbidden(err) || r.refused || ctx.Err() != nil {
 		return

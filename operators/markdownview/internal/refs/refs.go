@@ -25,9 +25,9 @@ type Ref struct {
 	Namespace, Name string
 }
 
-// Watcher is a source for a controller. It enqueues the owner of a reference, which is the
-// object that contains the reference, when the referenced object changes. It is safe for
-// concurrent use.
+// Watcher is an event source for a controller. When a referenced object changes, the
+// Watcher enqueues the owner of the reference, which is the object that contains the
+// reference. It is safe for concurrent use.
 type Watcher struct {
 	client metadata.Interface
 

@@ -17,8 +17,8 @@ var (
 	api    kubernetes.Interface
 )
 
-// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster.
+// envtest starts the control plane from the binaries in KUBEBUILDER_ASSETS. With
+// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {

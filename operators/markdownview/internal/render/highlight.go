@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of highlighting. Blocks that exceed them get no colours. Such a block is usually
-// data that nobody reads, or it contains a pattern that its lexer handles slowly.
+// Code blocks that exceed these limits get no colours. A block that exceeds a limit is
+// usually data that nobody reads, or contains a pattern that its lexer handles slowly.
 const (
 	mostHighlighted = 64 << 10
 	longestLexing   = 500 * time.Millisecond

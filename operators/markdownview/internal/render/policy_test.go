@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/render"
 )
 
-// hostile holds pages that try to run scripts. They are also the seeds of the fuzz test.
+// hostile holds pages that try to run scripts. The fuzz test uses these pages as seeds.
 var hostile = map[string]string{
 	"script":                   "<script>alert(1)</script>",
 	"script in mixed case":     "<ScRiPt src=//evil.example/x.js></sCrIpT>",

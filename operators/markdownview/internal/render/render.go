@@ -2,10 +2,10 @@
 //
 //	Markdown → goldmark → tree → links, admonitions, colours … → policy → HTML
 //
-// Pages may contain raw HTML. The last step protects readers: the policy filters the
-// complete output of the previous steps, including the author's HTML, so a mistake in one of
-// these steps is not a vulnerability. The tree closes elements that the author left open, so
-// a page cannot break out of its frame.
+// Pages may contain raw HTML. The policy protects readers: as the last step, it filters the
+// complete output of the previous steps, including the author's HTML. A mistake in an
+// earlier step is therefore not a vulnerability. The tree closes elements that the author
+// left open, so a page cannot break out of its frame.
 package render
 
 import (
@@ -39,7 +39,7 @@ type Renderer struct {
 
 // Page is a rendered page.
 type Page struct {
-	// HTML is the text inside the page's frame. It is balanced and safe.
+	// HTML is the text inside the page's frame: safe HTML in which every element is closed.
 	HTML []byte
 	// Sections hold the text of the page for the search.
 	Sections []Section
@@ -83,7 +83,7 @@ func (r *Renderer) Page(b *book.Book, p *book.Page) (out Page, err error) {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	nodes, err := html.ParseFragment(&buf, body)
 	if err != nil {
-		return Page{}, fmt.Errorf("rendering %s: its HTML: %w", p.Path, err)
+		return Page{}, fmt.Errorf("rendering %s: parsing its HTML: %w", p.Path, err)
 	}
 	for _, n := range nodes {
 		body.AppendChild(n)

@@ -45,8 +45,8 @@ func (t *tree) visit(n *html.Node) {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Template, atom.Iframe, atom.Object, atom.Embed, atom.Noscript, atom.Textarea,
 		atom.Title, atom.Select, atom.Svg, atom.Math, atom.Audio, atom.Video, atom.Canvas, atom.Base, atom.Link, atom.Meta:
-		// The policy removes these elements with their text. They are also removed here, so
-		// that the search does not find text that readers cannot see.
+		// The policy will remove these elements with their text. The tree removes them as
+		// well, so that the search does not find text that readers cannot see.
 		n.Parent.RemoveChild(n)
 		return
 	case atom.A:

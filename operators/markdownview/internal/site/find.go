@@ -9,7 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Base returns the path below which the site is served. It ends with a slash.
+// Base returns the path below which the site is served, with a slash at the end.
 func (s *Site) Base() string { return s.base }
 
 // NotFound returns the response for unknown addresses.

@@ -92,9 +92,9 @@ var themeKinds = map[string]kind{
 
 var indexKind = kind{status: http.StatusOK, contentType: "application/json", policy: pagePolicy, cache: forever, compressible: true}
 
-// addOwn adds one of the site's own files. Its address contains its hash. A page that was
-// loaded before the file changed still requests the address with the old hash, and gets the
-// current file.
+// addOwn adds one of the site's own files, at an address that contains the hash of the
+// file. A page that was loaded before the file changed still requests the address with the
+// old hash, and gets the current file.
 func (s *Site) addOwn(f *frame, c *composer, k kind, name string, data []byte) {
 	sum := sha256.Sum256(data)
 	stem, ext, _ := strings.Cut(name, ".")

@@ -13,14 +13,15 @@ import (
 
 // Every page shows the navigation of the complete book. With a thousand pages, the
 // navigation takes a hundred kilobytes in each page. Only the mark of the current page
-// differs. So a body is a list of pieces, and all pages share the pieces of the navigation
-// that have no marks, both uncompressed and compressed.
+// differs from page to page. The body of a page is therefore a list of pieces, and all
+// pages share the pieces of the navigation that have no marks, both uncompressed and
+// compressed.
 
 // piece is a part that several bodies share.
 type piece struct {
 	plain []byte
-	// deflated holds the same bytes as complete, non-final deflate blocks. They have no
-	// references to earlier data, so they fit into any stream.
+	// deflated holds the same bytes as complete, non-final deflate blocks. The blocks have
+	// no references to earlier data, so they fit into any stream.
 	deflated []byte
 	sum      [sha256.Size]byte
 }
@@ -156,7 +157,7 @@ func (c *composer) plain(parts []part) (body Body, tag string) {
 	return body, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:15])
 }
 
-// gzipHeader means: deflate, no name, no time, unknown system.
+// gzipHeader declares the method deflate, no file name, no time and an unknown system.
 var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
 
 // gzip joins parts into one gzip member, from separately compressed blocks.

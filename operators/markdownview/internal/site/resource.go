@@ -16,7 +16,8 @@ type Resource struct {
 
 // Encoded is a resource in one encoding.
 type Encoded struct {
-	// Headers holds all headers except the date. All responses share the slices.
+	// Headers holds all headers except the date. All responses share Headers and the slices
+	// in it.
 	Headers []Header
 	// Tag is the value of ETag; empty if the resource is not cached.
 	Tag  string
@@ -47,7 +48,7 @@ const pdfPolicy = "frame-ancestors 'self'"
 const (
 	// revalidate makes the browser check each time whether its copy is current.
 	revalidate = "no-cache"
-	// forever is for addresses that contain the hash of their content.
+	// forever is used for addresses that contain a hash of the content.
 	forever = "public, max-age=31536000, immutable"
 )
 

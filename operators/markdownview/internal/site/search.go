@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// The search here is the same as in the browser (theme/site.js). It is for readers without
-// JavaScript. It scans the text of all sections, which for a thousand pages is a few
-// megabytes and takes milliseconds. Unlike an index of words, it finds parts of words and
-// works for languages without spaces.
+// The server's search is for readers without JavaScript, and works like the search in the
+// browser (theme/site.js). The search scans the text of all sections, which for a thousand
+// pages is a few megabytes and takes milliseconds. Unlike an index of words, the scan finds
+// parts of words and works for languages without spaces.
 
 const (
 	mostTerms   = 8
@@ -66,7 +66,8 @@ func lowered(pages []indexed) []indexed {
 // result is a section that matches a query.
 type result struct {
 	URL, Title, Heading string
-	// Snippet is the text around the first term. Every second piece is a match.
+	// Snippet is the text around the first match, cut so that every second piece is a
+	// match.
 	Snippet []string
 
 	page, section  int
@@ -200,8 +201,8 @@ func snippet(text, lower string, words []string) []string {
 	return pieces
 }
 
-// boundary returns an offset close to the offset at. At the returned offset, a word begins
-// or, if no word begins nearby, at least a character.
+// boundary returns the offset of the beginning of a word near the offset at. If no word
+// begins nearby, boundary returns the beginning of a character.
 func boundary(text string, at int) int {
 	const near = 20
 	if at <= 0 || at >= len(text) {

@@ -30,15 +30,15 @@ const (
 
 // Options hold the settings of a site that do not come from its files.
 type Options struct {
-	// Title is the title of the site. Empty means the title of the book.
+	// Title is the title of the site; empty means the title of the book.
 	Title string
-	// Language is a BCP 47 tag; empty means en. It marks the pages, and selects the
-	// language of the site's own texts.
+	// Language is the BCP 47 tag that pages declare, and that selects the language of the
+	// site's own texts; empty means en.
 	Language string
 	// Theme is the default colour scheme; empty means auto.
 	Theme Theme
-	// BasePath is the path below which the site is served, such as /handbook/.
-	// Empty means "/".
+	// BasePath is the path below which the site is served, such as /handbook/; empty means
+	// "/".
 	BasePath string
 }
 
@@ -50,14 +50,14 @@ type Site struct {
 	// Book is the book from which the site was built. To save memory, the Source of each
 	// page is nil.
 	Book *book.Book
-	// Failed holds the errors of pages that could not be rendered. These pages show their
-	// source.
+	// Failed holds the errors of pages that could not be rendered, and that show their
+	// source instead.
 	Failed []error
 
 	base      string
 	resources map[string]*Resource
-	// outdated maps the names of the site's own files to the responses for addresses with
-	// an outdated hash. These responses have the current content.
+	// outdated maps the name of each of the site's own files to the response for addresses
+	// with an outdated hash. These responses have the current content.
 	outdated  map[string]*Resource
 	redirects map[string]string
 	notFound  *Resource
@@ -150,7 +150,7 @@ func (s *Site) addAssets(c *composer) {
 }
 
 // addPages renders all pages before it frames them, because the frame contains the address
-// of the search index, and this address contains the hash of all text.
+// of the search index, which contains the hash of all text.
 func (s *Site) addPages(c *composer) error {
 	pages := s.Book.Pages
 	rendered, failed := s.render()
@@ -192,7 +192,7 @@ func (s *Site) render() ([]render.Page, []error) {
 	pages := s.Book.Pages
 	renderer := render.New(render.Options{Base: s.base})
 	rendered, failed := make([]render.Page, len(pages)), make([]error, len(pages))
-	// A page that cannot be rendered does not affect other pages. Only its source is shown.
+	// A page that cannot be rendered shows its source, and does not affect other pages.
 	_ = eachPart(len(pages), func(i int, _ *composer) error {
 		if rendered[i], failed[i] = renderer.Page(s.Book, &pages[i]); failed[i] != nil {
 			rendered[i] = render.Source(&pages[i])

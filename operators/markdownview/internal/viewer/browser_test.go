@@ -226,8 +226,8 @@ func TestTheSiteInARealBrowser(t *testing.T) {
 	})
 }
 
-// press presses a key as a keyboard does. In contrast, chromedp's own key events insert the
-// character, or submit the form, even if the page has already handled the key.
+// press presses a key as a keyboard does. Unlike press, chromedp's own key events insert
+// the character, or submit the form, even if the page has already handled the key.
 func (b *browser) press(key, text string) {
 	b.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {

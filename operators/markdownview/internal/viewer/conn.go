@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// net/http sends a response through a buffer of a few kilobytes. It first writes the buffer,
-// with the headers and the beginning of the body, and then the rest. For a large page, this
-// costs an extra system call and wakes the client twice. So while a body is written, its
-// connection delays the first small write and sends it together with the next one.
+// net/http sends a response through a buffer of a few kilobytes: it first writes the
+// buffer, with the headers and the beginning of the body, and then the rest of the body.
+// For a large page, the two writes cost an extra system call and wake the client twice.
+// Therefore, while a body is written, the connection delays the first small write and sends
+// it together with the next one.
 
 const mostHeld = 4 << 10
 
@@ -110,7 +111,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// other is a connection other than TCP.
+// other is a connection that is not a TCP connection.
 type other struct {
 	net.Conn
 	done func()

@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// Limits of a content directory. They prevent the viewer from filling the memory if a wrong
+// These limits of a content directory prevent the viewer from filling the memory if a wrong
 // directory was chosen. The volumes of a site are far smaller than these limits.
 const (
 	mostFiles = 20_000
@@ -26,7 +26,7 @@ const (
 type snapshot struct {
 	files []book.File
 	hash  [sha256.Size]byte
-	// print is a fingerprint of the directory, which is cheaper than hash.
+	// print is a fingerprint of the directory, which is cheaper to compute than hash.
 	print [sha256.Size]byte
 }
 
@@ -36,10 +36,10 @@ var errMoved = errors.New("the directory changed while it was read")
 // directory reads a content directory.
 //
 // Kubernetes writes the new files of a volume next to the old ones, and then swaps the link
-// ..data. So all files are read from the target that the link has at the start, and the link
-// is checked again at the end. A directory without this link is edited by a person: hidden
-// files in it (.git, files of text editors) are not content, and links must not lead outside
-// it.
+// ..data. Therefore, all files are read from the target that ..data has at the start, and
+// ..data is checked again at the end. A directory without the link ..data is edited by a
+// person: hidden files in it (.git, files of text editors) are not content, and links must
+// not lead outside it.
 type directory struct {
 	path   string
 	logger *slog.Logger
@@ -87,7 +87,7 @@ func (d directory) attempt() (*snapshot, error) {
 	size := int64(0)
 	err = d.walk(at, volume, func(root *os.Root, name string, info fs.FileInfo) error {
 		if size += info.Size(); size > mostBytes || len(s.files) == mostFiles {
-			return fmt.Errorf("it has more than %d files or %d MiB; is it the right directory?", mostFiles, mostBytes>>20)
+			return fmt.Errorf("the directory has more than %d files or %d MiB; check that --content names the right directory", mostFiles, mostBytes>>20)
 		}
 		data, err := root.ReadFile(filepath.FromSlash(name))
 		if err != nil {
@@ -115,7 +115,7 @@ func (d directory) attempt() (*snapshot, error) {
 }
 
 // fingerprint returns a hash of the names, sizes and times of the files. In a volume, the
-// directory to which the link leads never changes, so only its location is hashed.
+// directory to which the link ..data leads never changes, so only its location is hashed.
 func (d directory) fingerprint() (print [sha256.Size]byte, err error) {
 	at, volume, err := d.root()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// acceptsGzip reports whether Accept-Encoding allows gzip. An item gzip takes precedence
-// over *; the weight of the item must be more than 0.
+// acceptsGzip reports whether Accept-Encoding allows gzip. An item for gzip takes
+// precedence over an item for *; the item that decides must have a weight of more than 0.
 func acceptsGzip(values []string) bool {
 	star := false
 	for _, value := range values {

@@ -97,8 +97,7 @@ func (l *loader) load() {
 }
 
 // worse returns an error if the new site has fatal problems and the current site has none.
-// The new site must then not replace the current one. If there is no current site, worse
-// accepts any site.
+// If there is no current site, worse accepts any site.
 func (l *loader) worse(s *site.Site) error {
 	fatal := s.Book.Fatal()
 	old := l.site.Load()
@@ -151,8 +150,8 @@ func (l *loader) refuse(err error) {
 	l.logger.Error("the content is not served", "error", err, "kept", kept)
 }
 
-// accepted records that the content of the directory is unchanged. It clears the problem if
-// this content is being served.
+// accepted records that the content of the directory is unchanged, and clears the problem
+// if this content is being served.
 func (l *loader) accepted() {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()

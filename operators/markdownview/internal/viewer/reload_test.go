@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/viewer"
 )
 
-// volume is a directory as Kubernetes writes it: the files are in a separate directory, the
-// link ..data to this directory is swapped, and links lead to the files through ..data.
+// volume is a directory as Kubernetes writes it. The link ..data leads to the directory
+// with the files, and other links lead to the files through ..data. An update swaps ..data.
 type volume struct {
 	t    testing.TB
 	path string

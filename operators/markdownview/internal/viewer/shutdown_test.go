@@ -44,8 +44,8 @@ func (c *raw) ask(path string) (status int, closed bool, err error) {
 	return answer.StatusCode, answer.Close, err
 }
 
-// A load balancer stops sending requests soon after a viewer becomes unready. Until then, it
-// uses its open connections.
+// A load balancer still uses its open connections for a short time after a viewer becomes
+// unready.
 func TestNoRequestFailsWhileTheViewerStops(t *testing.T) {
 	r := start(t, viewer.Options{Content: content(t, version(1))})
 	ready(t, r)
@@ -169,7 +169,7 @@ func TestAnIdleViewerStopsAtOnce(t *testing.T) {
 	}
 }
 
-// A proxy that has not noticed the shutdown still opens connections, and a reader that keeps a
+// A proxy that has not noticed the shutdown still opens connections. A reader that keeps a
 // connection must not keep getting old pages.
 func TestADrainingViewerTakesConnectionsAndKeepsNone(t *testing.T) {
 	const drain = 500 * time.Millisecond

@@ -10,9 +10,9 @@
 //	             │                     ▲
 //	             └─────────────────────┘ SIGTERM
 //
-// While the viewer drains, it is not ready but still responds, and it closes each connection
-// after its response. Then it accepts no more connections, finishes running requests, and
-// exits.
+// While the viewer drains, it is not ready but still responds, and it closes each
+// connection after its response. After draining, the viewer accepts no more connections,
+// finishes running requests, and exits.
 package viewer
 
 import (
@@ -134,8 +134,8 @@ func (v *Viewer) Run(ctx context.Context, listener net.Listener) error {
 }
 
 // shutdown stops the server without losing a request. If a connection is closed while a
-// client sends a request, the client cannot know whether the request was read. So a
-// connection is closed after a response; only idle connections are closed without one.
+// client sends a request, the client cannot know whether the request was read. The viewer
+// therefore closes a connection after a response, or while the connection is idle.
 func (v *Viewer) shutdown(server *http.Server, open *connections) error {
 	started := time.Now()
 	v.draining.Store(true)

@@ -12,8 +12,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A change is loaded once the directory has been unchanged for the time quiet, or at the
-// latest after the time patience, because an editor or git writes many files in a row.
+// An editor or git writes many files in a row. A change is therefore loaded once the
+// directory has been unchanged for the time quiet, or at the latest after the time
+// patience.
 const (
 	quiet    = 100 * time.Millisecond
 	patience = time.Second

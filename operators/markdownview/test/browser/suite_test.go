@@ -1,5 +1,6 @@
 // Package browser tests sites in a real Chromium. The sites are served by viewers in Pods.
-// The tests use mouse and keyboard, only the keyboard, a narrow screen, and no JavaScript.
+// The tests visit sites with mouse and keyboard, with only the keyboard, on a narrow
+// screen, and without JavaScript.
 package browser
 
 import (
@@ -126,7 +127,8 @@ func expectNoStrays(t *testing.T, tab *chrome.Tab, site string) {
 	}
 }
 
-// walk visits every page of a site through the next links, and calls look for each page.
+// walk visits every page of a site by following the links to the next page, and calls look
+// for each page.
 func walk(t *testing.T, tab *chrome.Tab, site string, look func(address string)) {
 	t.Helper()
 	ok(t, tab.Visit(site))

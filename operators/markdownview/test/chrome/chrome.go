@@ -61,7 +61,7 @@ func Start(ctx context.Context, width, height int) (*Browser, error) {
 	select {
 	case err = <-started:
 	case <-time.After(startPatience):
-		err = fmt.Errorf("it has not started after %v", startPatience)
+		err = fmt.Errorf("the browser has not started after %v", startPatience)
 	}
 	if err != nil {
 		b.Stop()
@@ -77,7 +77,7 @@ func (b *Browser) Stop() {
 	}
 }
 
-// Tab is a tab that shares no storage with others.
+// Tab is a tab that shares no storage with other tabs.
 type Tab struct {
 	ctx   context.Context
 	close context.CancelFunc
@@ -111,7 +111,7 @@ func (b *Browser) Open(width, height int64) (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.close() }
 
-// note records the problem or the request of an event.
+// note records a problem or a request that an event reports.
 func (t *Tab) note(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,8 +141,8 @@ func (t *Tab) note(event any) {
 	}
 }
 
-// Problems returns the errors and warnings of all pages so far. They come from scripts,
-// requests and content policies.
+// Problems returns the errors and warnings of all pages so far, from scripts, requests and
+// content policies.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,7 +221,7 @@ func (t *Tab) Await(expression string) error {
 		is, err := Evaluate[bool](t, "Boolean("+strings.TrimSpace(expression)+")")
 		if err == nil && !is {
 			at, _ := Evaluate[string](t, "location.href")
-			err = fmt.Errorf("it is false at %s", at)
+			err = fmt.Errorf("the expression is false at %s", at)
 		}
 		return err
 	})

@@ -29,7 +29,8 @@ func publishBook(t *testing.T) (*viewv1.MarkdownView, string, *readers.Crowd) {
 	t.Helper()
 	view := newView(t, book(1))
 	site := publish(t, view)
-	// The readers stop when the context of the test ends, which is before its cleanup.
+	// The readers stop before the cleanup of the test, because the context of the test ends
+	// before the cleanup.
 	return view, site, must[*readers.Crowd](t)(readers.Gather(t.Context(), site))
 }
 
@@ -47,7 +48,7 @@ func expectContent(t *testing.T, crowd *readers.Crowd, edition int) {
 		return nil
 	})
 	r := crowd.Disperse()
-	t.Logf("%d requests; readers with several kept connections saw %d pages of an older edition", r.Requests, r.Returned)
+	t.Logf("%d requests; readers that keep several connections open saw %d pages of an older edition", r.Requests, r.Returned)
 	if r.Failed > 0 || r.Mixed > 0 {
 		t.Errorf("of %d requests, %d failed and %d returned mixed or older editions:\n%s", r.Requests, r.Failed, r.Mixed, strings.Join(r.Told, "\n"))
 	}

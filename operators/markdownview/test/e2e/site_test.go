@@ -74,7 +74,8 @@ func linkTo(t *testing.T, at string, p page, words string) (string, page) {
 }
 
 // The operator that the MarkdownView tutorial builds has no test that a page is rendered.
-// In our list of its defects (see internal/controller/defects_test.go), this is defect 24.
+// This missing test is defect 24 in our list of that operator's defects (see
+// internal/controller/defects_test.go).
 func TestPagesAreRenderedFromOneResource(t *testing.T) {
 	view := newView(t, viewv1.MarkdownViewSpec{
 		Replicas: new(int32(2)), Markdowns: guide, BinaryAssets: map[string][]byte{"images/pixel.png": pixel},

@@ -1,8 +1,9 @@
 // Package e2e runs the operator as it is shipped, on a control plane that runs Pods as
 // processes, and reads its sites as users do.
 //
-// It uses the programs that "make build" creates, here and in the root of the repository,
-// or the programs that KOBOSHI, MANAGER and VIEWER name.
+// By default, the package uses the programs that "make build" creates in this module and in
+// the root of the repository. The variables KOBOSHI, MANAGER and VIEWER name other
+// programs.
 package e2e
 
 import (
@@ -15,10 +16,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
@@ -33,7 +37,7 @@ const (
 	mdBookImage = "rig.example/mdbook:1"
 )
 
-// world is the rig that all tests share. They run one after the other.
+// world is the rig that all tests use, one after the other.
 var world *rig.Rig
 
 // realMdBook reports whether the tests use the real mdBook.
@@ -100,8 +104,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// newView returns a site in a new namespace. It does not create the site. If the site exists at
-// the end of the test, it is deleted.
+// newView returns a site in a new namespace, without creating the site. If the site exists
+// at the end of the test, it is deleted.
 func newView(t *testing.T, spec viewv1.MarkdownViewSpec) *viewv1.MarkdownView {
 	t.Helper()
 	ns := must[string](t)(world.Namespace(t.Context()))
@@ -109,11 +113,37 @@ func newView(t *testing.T, spec viewv1.MarkdownViewSpec) *viewv1.MarkdownView {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
+		if t.Failed() {
+			t.Log(describe(ctx, ns))
+		}
 		if err := remove(ctx, view); err != nil {
 			t.Error(err)
 		}
 	})
 	return view
+}
+
+// describe returns the Pods and Events of a namespace, which may explain why a test failed.
+func describe(ctx context.Context, namespace string) string {
+	var pods corev1.PodList
+	var events corev1.EventList
+	err := errors.Join(world.List(ctx, &pods, client.InNamespace(namespace)), world.List(ctx, &events, client.InNamespace(namespace)))
+	lines := []string{fmt.Sprintf("Pods and Events of namespace %s (error: %v):", namespace, err)}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		lines = append(lines, fmt.Sprintf("Pod %s %s, deletion requested: %t", pod.Name, pod.Status.PodIP, pod.DeletionTimestamp != nil))
+		for _, c := range pod.Status.Conditions {
+			lines = append(lines, fmt.Sprintf("  %s=%s since %s %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly), c.Message))
+		}
+		for _, c := range pod.Status.ContainerStatuses {
+			lines = append(lines, fmt.Sprintf("  container %s: ready %t, %d restarts", c.Name, c.Ready, c.RestartCount))
+		}
+	}
+	for i := range events.Items {
+		e := &events.Items[i]
+		lines = append(lines, fmt.Sprintf("%s %d times %s %s: %s", e.LastTimestamp.UTC().Format(time.TimeOnly), e.Count, e.InvolvedObject.Name, e.Reason, e.Message))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // publish creates the site, waits until it is served, and returns its address.
@@ -164,7 +194,8 @@ func read(ctx context.Context, url string) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	// Each request uses a new connection, so that it does not stay with one viewer.
+	// Each request uses a new connection, so that the requests do not all go to the same
+	// viewer.
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -16,8 +16,8 @@ var markAt = regexp.MustCompile(`edition-(\d+)-x`)
 // Mark returns the text that all pieces of an edition contain.
 func Mark(edition int) string { return fmt.Sprintf("edition-%d-x", edition) }
 
-// Book returns an edition of a book with this number of pages. Each page and the navigation
-// contain the mark, so the title and the search index contain it, too.
+// Book returns an edition of a book with this number of pages. The mark of the edition is
+// in each page and in the navigation, and therefore also in the title and the search index.
 func Book(edition, pages int) map[string]string {
 	mark := Mark(edition)
 	summary := fmt.Sprintf("# Book %s\n\n[Welcome %s](README.md)\n\n", mark, mark)
@@ -44,12 +44,12 @@ func EditionOf(text []byte) (int, error) {
 			return 0, err
 		}
 		if edition >= 0 && n != edition {
-			return 0, fmt.Errorf("it has the marks of two editions, %d and %d", edition, n)
+			return 0, fmt.Errorf("the page has the marks of two editions, %d and %d", edition, n)
 		}
 		edition = n
 	}
 	if edition < 0 {
-		return 0, fmt.Errorf("it has no edition mark: %.200q", text)
+		return 0, fmt.Errorf("the page has no edition mark: %.200q", text)
 	}
 	return edition, nil
 }

@@ -39,7 +39,7 @@ type Report struct {
 	// one request at a time.
 	Mixed int
 	// Returned counts pages of an older edition that were seen by a reader with several
-	// connections. Such a reader may have kept a connection to an old viewer.
+	// connections, which may have kept a connection to an old viewer.
 	Returned int
 	// Newest holds the newest edition that each reader has seen.
 	Newest []int
@@ -48,9 +48,9 @@ type Report struct {
 }
 
 // Crowd is a group of readers that go from page to page repeatedly, and request the search
-// index and an asset in between. Some keep one connection; some open a new one for each
-// request. One reader has several connections, as a browser has, and requests a page together
-// with its resources.
+// index and an asset in between. Some readers keep one connection, and some open a new one
+// for each request. One reader has several connections, as a browser has, and requests a
+// page together with its resources.
 //
 // If a kept connection ends before any response, the request is repeated on a new one, as in
 // browsers; see net/http.Transport.
@@ -213,7 +213,7 @@ func (r *reader) note(a answer, before int) {
 		c.report.Returned++
 	case edition < before:
 		c.report.Mixed++
-		r.tell(a.at, fmt.Errorf("it has edition %d, but the reader has already seen the later edition %d", edition, before))
+		r.tell(a.at, fmt.Errorf("the page has edition %d, but the reader has already seen the later edition %d", edition, before))
 	}
 	r.newest = max(r.newest, edition)
 	c.report.Newest[r.number] = r.newest

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// stat returns the fields of /proc/PID/stat that follow the name: the state, the parent and
-// more; see proc(5). The name itself may contain any characters.
+// stat returns the fields of /proc/PID/stat that follow the name of the program: the state,
+// the parent and more; see proc(5). The name of the program may contain any characters.
 func stat(dir string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -22,8 +22,8 @@ func stat(dir string) ([]string, error) {
 	return fields, nil
 }
 
-// Descendants returns the command lines of those descendants of the program whose arguments
-// include arg.
+// Descendants returns the command lines of the program's descendants that have the argument
+// arg.
 func (p *Process) Descendants(arg string) ([]string, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

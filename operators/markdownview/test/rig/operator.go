@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// StartManager starts the manager. The previous one must have ended.
+// StartManager starts the manager. The previous manager must have ended.
 func (r *Rig) StartManager(ctx context.Context) error {
 	program, err := Program("MANAGER", "bin", "manager")
 	if err != nil {

@@ -127,7 +127,7 @@ func (r *Rig) ServiceAddress(ctx context.Context, limit time.Duration, namespace
 			}
 		}
 		if address == "" {
-			return fmt.Errorf("no Event reports that it is reachable")
+			return fmt.Errorf("no Event reports that the Service is reachable")
 		}
 		return nil
 	})

@@ -1,9 +1,10 @@
 // Package rig starts everything that sites need: a control plane that runs Pods as
 // processes, and the manager, each as a separate program. It also installs the operator's
-// CRD and webhooks. Tests, benchmarks and the screenshot use it.
+// CRD and webhooks. Tests, benchmarks and the command screenshot use this package.
 //
-// It uses the programs that "make build" creates, here and in the root of the repository,
-// or the programs that KOBOSHI, MANAGER and VIEWER name.
+// By default, the package uses the programs that "make build" creates in this module and in
+// the root of the repository. The variables KOBOSHI, MANAGER and VIEWER name other
+// programs.
 package rig
 
 import (
@@ -48,7 +49,7 @@ type Options struct {
 	Log io.Writer
 }
 
-// Rig is a running rig.
+// Rig holds a running control plane and its manager.
 type Rig struct {
 	client.WithWatch
 	Config     *rest.Config
@@ -105,7 +106,7 @@ func (r *Rig) stop() {
 	}
 }
 
-// root returns the folder of this module. The working directory must be below it.
+// root returns the folder of this module, which must contain the working directory.
 func root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -116,7 +117,7 @@ func root() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("finding the module: run this below operators/markdownview")
+			return "", fmt.Errorf("finding the folder of the module: run this program in operators/markdownview or a folder in it")
 		}
 		dir = filepath.Dir(dir)
 	}
@@ -128,8 +129,9 @@ func FromRoot(path ...string) (string, error) {
 	return filepath.Join(append([]string{dir}, path...)...), err
 }
 
-// Program returns the path of a built program: the value of the environment variable, or by
-// default path. Both are relative to the folder of the module.
+// Program returns the path of a built program: the value of the environment variable or, if
+// the variable is not set, the joined elements of path. A relative path starts at the
+// folder of the module.
 func Program(variable string, path ...string) (string, error) {
 	name := os.Getenv(variable)
 	if name == "" {
@@ -142,7 +144,7 @@ func Program(variable string, path ...string) (string, error) {
 		}
 	}
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("the program %s does not exist: run make build here and in the root of the repository, or set %s", name, variable)
+		return "", fmt.Errorf("the program %s does not exist: run make build in operators/markdownview and in the root of the repository, or set %s", name, variable)
 	}
 	return name, nil
 }
@@ -164,7 +166,7 @@ func Await(ctx context.Context, limit time.Duration, what string, holds func(con
 	case last == nil:
 		return fmt.Errorf("waiting for %s: %w", what, err)
 	default:
-		return fmt.Errorf("waiting for %s, for %v: %w", what, limit, last)
+		return fmt.Errorf("waiting for %s: gave up after %v: %w", what, limit, last)
 	}
 }
 
@@ -197,7 +199,7 @@ func (r *Rig) Serving(ctx context.Context, view *viewv1.MarkdownView) error {
 		return err
 	}
 	if view.Status.ObservedGeneration != view.Generation {
-		return fmt.Errorf("generation %d is not observed yet; the observed one is %d", view.Generation, view.Status.ObservedGeneration)
+		return fmt.Errorf("generation %d is not observed yet; the last observed generation is %d", view.Generation, view.Status.ObservedGeneration)
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type == viewv1.ConditionReady {

@@ -14,7 +14,7 @@ import (
 	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
 )
 
-// apply sends the request of kubectl apply --server-side.
+// apply sends the same request as kubectl apply --server-side.
 func apply(ctx context.Context, manager string, u *unstructured.Unstructured) error {
 	return api.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), client.FieldOwner(manager))
 }

@@ -60,7 +60,7 @@ func everything(namespace string) *storagev1.StorageBucket {
 	}
 }
 
-// probed returns a status as the operator writes it.
+// probed returns a status with the fields that the operator sets after a probe.
 func probed() storagev1.StorageBucketStatus {
 	at := metav1.NewTime(time.Unix(1795000000, 0))
 	return storagev1.StorageBucketStatus{

@@ -51,9 +51,9 @@ func TestAPI(t *testing.T) {
 	RunSpecs(t, "StorageBucket API")
 }
 
-// The control plane comes from envtest: KUBEBUILDER_ASSETS names its binaries,
-// or USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster. The cluster must
-// be on this machine, because it calls the conversion webhook in this process.
+// envtest starts the control plane from the binaries in KUBEBUILDER_ASSETS. With
+// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. The cluster
+// must be on this machine, because it calls the conversion webhook in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -103,8 +103,8 @@ func serveConversion(options *envtest.WebhookInstallOptions) {
 	})
 	address := net.JoinHostPort(options.LocalServingHost, fmt.Sprint(options.LocalServingPort))
 	Eventually(func() error {
-		// This only checks that the webhook listens; the API server verifies the
-		// certificate.
+		// The test only checks that the webhook listens; the API server verifies the
+		// webhook's certificate.
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return err
@@ -130,8 +130,8 @@ func newNamespace(ctx context.Context) string {
 // the field.
 type fields map[string]any
 
-// object returns an object with these fields in its spec; later fields replace earlier
-// ones.
+// object returns an object with the fields of all layers in its spec. A field replaces the
+// same field of an earlier layer.
 func object(gvk schema.GroupVersionKind, namespace, name string, layers ...fields) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}

@@ -21,10 +21,10 @@ import (
 // v1alpha1 is converted each time it is read, and is stored as v1 at the next write,
 // whatever the write changes. Until every object has been written, the CRD's
 // status.storedVersions names both versions, and the API server refuses a CRD without
-// v1alpha1. An update that changes nothing is enough to store an object as v1. When
-// every object has been written, v1alpha1 may be removed from storedVersions, as is done
-// here, and from the CRD in a later release. None of this is urgent, because v1alpha1 is
-// served with or without these steps.
+// v1alpha1. An update that changes nothing is enough to store an object as v1. After every
+// object has been written, v1alpha1 may be removed from storedVersions, as this spec does.
+// A later release may then remove v1alpha1 from the CRD. Storing all objects as v1 is not
+// urgent, because the new CRD still has v1alpha1.
 var _ = Describe("An upgrade from the operator's first version", Serial, func() {
 	key := client.ObjectKey{Name: "storagebuckets.storage.koboshi.dev"}
 
@@ -112,7 +112,8 @@ var _ = Describe("An upgrade from the operator's first version", Serial, func() 
 	})
 })
 
-// installNew updates the CRDs to those in config/crd/bases, with the webhook.
+// installNew replaces the CRDs with those in config/crd/bases, and sets their conversion
+// webhook.
 func installNew(ctx context.Context) {
 	GinkgoHelper()
 	_, err := envtest.InstallCRDs(cfg, install)

@@ -46,7 +46,7 @@ spec.endpoint: Invalid value: "https://s3.example.com#x": must not contain a que
 	{"the least interval", fields{"probeInterval": "1s"}, fields{"probeInterval": "999ms"}, `spec.probeInterval: Invalid value: "999ms": must be at least 1s`},
 	{"that an interval is text", nil, fields{"probeInterval": int64(30)}, `spec.probeInterval: Invalid value: "integer": spec.probeInterval in body must be of type string: "integer"`},
 
-	// The rules that came with v1.
+	// The rules below were added to v1alpha1 when v1 was introduced.
 	{"the greatest interval", fields{"probeInterval": "168h"}, fields{"probeInterval": "169h"}, `spec.probeInterval: Invalid value: "169h": must be at most 168h`},
 	{"that a reference has a name", fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{"name": "minio"}},
 		fields{"endpoint": nil, "credentialsSecretRef": nil, "storeRef": obj{}}, `spec.storeRef.name: Required value`},
@@ -83,8 +83,8 @@ func inV1alpha1(v1 *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// The API server checks a request only by the rules of its version. If
-// v1alpha1 lacked a rule of v1, the rule could be bypassed through v1alpha1.
+// The API server checks a request only by the rules of the request's version. If v1alpha1
+// lacked a rule of v1, the rule could be bypassed through v1alpha1.
 var _ = Describe("The schema of a v1alpha1 StorageBucket, as v1's,", Ordered, ContinueOnFailure, func() {
 	var namespace string
 	BeforeAll(func(ctx context.Context) { namespace = newNamespace(ctx) })

@@ -150,7 +150,7 @@ type ObjectLock struct {
 // +kubebuilder:validation:XValidation:rule="has(self.days) != has(self.years)",message="exactly one of days and years is required"
 type DefaultRetention struct {
 	// mode is Governance, from which users with a special permission are exempt, or
-	// Compliance, from which nobody is exempt.
+	// Compliance, from which no user is exempt.
 	// +kubebuilder:validation:Enum=Governance;Compliance
 	// +required
 	Mode string `json:"mode"`

@@ -15,8 +15,8 @@ const (
 
 	// CredentialsFromEnvironment uses the identity that the operator itself runs
 	// with: environment variables, web identity (IRSA), pod identity or instance
-	// role. It must be allowed for the namespace on the operator's command line,
-	// because any user who may write such an ObjectStore acts as the operator.
+	// role. The operator's command line must allow this source for the namespace, because
+	// every user who may create ObjectStores in the namespace can then act as the operator.
 	CredentialsFromEnvironment CredentialsSource = "Environment"
 )
 
@@ -60,8 +60,8 @@ type ObjectStoreSpec struct {
 
 	// expectedBucketOwner is the AWS account ID, 12 digits, that all buckets of
 	// this store belong to. It is sent with each request for a bucket
-	// (x-amz-expected-bucket-owner): AWS denies the request if the bucket is in
-	// another account, and the bucket's reason is AccessDenied. Other stores
+	// (x-amz-expected-bucket-owner): AWS denies the request if the bucket is in another
+	// account, and the conditions of the bucket have the reason AccessDenied. Other stores
 	// ignore it.
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	// +optional
@@ -80,7 +80,8 @@ type ObjectStoreSpec struct {
 	// +optional
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 
-	// suspend stops the checks of the store. Its buckets are still reconciled.
+	// suspend stops the checks of the store. The buckets of the store are still
+	// reconciled.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -95,7 +96,7 @@ type ObjectStoreSpec struct {
 	// +optional
 	HealthInterval metav1.Duration `json:"healthInterval,omitzero"`
 
-	// limits bound the load on the store. Each can only lower what the
+	// limits bound the load on the store. Each limit can only lower what the
 	// operator's command line allows.
 	// +optional
 	Limits RequestLimits `json:"limits,omitzero"`
@@ -162,9 +163,9 @@ type ObjectStoreStatus struct {
 	// conditions of the store.
 	//
 	// Healthy is True when the store answered a signed request and accepted the
-	// credentials, and False when it did not; its reason is the error. While it is
-	// False, the buckets of the store are not probed: their Healthy condition is
-	// Unknown with the reason StoreUnavailable.
+	// credentials, and False when it did not; its reason is the error. While
+	// Healthy is False, the buckets of the store are not probed: their Healthy
+	// condition is Unknown with the reason StoreUnavailable.
 	//
 	// Ready is True when the endpoint is allowed, the credentials and the
 	// certificates exist, and the store is Healthy.
@@ -172,8 +173,8 @@ type ObjectStoreStatus struct {
 	// Stalled is present, and True, when Ready is False for a reason that does
 	// not resolve itself: somebody has to change something.
 	//
-	// Synced is present while the store is suspended: False with the reason
-	// Suspended. Ready then stays if it is True, and is absent otherwise.
+	// Synced is present only while the store is suspended: it is False with the
+	// reason Suspended. While the store is suspended, Ready is kept only if it is True.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

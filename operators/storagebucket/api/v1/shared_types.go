@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types. True is good for all of them except Stalled.
+// For every condition type except Stalled, True is the good status.
 const (
 	// ConditionReady is True when the object can be used as declared. It
 	// summarizes the other conditions: when it is not True, it has the reason of
@@ -24,7 +24,7 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// Annotations that users set on a StorageBucket or an ObjectStore.
+// Users set these annotations on a StorageBucket or an ObjectStore.
 const (
 	// AnnotationPaused stops all work on the object while its value is "true", as
 	// spec.suspend does. It is deprecated: the operator records a warning Event
@@ -38,25 +38,25 @@ const (
 	// reconcile.fluxcd.io/requestedAt is understood as well.
 	AnnotationReconcileRequestedAt = "storage.koboshi.dev/reconcile-requested-at"
 
-	// AnnotationAdopt hands an existing bucket to the operator. Its value is
-	// the bucket's name, so that a copy of the annotation on another object
-	// does no harm. An adopted bucket is tagged as the operator's, but never
-	// deleted, because the operator did not create it.
+	// AnnotationAdopt hands an existing bucket to the operator. Its value is the bucket's
+	// name, so that the annotation has no effect if it is copied to an object for another
+	// bucket. An adopted bucket is tagged as the operator's, but never deleted, because the
+	// operator did not create it.
 	AnnotationAdopt = "storage.koboshi.dev/adopt"
 
 	// AnnotationAdoptFrom, used together with AnnotationAdopt, names the previous owner
-	// of a bucket as CLUSTER/UID, from the bucket's tags. The bucket is taken over from
-	// that owner only, which may be in another cluster. The bucket keeps its origin: if
-	// the operator created it, its new owner can delete it.
+	// of a bucket as CLUSTER/UID, from the bucket's tags. The operator takes the bucket
+	// over only from the named owner, which may be in another cluster. The bucket keeps
+	// its origin: if the operator created it, its new owner can delete it.
 	AnnotationAdoptFrom = "storage.koboshi.dev/adopt-from"
 )
 
 // Finalizer keeps an object until its external resource has been dealt with.
 const Finalizer = "storage.koboshi.dev/external"
 
-// Keys of the credentials Secret. They are the names of the environment
-// variables that every S3 tool reads, so that one Secret serves both the
-// envFrom of a Pod and this operator.
+// The keys of the credentials Secret are the names of the environment variables
+// that every S3 tool reads, so that one Secret serves both the envFrom of a Pod
+// and this operator.
 const (
 	// AccessKeyIDKey holds the access key ID.
 	AccessKeyIDKey = "AWS_ACCESS_KEY_ID"

@@ -86,7 +86,7 @@ type StorageBucketSpec struct {
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
 	// suspend stops all work on this object: no requests are sent to the store,
-	// and nothing in it is changed. Deletion waits as well.
+	// and nothing in it is changed. The deletion of the object waits as well.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -97,8 +97,8 @@ type StorageBucketSpec struct {
 
 	// driftInterval is the minimum time between two comparisons of a managed
 	// bucket's configuration with the declared configuration, as a duration such as
-	// 10m, from 1m to 168h. The comparison is made with the first probe after that
-	// time. Notifications from the store and the annotation
+	// 10m, from 1m to 168h. A comparison that is due is made together with the next
+	// probe. Notifications from the store and the annotation
 	// storage.koboshi.dev/reconcile-requested-at cause an immediate comparison.
 	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:MaxLength=32
@@ -269,20 +269,20 @@ type ProbeSpec struct {
 type StorageBucketStatus struct {
 	// conditions of the bucket.
 	//
-	// Healthy is True when the last probes succeeded. It is Unknown with the
-	// reason StoreUnavailable while the store itself is down.
+	// Healthy is True when the last probes succeeded. Healthy is Unknown with
+	// the reason StoreUnavailable while the store itself is down.
 	//
 	// Synced is True when the spec has been carried out or, for a bucket that is
 	// only observed, when it could be probed.
 	//
-	// Ready is True when the bucket is Synced and Healthy. Otherwise, it has
-	// the reason of the condition that is not True.
+	// Ready is True when the bucket is Synced and Healthy. If Ready is not
+	// True, it has the reason of the condition that is not True.
 	//
 	// Stalled is present, and True, when Ready is False for a reason that does
 	// not resolve itself: somebody has to change something.
 	//
-	// While the object is suspended, Synced is False with the reason Suspended;
-	// Ready stays if it is True, and is absent otherwise.
+	// While the object is suspended, Synced is False with the reason Suspended, and Ready
+	// is kept only if it is True.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -321,10 +321,10 @@ type StorageBucketStatus struct {
 	// lastDriftCheckTime is the time at which the bucket's configuration was
 	// last compared with the declared configuration and found, or made,
 	// identical. A manager that has just started schedules the next comparison
-	// from this time. To spare the API server, it is written with other changes
-	// of the status, and by itself only when it has advanced by
-	// --status-heartbeat: if driftInterval is shorter than that, the last
-	// comparison may be more recent.
+	// from this time. To spare the API server, it is usually written together with other
+	// changes of the status. It is written without other changes only when it has advanced
+	// by --status-heartbeat. If driftInterval is shorter than --status-heartbeat, the last
+	// comparison may be more recent than this time.
 	// +optional
 	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
 
@@ -363,13 +363,13 @@ type ExternalBucket struct {
 	// +required
 	BucketName string `json:"bucketName"`
 
-	// endpoint is the endpoint of the store that the bucket is in. If the
-	// store has moved since, it is not asked to create the bucket a second
-	// time.
+	// endpoint is the endpoint of the store that the bucket is in. If the endpoint of the
+	// ObjectStore has changed since, the bucket is not created again at the new endpoint.
 	// +required
 	Endpoint string `json:"endpoint"`
 
-	// since is the time at which the state began; for Pending, by the store's clock.
+	// since is the time at which the state began. For Pending, the time comes from the
+	// store's clock.
 	// +required
 	Since metav1.Time `json:"since"`
 }
@@ -381,13 +381,13 @@ type AppliedConfiguration struct {
 	// +required
 	Name string `json:"name"`
 
-	// hash of the applied value. It shows whether the spec has changed since
-	// then, without revealing the value.
+	// hash of the applied value. It shows whether the value in the spec has
+	// changed since it was applied, without revealing the value.
 	// +required
 	Hash string `json:"hash"`
 
-	// keys that were applied, for configuration that is merged with what
-	// others set: the tags.
+	// keys of the tags that were applied, if the field is tags. Tags that
+	// others set are kept.
 	// +listType=set
 	// +optional
 	Keys []string `json:"keys,omitempty"`

@@ -10,18 +10,17 @@ import (
 )
 
 // Every field of one version has a counterpart in the other, so a conversion keeps
-// everything and cannot fail. This matters because an object that cannot be converted
-// can be neither read nor repaired. A list that contains such an object cannot be read
-// either.
+// everything and cannot fail. If an object could not be converted, it could be neither
+// read nor repaired, and a list that contains it could not be read either.
 //
-// The API server sets the defaults of the version that an object arrives in
-// before it converts the object, and validates a request by the rules of the
-// request's version. Both versions therefore have the same defaults and the
-// same rules, except for the interval between probes.
+// Before the API server converts an object, it sets the defaults of the version
+// in which the object arrives. The API server validates a request by the rules
+// of the request's version. Therefore, v1 and v1alpha1 have the same defaults
+// and the same rules, except for the interval between probes.
 
 // An unset interval has a different default in each version. Objects from an API server
-// always have the interval set; these defaults are for programs that convert objects in
-// Go.
+// always have the interval set; these constants are for programs that convert objects
+// in Go.
 const (
 	defaultInterval   = 30 * time.Second
 	defaultIntervalV1 = time.Minute
@@ -38,7 +37,7 @@ func (b *StorageBucket) ConvertTo(hub conversion.Hub) error {
 	dst.Spec = specToV1(&src.Spec)
 	dst.Status = statusToV1(&src.Status)
 	if src.Annotations[AnnotationBucketFromName] == "true" {
-		// If the name of the bucket has been changed since, it was set on purpose and
+		// A bucket name that differs from the object's name was set on purpose, and
 		// is kept.
 		if src.Spec.Bucket == src.Name {
 			dst.Spec.BucketName = ""
@@ -68,8 +67,8 @@ func (b *StorageBucket) ConvertFrom(hub conversion.Hub) error {
 	return nil
 }
 
-// specToV1 converts a spec. The result shares pointers, slices and maps with s. This is
-// also true for the conversion functions below.
+// specToV1 converts a spec. The results of this function and of the conversion
+// functions below share pointers, slices and maps with the argument.
 func specToV1(s *StorageBucketSpec) storagev1.StorageBucketSpec {
 	spec := storagev1.StorageBucketSpec{
 		BucketName:     s.Bucket,
@@ -189,7 +188,8 @@ func statusFromV1(s *storagev1.StorageBucketStatus) StorageBucketStatus {
 		ConsecutiveFailures:  s.Probe.ConsecutiveFailures,
 		ConsecutiveSuccesses: s.Probe.ConsecutiveSuccesses,
 	}
-	// A probe without any content must still exist after a round trip.
+	// A probe without content must still exist after a conversion from v1 to v1alpha1 and
+	// back.
 	nothing := status.LastProbeTime == nil && status.LatencyMilliseconds == nil
 	if outcome != (ProbeOutcome{}) || nothing {
 		status.Probe = &outcome

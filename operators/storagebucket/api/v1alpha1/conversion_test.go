@@ -18,7 +18,7 @@ import (
 
 const rounds = 1000
 
-// toV1 and fromV1 convert an object. An error fails the test.
+// toV1 and fromV1 convert an object, and fail the test on an error.
 func toV1(t *testing.T, b *StorageBucket) *storagev1.StorageBucket {
 	t.Helper()
 	var hub storagev1.StorageBucket
@@ -37,7 +37,8 @@ func fromV1(t *testing.T, hub *storagev1.StorageBucket) *StorageBucket {
 	return &b
 }
 
-// diff compares first, because computing a difference is slow.
+// diff describes the difference between two values. It compares them first, because a
+// description is slow to compute even for equal values.
 func diff(want, got any) string {
 	if apiequality.Semantic.DeepEqual(want, got) {
 		return ""
@@ -112,8 +113,8 @@ func TestAConvertedObjectSharesNothingWithItsSource(t *testing.T) {
 	}
 }
 
-// shared returns the path of a part of b whose memory is also part of a, or "" if they
-// share none.
+// shared returns the path of a part of b that shares memory with a, or "" if there is
+// no such part.
 func shared(a, b any) string {
 	inA := map[unsafe.Pointer]bool{}
 	walk(reflect.ValueOf(a), "", func(p unsafe.Pointer, _ string) { inA[p] = true })
@@ -126,8 +127,8 @@ func shared(a, b any) string {
 	return found
 }
 
-// walk visits all memory that an object refers to. The location of a time is
-// shared by all times.
+// walk visits all memory that an object refers to, except the time.Location in a time.Time,
+// which many times share.
 func walk(v reflect.Value, path string, visit func(unsafe.Pointer, string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -172,7 +173,7 @@ func external(change ...func(*StorageBucket)) *StorageBucket {
 	return b
 }
 
-// managed returns a bucket without a bucketName.
+// managed returns a managed bucket that does not set bucketName.
 func managed() *storagev1.StorageBucket {
 	return &storagev1.StorageBucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "photos"},

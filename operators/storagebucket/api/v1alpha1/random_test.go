@@ -41,8 +41,8 @@ func fillerOf(seed int64) *randfill.Filler {
 		func(d *metav1.Duration, c randfill.Continue) {
 			d.Duration = pick(c, 0, defaultInterval, defaultIntervalV1, time.Duration(int64(c.Uint64())))
 		},
-		// The bucket's name is often the name of the object, and some
-		// references to a store lack one of their parts.
+		// Often, the bucket has the name of the object, and the endpoint, the region or the
+		// name of the Secret is empty.
 		func(s *StorageBucketSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			s.Bucket = pick(c, names...)
@@ -53,8 +53,8 @@ func fillerOf(seed int64) *randfill.Filler {
 		func(s *storagev1.StorageBucketSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			s.BucketName = pick(c, append(names, "")...)
-			// In v1alpha1, a store without any content cannot be
-			// distinguished from no store; v1's schema rejects it.
+			// In v1alpha1, an empty store cannot be distinguished from no store; v1's
+			// schema rejects an empty store.
 			if s.Store != nil && *s.Store == (storagev1.InlineStore{}) {
 				s.Store = nil
 			}

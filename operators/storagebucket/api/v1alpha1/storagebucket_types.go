@@ -7,7 +7,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Condition types of a StorageBucket.
+// These are the condition types of a StorageBucket.
 const (
 	// ConditionHealthy is True when the last probe of the bucket succeeded.
 	ConditionHealthy = "Healthy"
@@ -16,9 +16,9 @@ const (
 	ConditionReady = "Ready"
 )
 
-// Keys of the credentials Secret. They are the names of the environment
-// variables that every S3 tool reads, so that one Secret serves both the
-// envFrom of a Pod and this operator.
+// The keys of the credentials Secret are the names of the environment variables
+// that every S3 tool reads, so that one Secret serves both the envFrom of a Pod
+// and this operator.
 const (
 	// AccessKeyIDKey holds the access key ID.
 	AccessKeyIDKey = "AWS_ACCESS_KEY_ID"
@@ -27,10 +27,10 @@ const (
 	SecretAccessKeyKey = "AWS_SECRET_ACCESS_KEY"
 )
 
-// AnnotationBucketFromName marks, with the value "true", a bucket whose name is
-// not set in v1, so that the name of the object is used. v1alpha1 shows that
-// name, because the field is required here. The conversion adds and removes the
-// annotation; it appears neither in stored objects nor in v1.
+// AnnotationBucketFromName has the value "true" if v1 does not set the bucket's name, so
+// that the bucket has the name of the object. The field bucket of v1alpha1 shows that name,
+// because the field is required. The conversion adds and removes the annotation; it appears
+// neither in stored objects nor in v1.
 const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
 
 // StorageBucketSpec declares a bucket and how to probe it.
@@ -108,10 +108,10 @@ type StorageBucketSpec struct {
 	// +optional
 	ProbeInterval metav1.Duration `json:"probeInterval,omitzero"`
 
-	// The fields below come from v1 and follow its rules. They are fields
-	// rather than a hidden annotation, so that the API server validates them,
-	// increments the generation when they change, and records who applied each
-	// of them.
+	// The fields below come from v1 and follow its rules. The values of v1 are
+	// in fields rather than in a hidden annotation, so that the API server
+	// validates them, increments the generation when they change, and records
+	// who applied each of them.
 
 	// management is Observe or Manage. Observe, the default, changes nothing in
 	// the store, whatever else is declared here.
@@ -136,14 +136,14 @@ type StorageBucketSpec struct {
 	Probe ProbeSpec `json:"probe,omitzero"`
 
 	// suspend stops all work on this object: no requests are sent to the store,
-	// and nothing in it is changed. Deletion waits as well.
+	// and nothing in it is changed. The deletion of the object waits as well.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
 	// driftInterval is the minimum time between two comparisons of a managed
 	// bucket's configuration with the declared configuration, as a duration such as
-	// 10m, from 1m to 168h. The comparison is made with the first probe after that
-	// time.
+	// 10m, from 1m to 168h. A comparison that is due is made together with the next
+	// probe.
 	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -198,8 +198,8 @@ type StorageBucketSpec struct {
 	ObjectLock *storagev1.ObjectLock `json:"objectLock,omitempty"`
 }
 
-// ProbeSpec configures the checks of a bucket's health. In this version, the
-// interval is a separate field.
+// ProbeSpec configures the checks of a bucket's health. In v1alpha1, the
+// interval between probes is a separate field of the spec.
 type ProbeSpec struct {
 	// method is Head or Canary. Canary writes to the bucket, and therefore
 	// needs management Manage.
@@ -249,20 +249,20 @@ type StorageBucketStatus struct {
 	// conditions of the bucket.
 	//
 	// Healthy is True when the last probe succeeded: the store answered an
-	// authenticated request for this bucket with success. It is False when the
-	// last probe failed, or when none could be made because the credentials are
-	// missing or the endpoint is not usable; its reason is the error. It is absent
-	// until the controller has first checked the bucket.
+	// authenticated request for this bucket with success. Healthy is False when
+	// the last probe failed, or when no probe could be made because the
+	// credentials are missing or the endpoint is not usable; its reason is the
+	// error. Healthy is absent until the controller has first checked the bucket.
 	//
 	// Ready is True when the spec is usable (the endpoint parses, and the Secret
-	// exists with both keys) and the bucket is Healthy. When it is False, its
-	// reason is the obstacle.
+	// exists with both keys) and the bucket is Healthy. When Ready is False, its reason
+	// names the problem.
 	//
-	// Reasons: ProbeSucceeded (Healthy), Available (Ready); and for both when
-	// False: CredentialsNotFound, InvalidEndpoint, InvalidCredentials,
-	// AccessDenied, BucketNotFound, WrongRegion, EndpointUnreachable, TLSError,
-	// Timeout, Throttled, ClockSkew, ServerError, Unsupported,
-	// UnexpectedResponse.
+	// When True, Healthy has the reason ProbeSucceeded, and Ready has the
+	// reason Available. When False, both have one of these reasons:
+	// CredentialsNotFound, InvalidEndpoint, InvalidCredentials, AccessDenied,
+	// BucketNotFound, WrongRegion, EndpointUnreachable, TLSError, Timeout,
+	// Throttled, ClockSkew, ServerError, Unsupported, UnexpectedResponse.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

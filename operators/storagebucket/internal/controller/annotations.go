@@ -8,7 +8,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Annotations of other projects that have the same meaning here.
+// These annotations of other projects have the same meaning as the operator's own.
 const (
 	crossplanePaused = "crossplane.io/paused"
 	fluxRequestedAt  = "reconcile.fluxcd.io/requestedAt"

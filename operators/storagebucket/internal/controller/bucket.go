@@ -1,9 +1,9 @@
 // Package controller reconciles ObjectStores and StorageBuckets.
 //
 // The stores are outside the cluster and send no events, so schedule.Ticker creates the
-// events: one for each object and slot, through a channel that the controller watches.
-// An event only triggers a reconciliation. Only schedule.Plan decides whether the store
-// is probed. So an event that a status write or an edit of a label has caused puts no
+// events: one for each object and slot, through a channel that the controller watches. An
+// event only triggers a reconciliation, and schedule.Plan decides whether the store is
+// probed. Therefore, an event that was caused by a status write or an edited label puts no
 // load on a store.
 package controller
 
@@ -62,7 +62,7 @@ type Buckets struct {
 	// Cluster identifies this cluster in the ownership tags.
 	Cluster string
 	// Heartbeat is the minimum time between two status writes if only the time of the
-	// probe has changed. Zero means that such a change is never written.
+	// probe has changed. Zero means that a new probe time alone never causes a write.
 	Heartbeat time.Duration
 
 	plan  *schedule.Plan
@@ -109,8 +109,8 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// The cache is stale. The next reconciliation reads the store, and so finds
-		// what this one has done there.
+		// The cache is stale. The next reconciliation asks the store for the state of the
+		// bucket, and so finds what this reconciliation has done there.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	return result, err
@@ -167,7 +167,8 @@ func (r *Buckets) suspend(ctx context.Context, t *task, why string) error {
 }
 
 // unusable reports a problem that a person must fix before requests can be sent to the
-// store. Fixing it causes an event, unless the fix is to grant a permission.
+// store. When the problem is fixed, the bucket gets an event, except when the fix is to
+// grant a permission.
 func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error {
 	if t.site.object == nil && s3store.Reason(problem.reason).Forbidden() {
 		r.plan.Backoff(r.subject(t), 0)
@@ -250,7 +251,7 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 }
 
 // turn returns the reason why the bucket must be probed now, if there is one. If the
-// schedule (r.plan) gives none, but a user has requested a probe with the annotation,
+// schedule (r.plan) gives no reason, but a user has requested a probe with the annotation,
 // turn passes the request to the schedule, which merges frequent requests.
 func (r *Buckets) turn(t *task, subject schedule.Subject, token string) schedule.Turn {
 	turn := r.plan.Due(subject)
@@ -389,9 +390,9 @@ func (r *Buckets) set(t *task, kind string, f finding) {
 	set(&t.Status.Conditions, kind, t.Generation, r.Clock.Now(), f)
 }
 
-// save updates Ready and Stalled, and writes the status. The write fails if the object
-// has changed since it was read. So a written status is always based on the newest
-// version of the object.
+// save updates Ready and Stalled, and writes the status. The write fails if the object has
+// changed since it was read, so a written status is always based on the newest version of
+// the object.
 func (r *Buckets) save(ctx context.Context, t *task) error {
 	generation := observed(t.Status.Conditions, storagev1.ConditionSynced, storagev1.ConditionHealthy)
 	set(&t.Status.Conditions, storagev1.ConditionReady, generation, r.Clock.Now(),

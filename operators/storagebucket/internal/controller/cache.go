@@ -12,10 +12,10 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// CacheOptions limits the manager's cache to what is needed: the cache drops
-// managedFields and the annotation in which kubectl apply keeps a copy of the object.
-// Secrets and ConfigMaps are not cached at all; see package refs. If no namespaces are
-// given, all are cached.
+// CacheOptions limits the manager's cache to what is needed: the cache drops managedFields
+// and the annotation in which kubectl apply keeps a copy of the object. Secrets and
+// ConfigMaps are not cached at all; see package refs. If no namespaces are given, all
+// namespaces are cached.
 //
 // Reads from the cache return the cached objects themselves and not copies. With 10,000
 // buckets, most buckets need no work when they are read, and copies of them would be
@@ -32,7 +32,7 @@ func CacheOptions(namespaces ...string) cache.Options {
 	return o
 }
 
-// UncachedObjects are always read from the API server.
+// UncachedObjects returns objects of the kinds that are always read from the API server.
 func UncachedObjects() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}}
 }
@@ -53,8 +53,8 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// share keeps only one copy of strings that many buckets share. Such strings are most
-// of the text of a decoded bucket.
+// share keeps only one copy of the strings that many buckets share, which are most of the
+// text of a decoded bucket.
 func share(b *storagev1.StorageBucket) {
 	once(&b.Namespace)
 	once(&b.Spec.Management)

@@ -52,9 +52,9 @@ func (r *Buckets) configure(ctx context.Context, t *task) error {
 	return nil
 }
 
-// apply puts settings into the bucket. It first records them in the status, so that
-// they can be removed when they are no longer declared. It returns the names of the
-// settings that the store does not support.
+// apply first records settings in the status, so that they can be removed when they are no
+// longer declared, and then puts them into the bucket. It returns the names of the settings
+// that the store does not support.
 func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Setting) (unsupported []string, err error) {
 	drifted := map[string]bool{}
 	for _, setting := range differing {
@@ -75,8 +75,8 @@ func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Settin
 		}
 		switch {
 		case s3store.ReasonOf(err) == s3store.ReasonUnsupported:
-			// The setting stays in status.applied, because the store may have kept it
-			// and only return it in another form.
+			// The setting stays in status.applied, because the store may have kept it, and
+			// may return it in another form.
 			unsupported = append(unsupported, setting.Name)
 		case err != nil:
 			return unsupported, named(setting.Name, err)

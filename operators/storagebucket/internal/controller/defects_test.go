@@ -68,7 +68,8 @@ var _ = Describe("Known from other operators", func() {
 				at = append(at, r.At)
 			}
 		}
-		// The first probe is immediate. The others come at the bucket's own slots.
+		// The first probe is immediate; the later probes come at the bucket's own time
+		// slots.
 		Expect(at[4].Sub(at[1])).To(BeNumerically("~", 3*time.Second, 900*time.Millisecond))
 	})
 
@@ -464,8 +465,8 @@ func (w *world) refuseStatusWrites(ctx context.Context, b *storagev1.StorageBuck
 		Should(MatchError(ContainSubstring("no status today")))
 }
 
-// pending writes a pending marker, as if the process that wrote it had died before it
-// could clear it.
+// pending sets the state Pending, as if a process had died between setting and clearing
+// this state.
 func pending(ctx context.Context, b *storagev1.StorageBucket, endpoint string) {
 	GinkgoHelper()
 	got := current(ctx, b)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// defaultDriftInterval is the CRD's default.
+	// defaultDriftInterval is the CRD's default for spec.driftInterval.
 	defaultDriftInterval = 10 * time.Minute
 
 	// driftCatchUp limits the time over which overdue comparisons are spread after the
@@ -23,11 +23,11 @@ const (
 // driftClock records when the configuration of a managed bucket was last
 // compared with the declared configuration.
 //
-// After a restart, it takes the time from status.lastDriftCheckTime, so that
-// comparisons are made even if restarts are more frequent than the interval. A
-// comparison that is overdue at a restart gets a random time within the catch-up
-// window. So the buckets are not all compared at the same time, and it is not always
-// the same bucket that comes last.
+// After a restart, it takes the time from status.lastDriftCheckTime, so that comparisons
+// are made even if restarts are more frequent than the interval. A comparison that is
+// overdue at a restart gets a random time within the catch-up window. The random times
+// prevent all buckets from being compared at the same time, and the same bucket from always
+// being the last.
 type driftClock struct {
 	// random returns a duration from 0 up to, but not including, n.
 	random func(n time.Duration) time.Duration

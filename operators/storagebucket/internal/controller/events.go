@@ -77,8 +77,8 @@ func healthOf(s *storagev1.ObjectStore) metav1.ConditionStatus {
 	return ""
 }
 
-// managementChanged passes events of buckets that may change whether their store is
-// needed.
+// managementChanged passes an event of a bucket if the store may be needed from then on, or
+// may no longer be needed.
 func managementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return managed(e.Object) },
@@ -129,7 +129,7 @@ func bucketsIn(ctx context.Context, reader client.Reader, stores ...types.Namesp
 		var buckets storagev1.StorageBucketList
 		err := reader.List(ctx, &buckets, client.MatchingFields{storeIndex: store.String()}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			// This only fails when the cache is stopping.
+			// Listing the buckets fails only when the cache is stopping.
 			ctrl.LoggerFrom(ctx).Error(err, "listing the buckets of a store")
 			continue
 		}

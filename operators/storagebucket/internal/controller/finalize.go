@@ -51,7 +51,8 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	case t.site.problem != nil, t.site.standing == down:
 		return ctrl.Result{}, r.stuck(ctx, t)
 	case t.site.standing == doubtful:
-		// No event comes if the check finds the store healthy, so try again soon.
+		// If the check finds the store healthy, no event follows, so the deletion is soon
+		// tried again.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
@@ -98,8 +99,9 @@ func (r *Buckets) letGo(ctx context.Context, t *task, reason, why string) error 
 	return nil
 }
 
-// stuck reports that the bucket cannot be deleted because its store cannot be used. An
-// event comes when the problem is fixed or the store is up again.
+// stuck reports that the bucket cannot be deleted because its store cannot be used. The
+// deletion is tried again when an event reports that the problem is fixed or the store is
+// up.
 func (r *Buckets) stuck(ctx context.Context, t *task) error {
 	reason, message := reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy", t.site.key.Name)
 	if p := t.site.problem; p != nil {
@@ -131,8 +133,8 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 	if failure.Reason.Terminal() {
 		return ctrl.Result{RequeueAfter: max(failure.RetryAfter, subject.Interval)}, nil
 	}
-	// The cause may be harmless, such as a lost response. So the deletion is retried
-	// soon, and not only with the next regular probe.
+	// The failure may have a harmless cause, such as a lost response, so the deletion is
+	// retried soon, and not only with the next regular probe.
 	r.plan.Backoff(subject, failure.RetryAfter)
 	return ctrl.Result{}, nil
 }
@@ -180,8 +182,8 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 	return 0, r.letGo(ctx, t, "Deleted", "it was deleted and no longer exists in the store")
 }
 
-// movedAway returns an error if the operator created the bucket at another endpoint
-// than the ObjectStore's current one. The bucket may still exist there.
+// movedAway returns an error if the operator created the bucket at another endpoint than
+// the ObjectStore's current one, because the bucket may still exist at the other endpoint.
 func movedAway(t *task) error {
 	e := t.Status.External
 	if e.State == storagev1.ExternalAdopted || e.Endpoint == t.site.endpoint {
@@ -228,7 +230,7 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	}
 	if err := t.site.store.Delete(ctx, t.BucketName()); err != nil {
 		if t.Spec.ForceEmpty && s3store.ReasonOf(err) == s3store.ReasonNotEmpty {
-			// Another client has written to it meanwhile.
+			// Another client has written to the bucket meanwhile.
 			return lookAgain, nil
 		}
 		return 0, err
@@ -240,10 +242,10 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	return 0, nil
 }
 
-// untilCreateIsOver returns for how long an earlier request to create the bucket may
-// still take effect. The process that sent the request may have ended without a
-// response. Both the time in status.external and now come from the store's clock, if the
-// store sends a date.
+// untilCreateIsOver returns the time during which an earlier request to create the bucket
+// may still take effect. The process that sent the request may have ended without a
+// response. If the store sends a date, the parameter now and the time in status.external
+// come from the store's clock.
 func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
 	e := t.Status.External
 	if e.State != storagev1.ExternalPending {

@@ -21,8 +21,8 @@ import (
 type standing int
 
 const (
-	// doubtful means that the store is about to be checked, and that its
-	// buckets are not probed until then.
+	// doubtful means that the store is about to be checked, and that its buckets are not
+	// probed until the check has ended.
 	doubtful standing = iota
 	up
 	down
@@ -44,7 +44,7 @@ type gate struct {
 
 type storeStanding struct {
 	standing standing
-	// inputs of the connection that was checked.
+	// inputs holds the inputs of the connection that was checked.
 	inputs string
 	// at is the time at which the connection was checked.
 	at time.Time
@@ -58,7 +58,7 @@ func newGate() *gate {
 	}
 }
 
-// enter admits one more bucket of the store, unless the limit, most, has been reached.
+// enter admits one more bucket of the store if fewer than most are being managed.
 func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,14 +85,14 @@ func (g *gate) standingOf(key types.NamespacedName, inputs string, status *stora
 			return doubtful
 		}
 		if s.standing == down && meta.IsStatusConditionTrue(status.Conditions, storagev1.ConditionHealthy) {
-			// The new status has not been written yet, or has not reached the cache. A
-			// bucket that is parked now might miss the event that wakes it.
+			// The new status has not been written yet, or has not reached the cache. If a
+			// bucket started to wait for an event now, it might miss the event.
 			return doubtful
 		}
 		return s.standing
 	}
-	// This process has not checked the store yet. Until its first check ends, the result
-	// of the previous process is used.
+	// This process has not checked the store yet. Until the first check ends, the result of
+	// the previous process is used.
 	switch c := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy); {
 	case c == nil:
 		return doubtful
@@ -110,9 +110,9 @@ func (g *gate) settle(key types.NamespacedName, inputs string, s standing, at ti
 	g.stores[key] = &storeStanding{standing: s, inputs: inputs, at: at}
 }
 
-// believe reports whether a failed connection is a problem of the bucket alone. That is
-// certain if the store was checked after the bucket's first such failure, and answered.
-// Otherwise, the store becomes doubtful.
+// believe reports whether a failed connection is certainly a problem of the bucket alone,
+// because the store was checked after the bucket's first failed connection, and answered.
+// If the store may be the cause, believe makes the store doubtful.
 func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -114,11 +114,11 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 	})
 	switch reason := s3store.ReasonOf(err); {
 	case err == nil, reason == s3store.ReasonBucketExists:
-		// An existing bucket may be the result of our own earlier request whose
-		// response was lost. The tags show whose bucket it is.
+		// An existing bucket may be the result of our own earlier request, if the response
+		// was lost. The tags of the bucket show its owner.
 	case reason.Terminal():
-		// The store has refused: nothing was created. An earlier request may
-		// still be in progress.
+		// The store has refused to create the bucket, but an earlier request may still be
+		// in progress.
 		if !retry {
 			t.Status.External = nil
 		}
@@ -131,9 +131,9 @@ func (r *Buckets) create(ctx context.Context, t *task, storeTime time.Time) erro
 		return tagsErr
 	}
 	kept := ownerOf(tags) == me
-	// A successful response does not prove that the bucket is new: some stores also
-	// report success for a bucket that this account already has. So a bucket without
-	// tags is claimed only under the same conditions as after a crash.
+	// A successful response does not prove that the bucket is new: some stores also report
+	// success for a bucket that this account already has. Before a bucket without tags is
+	// claimed, madeHere must therefore confirm that the operator created the bucket.
 	if claimErr := r.claim(ctx, t, tags); claimErr != nil {
 		return claimErr
 	}
@@ -154,17 +154,17 @@ func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) err
 	store = store.DeepCopy()
 	store.Status.TagsOnCreate = &keeps
 	if err := r.Client.Status().Patch(ctx, store, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("recording whether the store keeps tags on create: %w", err)
+		return fmt.Errorf("recording whether the store keeps the tags of new buckets: %w", err)
 	}
 	t.site.object = store
 	return nil
 }
 
-// learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests
-// created, if it is not known yet whether the store keeps such tags. It must run before
-// the bucket is recorded as created, so that it runs again if the manager dies in
-// between or its write is refused. It must also run before tags are added: until then,
-// all tags on a pending bucket have come with the request to create it.
+// learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests created,
+// if it is not known yet whether the store keeps the tags of such a request. It must run
+// before the bucket is recorded as created, so that it runs again if the API server refuses
+// the write or the manager dies. It must also run before the operator adds tags, because
+// until then, every tag of a pending bucket comes from the request that created the bucket.
 func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
 	e := t.Status.External
 	if t.site.object.Status.TagsOnCreate != nil || e == nil || e.State != storagev1.ExternalPending {
@@ -230,9 +230,10 @@ func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, cu
 	return r.mark(ctx, t, tags, me)
 }
 
-// madeHere reports whether this operator created a bucket that has no tags. That is
-// possible if the response to the create request was lost, or if the operator stopped
-// before it added the tags. docs/design explains why each condition is needed.
+// madeHere reports whether this operator created a bucket that has no tags. The operator's
+// own bucket may have no tags if the response to the create request was lost, or if the
+// operator stopped before it added the tags. docs/design explains each condition that
+// madeHere checks.
 func (r *Buckets) madeHere(ctx context.Context, t *task) (bool, error) {
 	e := t.Status.External
 	if e == nil || e.State != storagev1.ExternalPending || e.BucketName != t.BucketName() || e.Endpoint != t.site.endpoint {
@@ -300,8 +301,8 @@ func conflict(current owner, tags map[string]string, t *task) *s3store.Error {
 	return &s3store.Error{Reason: s3store.ReasonOwnershipConflict, Message: message}
 }
 
-// setExternal writes the state of the bucket to the status. It must succeed before the
-// next step.
+// setExternal writes the state of the bucket to the status. The status must be written
+// before the operator continues.
 func (r *Buckets) setExternal(ctx context.Context, t *task, state storagev1.ExternalState, since time.Time) error {
 	e := t.Status.External
 	if e != nil && e.State == state && e.BucketName == t.BucketName() && e.Endpoint == t.site.endpoint &&
@@ -347,11 +348,11 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	return nil
 }
 
-// alive reports whether the owner of a bucket must be assumed to exist. named means
-// that the annotation adopt-from names the owner, and so declares it to be gone. An
-// owner in another cluster counts as gone, because it is always named. If not all
-// namespaces are watched, an owner in this cluster that is not named counts as
-// existing.
+// alive reports whether the owner of a bucket must be assumed to exist. named means that
+// the annotation adopt-from names the owner, and so declares it to be gone. An owner in
+// another cluster counts as gone, because the annotation always names such an owner. If not
+// all namespaces are watched, an owner in this cluster counts as existing unless the
+// annotation names it.
 func (r *Buckets) alive(ctx context.Context, o owner, named bool) (bool, error) {
 	if o.cluster != r.Cluster {
 		return false, nil

@@ -218,7 +218,8 @@ var _ = Describe("A bucket that is observed", func() {
 		w.server.Script(faultserver.Rule{Path: "/" + b.Spec.BucketName, Fault: faultserver.S3Error(403, "AccessDenied")})
 		got := eventually(ctx, b, healthy, "False AccessDenied")
 		Expect(got.Status.Probe.ConsecutiveFailures).To(BeEquivalentTo(3))
-		// Each failed probe is a HEAD request and a request that finds out the reason.
+		// Each failed probe consists of a HEAD request and a request that finds out the
+		// reason.
 		Expect(w.requestsFor(b.Spec.BucketName) - before).To(BeNumerically(">=", 6))
 	})
 })

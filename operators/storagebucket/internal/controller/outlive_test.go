@@ -109,7 +109,7 @@ var _ = Describe("A Secret that may not be read", func() {
 		Eventually(func() string { return w.storeReason(ctx) }).Should(Equal("False CredentialsForbidden"))
 		Expect(message(current(ctx, b).Status.Conditions, healthy)).To(And(
 			ContainSubstring(`may not read Secret "credentials"`), ContainSubstring("get, list and watch")))
-		// A user with list and watch, but without get, is refused as well.
+		// A user who may list and watch, but not get, is refused as well.
 		allow(ctx, w.namespace, user, "see", rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"},
 		})

@@ -26,7 +26,7 @@ func newControllers(mgr ctrl.Manager, plan *schedule.Plan) *Controllers {
 }
 
 // Poke requests an immediate check of a bucket. If several managers run, only one is
-// active. The others forward the request to it by setting the same annotation that a
+// active, and the others forward the request to it by setting the same annotation that a
 // person would set.
 func (c *Controllers) Poke(ctx context.Context, bucket types.NamespacedName) error {
 	var b storagev1.StorageBucket

@@ -9,9 +9,9 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Tags that identify the owner of a bucket. If the store accepts tags in the
-// request that creates a bucket, the bucket has them from the start; otherwise
-// they are written before anything else.
+// These tags identify the owner of a bucket. If the store accepts tags in the request that
+// creates a bucket, the bucket has them from the start; otherwise they are written before
+// anything else.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
 	tagUID     = "storage.koboshi.dev/uid"
@@ -37,8 +37,7 @@ func ownerOf(tags map[string]string) owner {
 // String returns the owner in the form that a person uses in the annotation adopt-from.
 func (o owner) String() string { return o.cluster + "/" + string(o.uid) }
 
-// tagged returns the tags with the owner's tags added. Tags of others are
-// kept.
+// tagged returns the tags with the owner's tags added. Tags of other programs are kept.
 func (o owner) tagged(tags map[string]string) map[string]string {
 	all := maps.Clone(tags)
 	if all == nil {
@@ -64,7 +63,7 @@ func (o owner) isOf(cluster string, uid types.UID) bool {
 	return o.cluster == cluster && o.uid == uid && uid != "" && cluster != ""
 }
 
-// state returns the origin as a state of status.external.
+// state returns the origin of the bucket as a value for status.external.state.
 func (o owner) state() storagev1.ExternalState {
 	if o.origin == originCreated {
 		return storagev1.ExternalCreated

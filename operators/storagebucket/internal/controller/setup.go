@@ -30,12 +30,12 @@ type Options struct {
 	Stores stores.Options
 	// MaxConcurrent limits the number of buckets that are reconciled at the same time.
 	MaxConcurrent int
-	// Heartbeat is the minimum time between two status writes if only the time of the
-	// probe has changed. Zero means that such a change is never written.
+	// Heartbeat is the minimum time between two status writes if only the time of the probe
+	// has changed. Zero means that a new probe time alone never causes a write.
 	Heartbeat time.Duration
 	// Cluster identifies this cluster in the ownership tags.
 	Cluster string
-	// Namespaces are the only namespaces in the manager's cache; none means all.
+	// Namespaces are the only namespaces in the manager's cache; an empty list means all.
 	Namespaces []string
 	// Clock is the clock of all controllers and tickers.
 	Clock clock.Clock
@@ -92,8 +92,8 @@ func (r *Stores) setup(mgr ctrl.Manager, changed source.Source) error {
 		Complete(r)
 }
 
-// storesAtOnce is the number of stores that are checked at the same time. With more
-// than one, a store that hangs does not delay the others.
+// storesAtOnce is the number of stores that are checked at the same time, so that a store
+// that hangs does not delay the others.
 const storesAtOnce = 16
 
 func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Source) error {
@@ -112,8 +112,8 @@ func (r *Buckets) setup(mgr ctrl.Manager, maxConcurrent int, changed source.Sour
 		Complete(r)
 }
 
-// logOf makes the logger of a reconciliation add only the name of the object. The
-// default adds six values, and prepares them even if nothing is logged.
+// logOf makes the logger of a reconciliation add only the name of the object. By default,
+// controller-runtime adds six values, and prepares them even if nothing is logged.
 func logOf(base logr.Logger) func(*reconcile.Request) logr.Logger {
 	return func(req *reconcile.Request) logr.Logger {
 		if req == nil {
@@ -132,7 +132,7 @@ func addTicker(mgr ctrl.Manager, plan *schedule.Plan, c clock.Clock) (chan sched
 	return due, nil
 }
 
-// Indexes of StorageBuckets in the cache.
+// These are the indexes of StorageBuckets in the cache.
 const (
 	// storeIndex finds the buckets in an ObjectStore.
 	storeIndex = ".store"

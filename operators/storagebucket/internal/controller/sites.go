@@ -22,7 +22,7 @@ import (
 // site is the store of a bucket, with either the connection to the store or the problem
 // that prevents it.
 type site struct {
-	// key of the ObjectStore; empty for an inline store.
+	// key identifies the ObjectStore; empty for an inline store.
 	key types.NamespacedName
 	// object is the ObjectStore; nil for an inline store, or if there is no ObjectStore
 	// that the bucket may use.
@@ -30,19 +30,19 @@ type site struct {
 	// store is the connection; nil when there is a problem.
 	store    *s3store.Store
 	endpoint string
-	// last reports whether store is the connection from before its Secret or
-	// its certificates were deleted.
+	// last reports whether store is an old connection: its Secret or its certificates have
+	// been deleted.
 	last bool
 	// problem is the problem that a person must fix; nil if there is none.
 	problem *finding
 	// inputs changes with each new connection.
 	inputs string
-	// standing of the store; always up for a store that is not shared.
+	// standing is the state of the store; always up for a store that is not shared.
 	standing standing
 }
 
-// shared reports whether the controller of ObjectStores checks the store. It does
-// not if the store is inline or the ObjectStore is suspended.
+// shared reports whether the controller of ObjectStores checks the store. The result is
+// false if the store is inline or the ObjectStore is suspended.
 func (s site) shared() bool {
 	return s.object != nil && suspension(s.object, s.object.Spec.Suspend) == ""
 }
@@ -58,15 +58,15 @@ func (s site) label() string {
 // sites finds the store of a bucket.
 type sites struct {
 	reader client.Reader
-	// shared keeps the connections of ObjectStores, inline the connections of
-	// buckets with an inline store.
+	// shared keeps the connections of ObjectStores; inline keeps the connections of buckets
+	// with an inline store.
 	shared *stores.Registry
 	inline *stores.Registry
 	gate   *gate
-	// watched are the only namespaces in the cache; none means all.
+	// watched are the only namespaces in the cache; an empty list means all.
 	watched []string
-	// plan is the schedule of the checks of ObjectStores. It is used to check a doubtful
-	// store immediately.
+	// plan is the schedule of the checks of ObjectStores. sites uses it to request an
+	// immediate check of a store.
 	plan *schedule.Plan
 }
 
@@ -90,8 +90,8 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 		where.problem = problemf(reasonStoreNotFound, "there is no ObjectStore %q in namespace %q", name, namespace)
 		return where, nil
 	case absent, err == nil && !stores.Allowed(&store, b.Namespace):
-		// The message is the same in both cases, so that a tenant does not learn which
-		// stores other tenants have.
+		// The message is the same for a missing ObjectStore and for one that is not
+		// allowed, so that a tenant does not learn which stores other tenants have.
 		where.problem = problemf(reasonStoreNotAllowed, "there is no ObjectStore %s/%s that namespace %q may use: "+
 			"check its name and its allowedNamespaces", namespace, name, b.Namespace)
 		return where, nil
@@ -151,8 +151,8 @@ func problemf(reason, format string, args ...any) *finding {
 	return &finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
-// doubt reports whether a failed connection is certainly a problem of the bucket alone.
-// If that is not certain, doubt requests a check of the store.
+// doubt reports whether a failed connection is certainly a problem of the bucket alone. If
+// other buckets of the store may be affected, doubt requests a check of the store.
 func (s *sites) doubt(bucket types.NamespacedName, where site, now time.Time) (believed bool) {
 	if s.gate.believe(bucket, where.key, where.inputs, now) {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// Reasons of conditions that do not come from a store.
+// These reasons of conditions do not come from a store.
 const (
 	reasonAvailable        = "Available"
 	reasonObserved         = "Observed"
@@ -60,8 +60,8 @@ func set(conditions *[]metav1.Condition, kind string, generation int64, at time.
 	return changed
 }
 
-// summarise computes Ready from other conditions. The first one that is False decides;
-// if none is False, the first one that is not True decides.
+// summarise computes Ready from other conditions. The first condition that is False
+// decides; if none is False, the first condition that is not True decides.
 func summarise(conditions []metav1.Condition, kinds ...string) finding {
 	sum := found(reasonAvailable, "the object can be used as declared")
 	for _, kind := range kinds {
@@ -126,8 +126,8 @@ func observed(conditions []metav1.Condition, kinds ...string) int64 {
 	return generation
 }
 
-// probed reports whether a status holds the result of a probe. Otherwise, it holds the
-// reason why there was no probe.
+// probed reports whether a status holds the result of a probe, rather than the reason why
+// there was no probe.
 func probed(status *storagev1.StorageBucketStatus) bool {
 	healthy := meta.FindStatusCondition(status.Conditions, storagev1.ConditionHealthy)
 	synced := meta.FindStatusCondition(status.Conditions, storagev1.ConditionSynced)
@@ -184,10 +184,10 @@ func health(before *metav1.Condition, probe *storagev1.ProbeStatus, result s3sto
 	}
 }
 
-// news reports whether a verdict is worth an Event. It is worth one if the bucket
-// starts or stops failing. No Event is recorded for a bucket that is healthy from the
-// start, or healthy again after its store was down: the store has its own Event, and
-// ten thousand more would add nothing.
+// news reports whether a verdict is worth an Event: whether the bucket starts or stops
+// failing. No Event is recorded for a bucket that is healthy from the start, or healthy
+// again after its store was down: the store has its own Event, and ten thousand more would
+// add nothing.
 func news(before *metav1.Condition, verdict metav1.ConditionStatus) bool {
 	failed := before != nil && before.Status == metav1.ConditionFalse
 	return failed != (verdict == metav1.ConditionFalse)
@@ -219,9 +219,9 @@ func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time
 		heartbeatDue(stored.Probe, current.Probe, heartbeat)
 }
 
-// driftStampDue reports whether the time of a drift check must be written. After a
-// restart, the next check is scheduled from the stored time. That time may lag behind
-// the last check, but by less than a heartbeat.
+// driftStampDue reports whether the time of a drift check must be written. After a restart,
+// the next check is scheduled from the stored time. The stored time may lag behind the last
+// check, but by less than a heartbeat.
 func driftStampDue(stored, current *metav1.Time, heartbeat time.Duration) bool {
 	if current == nil || stored == nil {
 		return stored != current

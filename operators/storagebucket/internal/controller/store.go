@@ -30,7 +30,7 @@ const (
 	// down.
 	downInterval = 5 * time.Second
 
-	// defaultHealthInterval is the CRD's default.
+	// defaultHealthInterval is the CRD's default for spec.healthInterval.
 	defaultHealthInterval = 30 * time.Second
 )
 
@@ -42,8 +42,8 @@ type Stores struct {
 	Events events.EventRecorder
 	// Clock gives the times of probes and transitions.
 	Clock clock.Clock
-	// Heartbeat is the minimum time between two status writes if only the time of the
-	// probe has changed. Zero means that such a change is never written.
+	// Heartbeat is the minimum time between two status writes if only the time of the probe
+	// has changed. Zero means that a new probe time alone never causes a write.
 	Heartbeat time.Duration
 
 	plan     *schedule.Plan
@@ -192,7 +192,7 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	forgetLearnt(store)
 	verdict, standing := finding{metav1.ConditionFalse, string(result.Reason), result.Message}, down
 	if result.Succeeded() || result.Reason == s3store.ReasonThrottled {
-		// A store that asks for fewer requests is up.
+		// A store that asks for fewer requests counts as up.
 		verdict.status, standing = metav1.ConditionTrue, up
 	}
 	store.Status.Probe = noteProbe(store.Status.Probe, result, r.Clock.Now(), thresholds{1, 1})
@@ -210,8 +210,8 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	return nil
 }
 
-// forgetLearnt drops the observation of whether the store keeps tags on create, if the
-// spec has changed since.
+// forgetLearnt drops status.tagsOnCreate if the spec has changed since the status was
+// written.
 func forgetLearnt(store *storagev1.ObjectStore) {
 	if store.Status.ObservedGeneration != store.Generation {
 		store.Status.TagsOnCreate = nil

@@ -296,9 +296,10 @@ func runAs(user *rest.ImpersonationConfig, namespaces []string, change ...func(*
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: UncachedObjects()}},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger: zap.New(zap.WriteTo(io.MultiWriter(r.logs, GinkgoWriter)), zap.UseDevMode(true),
-			// As verbose as the manager's flags allow.
+			// The log is as verbose as the manager's flags allow.
 			zap.Level(loglevel.WithoutBodies(zapcore.Level(-100)))),
-		// The specs start many managers in one process.
+		// The specs start many managers in one process, so the names of the controllers
+		// repeat.
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())

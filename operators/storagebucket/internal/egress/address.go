@@ -145,13 +145,13 @@ func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error
 	if strings.Contains(entry, "/") && !strings.Contains(entry, "//") {
 		network, err := netip.ParsePrefix(entry)
 		if err != nil {
-			return netip.Prefix{}, false, errors.New("not a network such as 10.0.0.0/8")
+			return netip.Prefix{}, false, errors.New("the entry is not a network such as 10.0.0.0/8")
 		}
 		if network != network.Masked() {
 			return netip.Prefix{}, false, errors.New("the network has bits set after its prefix: write " + network.Masked().String())
 		}
 		if network.Addr().Is4In6() {
-			return netip.Prefix{}, false, errors.New("write the network as IPv4")
+			return netip.Prefix{}, false, errors.New("this IPv4 network is in IPv6 notation: write it in IPv4 notation, such as 10.0.0.0/8")
 		}
 		return network, true, nil
 	}
@@ -160,7 +160,7 @@ func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error
 		return netip.Prefix{}, false, nil
 	}
 	if a.Zone() != "" {
-		return netip.Prefix{}, false, errors.New("write the address without its zone")
+		return netip.Prefix{}, false, errors.New("the address has a zone: write the address without the zone")
 	}
 	a = a.Unmap()
 	return netip.PrefixFrom(a, a.BitLen()), true, nil
@@ -171,15 +171,15 @@ func parseNetwork(entry string) (network netip.Prefix, isNetwork bool, err error
 func hostName(s string) (string, error) {
 	name := normalize(s)
 	if name == "" || len(name) > 253 {
-		return "", errors.New("write a host name, *.suffix, an address, a network such as 10.0.0.0/8, or *")
+		return "", errors.New("the host name is empty or too long: write a host name, *.suffix, an address, a network such as 10.0.0.0/8, or *")
 	}
 	for _, label := range strings.Split(name, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInName) {
-			return "", errors.New("write a host name in ASCII without a scheme, port or path, or *.suffix, an address, a network such as 10.0.0.0/8, or *")
+			return "", errors.New("the host name is not valid: write an ASCII name without a scheme, port or path, or write *.suffix, an address, a network such as 10.0.0.0/8, or *")
 		}
 	}
 	if _, isAddress, err := parseAddress(name); isAddress || err != nil {
-		return "", errors.New("write the address as four decimal numbers")
+		return "", errors.New("the address is not in the usual form: write it as four decimal numbers")
 	}
 	return name, nil
 }

@@ -1,8 +1,8 @@
 // Package egress decides which addresses the operator may connect to.
 //
-// Endpoints are written by tenants, and the operator can reach addresses that they
-// cannot: the node's own ports, the cloud's metadata service. By default, the operator
-// may connect to every address except the special ones: loopback, link-local,
+// Endpoints are written by tenants, and the operator can reach addresses that tenants
+// cannot reach: the node's own ports, the cloud's metadata service. By default, the
+// operator may connect to every address except the special ones: loopback, link-local,
 // unspecified, multicast and metadata. To allow only certain stores, or a store at a
 // special address, give the operator a list:
 //
@@ -15,9 +15,10 @@
 // A network allows a special address only if it contains nothing but special
 // addresses: 0.0.0.0/0 means the world, not the metadata service.
 //
-// A name proves nothing, because its owner determines what it resolves to. The decision
-// is therefore made when a connection is opened, and depends on the address that it is
-// opened to. CheckURL can only refuse some endpoints earlier.
+// The owner of a DNS name chooses the addresses that the name resolves to, so an allowed
+// name does not prove that its address is allowed. A connection is therefore allowed or
+// refused when it is opened, depending on its address. CheckURL can refuse some endpoints
+// earlier, before a connection is opened.
 package egress
 
 import (
@@ -33,7 +34,7 @@ import (
 // Guard decides whether a connection is allowed. It is immutable and safe for
 // concurrent use. A nil Guard behaves like one with an empty list.
 type Guard struct {
-	// listed reports whether the list has entries. If it has, addresses that no entry
+	// listed reports whether the list has entries. With entries, addresses that no entry
 	// covers are refused.
 	listed   bool
 	hosts    map[string]bool
@@ -58,7 +59,7 @@ func (r *Refused) Error() string {
 		"list it in the operator's flag --allowed-endpoints, or use another endpoint"
 }
 
-// New creates a Guard from the entries of a list. An error names the entry.
+// New creates a Guard from the entries of a list. The error names the invalid entry.
 func New(allowed []string) (*Guard, error) {
 	g := &Guard{hosts: map[string]bool{}}
 	everything := false
@@ -92,9 +93,9 @@ func New(allowed []string) (*Guard, error) {
 	return g, nil
 }
 
-// CheckURL checks an endpoint without a look-up: an address by its value, a name by the
-// list. A *Refused is final. A nil error is not final, because a name may resolve to an
-// address that is refused.
+// CheckURL checks the address or the name in an endpoint, without looking up the name. A
+// *Refused is final. A nil error is not final, because a name may resolve to an address
+// that is refused.
 func (g *Guard) CheckURL(u *url.URL) error {
 	host := normalize(u.Hostname())
 	address, isAddress, err := parseAddress(host)
@@ -113,9 +114,9 @@ func (g *Guard) CheckURL(u *url.URL) error {
 }
 
 // CheckResolved checks a host that a proxy will connect to. It looks up the name of the
-// host and checks the addresses. This is only a second line of defence, because the
-// name may resolve to other addresses at the proxy. The error is a *Refused, or the
-// error of the look-up. A host that is listed by its name does not have to resolve.
+// host and checks the addresses. The check is only a second line of defence, because the
+// name may resolve to other addresses at the proxy. The error is a *Refused, or the error
+// of the look-up. A host that is listed by its name does not have to resolve.
 func (g *Guard) CheckResolved(ctx context.Context, host string) error {
 	host = normalize(host)
 	address, isAddress, err := parseAddress(host)

@@ -7,10 +7,10 @@ import "go.uber.org/zap/zapcore"
 // Source: k8s.io/client-go/rest, logBody.
 const bodies = 8
 
-// WithoutBodies keeps the bodies of requests to the API server, and of its responses,
-// out of the log, because they include the Secrets with credentials. It does so at any
-// verbosity that the user sets. A nil level stays nil: the default is a lower
-// verbosity.
+// WithoutBodies keeps the bodies of requests to the API server, and of its responses, out
+// of the log, because they include the Secrets with credentials. WithoutBodies works at any
+// verbosity that the user sets. A nil level stays nil, because nil stands for the default
+// verbosity, which logs no bodies.
 func WithoutBodies(level zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if level == nil {
 		return nil

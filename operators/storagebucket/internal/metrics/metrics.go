@@ -1,4 +1,4 @@
-// Package metrics holds the operator's own metrics. They are in controller-runtime's
+// Package metrics holds the operator's own metrics. All metrics are in controller-runtime's
 // registry, so the manager's metrics endpoint serves them.
 //
 // Single probes are counted here and not in the status of the objects, because a probe

@@ -195,7 +195,8 @@ func newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// createBucket creates a StorageBucket with these conditions, as "Type Status".
+// createBucket creates a StorageBucket with the given conditions, each written as "Type
+// Status".
 func createBucket(t *testing.T, namespace, name string, conditions ...string) {
 	t.Helper()
 	b := &storagev1.StorageBucket{

@@ -38,8 +38,9 @@ func RegisterBuckets(reader client.Reader) {
 	metrics.Registry.MustRegister(c)
 }
 
-// objects counts objects by condition. Every combination has a series, even
-// if there is no such object, so that alerts always have a value.
+// objects counts objects by condition. There is a series for each combination of a
+// condition and a status, even if no object has this combination, so that alerts always
+// have a value.
 type objects struct{ reader client.Reader }
 
 var _ prometheus.Collector = (*objects)(nil)
@@ -73,8 +74,8 @@ func (o *objects) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// list reads the cached objects themselves, which must not be changed. It reports
-// whether it succeeded.
+// list reads the cached objects themselves, which must not be changed. list reports whether
+// the objects could be listed.
 func (o *objects) list(ctx context.Context, list client.ObjectList) bool {
 	if err := o.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.Log.WithName("metrics").V(1).Info("cannot count objects for a scrape", "error", err.Error())

@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 )
 
-// Outcomes of requests, in the metric storagebucket_notifications_total.
+// These are the outcomes of requests in the metric storagebucket_notifications_total.
 const (
 	outcomeAccepted        = "accepted"        // at least one object was poked
 	outcomeIgnored         = "ignored"         // no object refers to the bucket
@@ -61,7 +61,8 @@ type endpoint struct {
 	logger  logr.Logger
 }
 
-// routes returns the handler of all paths. It also answers 404 and 405.
+// routes returns the handler of all paths, which answers 404 or 405 if there is no handler
+// for the request.
 func (e *endpoint) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/stores/{namespace}/{name}/events", e.guarded("objectstores", "notify", e.events))
@@ -157,7 +158,8 @@ func (e *endpoint) single(ctx context.Context, bucket types.NamespacedName, _ *h
 	return answer{status: http.StatusAccepted, Poked: 1}, nil
 }
 
-// checkMediaType accepts JSON, also under the media type that Amazon SNS uses for it.
+// checkMediaType accepts the media type of JSON, and text/plain, which Amazon SNS sends for
+// JSON.
 func checkMediaType(h http.Header) error {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return errMediaType

@@ -14,9 +14,8 @@ var (
 	errNotAnEvent = &refusal{http.StatusBadRequest, "the body is not an event of an object store: send S3 event records, " +
 		"alone or wrapped by Amazon SNS, Amazon EventBridge or MinIO"}
 	errTooMany = &refusal{http.StatusRequestEntityTooLarge, "more than 1000 records: send fewer in one request"}
-	// To confirm a subscription, the operator would have to send a request to a URL in
-	// the message. Then anyone who may send events could make the operator call any
-	// address.
+	// To confirm a subscription, the operator would have to send a request to a URL in the
+	// message, so anyone who may send events could make the operator call any address.
 	errSubscription = &refusal{http.StatusNotImplemented, "this endpoint does not confirm subscriptions, because it would have to follow " +
 		"a URL from the message: forward the events with Amazon EventBridge (an API destination) or a Lambda function"}
 )
@@ -112,8 +111,8 @@ type distinct struct {
 	list []string
 }
 
-// add adds a name from an event, where it may be URL-encoded. It drops a text that
-// cannot be the name of a bucket.
+// add adds a name from an event, and decodes the name if it is URL-encoded. It drops a text
+// that cannot be the name of a bucket.
 func (d *distinct) add(name string) {
 	if decoded, err := url.QueryUnescape(name); err == nil {
 		name = decoded

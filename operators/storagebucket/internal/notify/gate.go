@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// minToken is the minimum length of a token in a file. Only the network
-	// limits how fast a client can guess one.
+	// minToken is the minimum length of a token in a file. Only the network limits how fast
+	// a client can guess a token.
 	minToken = 16
 
 	// The responses of the API server are cached for these times.
@@ -88,8 +88,8 @@ func newGate(tokenFile string, config *rest.Config, client *http.Client) (*gate,
 	return g, g.askAPIServer(config, client)
 }
 
-// askAPIServer makes the gate check tokens and rights with the API server. The
-// manager's metrics endpoint checks them in the same way.
+// askAPIServer makes the gate check tokens and rights with the API server, in the same way
+// as the manager's metrics endpoint.
 func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -113,8 +113,9 @@ func (g *gate) askAPIServer(config *rest.Config, client *http.Client) error {
 	return nil
 }
 
-// reviews returns an authenticator that gets the owner of a token from the API server.
-// For an unknown token, it returns no error, so that this result is cached as well.
+// reviews returns an authenticator that gets the owner of a token from the API server. The
+// authenticator returns no error for an unknown token, so that this result is cached as
+// well.
 func reviews(client authenticationclient.TokenReviewInterface) authenticator.Token {
 	limit := rate.NewLimiter(reviewsPerSecond, reviewBurst)
 	return authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
@@ -215,7 +216,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// same compares two tokens. The time of the comparison does not depend on their content.
+// same compares two tokens, in a time that does not depend on their content.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -77,9 +77,8 @@ func allow(t *testing.T, namespace, account, resource, name string) {
 	})
 }
 
-// awaitAllowed waits until the API server has noticed a right, which takes a
-// moment after it was granted. An earlier request would make the server under
-// test cache the refusal.
+// awaitAllowed waits until the API server has noticed a newly granted right, which takes a
+// moment. An earlier request would make the server under test cache the refusal.
 func awaitAllowed(t *testing.T, spec authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	tick, late := time.NewTicker(5*time.Millisecond), time.After(patience)
@@ -148,7 +147,7 @@ func TestServiceAccountMayDoWhatRBACSays(t *testing.T) {
 	r.wantStatus(request{path: "/v1/buckets/" + ns + "/films/poke", authorization: poker}, 403)
 	r.wantStatus(request{path: "/v1/buckets/team-a/photos/poke", authorization: poker}, 403)
 	r.wantStatus(request{path: events, authorization: poker, body: aws("photos")}, 403)
-	// The request is allowed. The response is 404 because there is no such store.
+	// The request is allowed, but the response is 404 because the store does not exist.
 	r.wantStatus(request{path: events, authorization: store, body: aws("photos")}, 404)
 	r.wantStatus(request{path: mine, authorization: store}, 403)
 	r.wantStatus(request{path: mine, authorization: "Bearer " + staticToken}, 401)
@@ -177,8 +176,8 @@ func TestAnswersOfTheAPIServerServeManyRequests(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Two TokenReviews and one SubjectAccessReview are expected. There are a few more if
-	// the test takes longer than responses are cached.
+	// Two TokenReviews and one SubjectAccessReview are expected, and a few more if the test
+	// takes longer than responses are cached.
 	if spy.tokens.Load() > 20 || spy.rights.Load() > 10 {
 		t.Errorf("%d TokenReviews, %d SubjectAccessReviews", spy.tokens.Load(), spy.rights.Load())
 	}

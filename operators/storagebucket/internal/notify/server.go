@@ -30,7 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Limits of one request. A sender whose request fails sends it again.
+// These are the limits of one request. A sender repeats a request that fails because of a
+// limit.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 15 * time.Second
@@ -45,14 +46,14 @@ const (
 // Server is the endpoint. It is a Runnable for a controller-runtime manager. It runs in
 // every replica, so that an event can be sent to any of them.
 type Server struct {
-	// Address to listen on, as host:port. Without CertDir, only a loopback
-	// address is accepted.
+	// Address is the host:port to listen on. Without CertDir, only a loopback address is
+	// accepted.
 	Address string
 	// CertDir holds tls.crt and tls.key, which are reloaded when they change.
 	// If it is empty, the endpoint uses plain HTTP.
 	CertDir string
 	// TokenFile holds a token that allows everything. The file is read again for every
-	// request. If TokenFile is empty, there is no such token.
+	// request. If TokenFile is empty, no token allows everything.
 	TokenFile string
 	// Config and HTTPClient connect to the API server, which determines who owns a
 	// Kubernetes token and what the owner may do. Without a Config, only the token
@@ -95,7 +96,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return err
 	}
 	if certificate != nil {
-		// No HTTP/2, because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
+		// HTTP/2 is turned off because of GHSA-qppj-fm5r-hxr3 and GHSA-4374-p667-p6c8.
 		listener = tls.NewListener(listener, &tls.Config{
 			GetCertificate: certificate.GetCertificate,
 			MinVersion:     tls.VersionTLS12,
@@ -117,8 +118,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return serve(ctx, server, listener)
 }
 
-// serve runs the server until the context ends. Then it waits a moment for the requests
-// in progress.
+// serve runs the server until the context ends, and then waits a moment for the requests in
+// progress.
 func serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -151,8 +152,8 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	address, ok := listener.Addr().(*net.TCPAddr)
 	if s.CertDir == "" && (!ok || !address.IP.IsLoopback()) {
 		_ = listener.Close()
-		return nil, fmt.Errorf("listening for notifications at %s without TLS: "+
-			"set --notify-cert-dir, or a loopback address such as 127.0.0.1:8090 as --notify-bind-address", s.Address)
+		return nil, fmt.Errorf("notifications at %s would not be encrypted: "+
+			"set --notify-cert-dir, or set --notify-bind-address to a loopback address such as 127.0.0.1:8090", s.Address)
 	}
 	return listener, nil
 }

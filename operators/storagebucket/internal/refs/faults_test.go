@@ -213,8 +213,8 @@ func TestForbiddenWatchIsSaidOnceAndWorksWhenTheNameIsAllowed(t *testing.T) {
 		t.Error("known without the right to look")
 	}
 
-	// With the right to list, but not to watch, the version becomes known, and only the
-	// watch is refused.
+	// If the user may list but not watch, the version becomes known, and only the watch is
+	// refused.
 	allow(t, ns, nobody.Impersonate.UserName, "keys", "list")
 	r.wantTold(owner("a"))
 	r.wantVersion(ref, s)

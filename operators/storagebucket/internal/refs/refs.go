@@ -68,10 +68,10 @@ var (
 	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
 )
 
-// New returns a Watcher. The Watcher calls onChange with the owners of an object after
-// the first listing of the object, and after each change or deletion. It also does so
-// if the API server refuses the first listing. onChange is called from several
-// goroutines and must not block.
+// New returns a Watcher. The Watcher calls onChange with the owners of an object after the
+// first listing of the object, and after each change or deletion. The Watcher also calls
+// onChange if the API server refuses the first listing of an object. onChange is called
+// from several goroutines and must not block.
 func New(client metadata.Interface, onChange func(owners []types.NamespacedName)) *Watcher {
 	return &Watcher{
 		client:   client,
@@ -107,8 +107,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Want sets the objects that the owner refers to. If there are none, the owner is
-// forgotten.
+// Want sets the objects that the owner refers to. Without refs, Want forgets the owner.
 func (w *Watcher) Want(owner types.NamespacedName, refs ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,8 +140,8 @@ func (w *Watcher) Version(r Ref) (version string, known bool) {
 	return one.version, one.known
 }
 
-// Forbidden reports whether the API server has refused to list the object, so that no
-// version of it is known. The listing is retried from time to time.
+// Forbidden reports whether no version of the object is known because the API server has
+// refused to list it. The listing is retried from time to time.
 func (w *Watcher) Forbidden(r Ref) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -69,8 +69,7 @@ type CreateOptions struct {
 
 // Create creates a bucket. The tags are sent with the request, so that the bucket never
 // exists without an owner. If a store refuses the tags, Create sends a second request
-// without them. Some stores drop the tags silently. The caller must therefore read the
-// tags back.
+// without them. Some stores drop the tags silently, so the caller must read the tags back.
 func (s *Store) Create(ctx context.Context, bucket string, options CreateOptions) error {
 	err := s.create(ctx, bucket, options)
 	if len(options.Tags) > 0 && (codeOf(err) == "MalformedXML" || ReasonOf(err) == ReasonUnsupported) {
@@ -106,7 +105,7 @@ func (s *Store) create(ctx context.Context, bucket string, options CreateOptions
 // Creation returns when a bucket was created, by the store's clock. listed is false if
 // the bucket does not belong to the account of the credentials.
 func (s *Store) Creation(ctx context.Context, bucket string) (at time.Time, listed bool, err error) {
-	// Stores that do not support these parameters list all buckets in one response.
+	// Stores that do not support Prefix and MaxBuckets list all buckets in one response.
 	in := &s3.ListBucketsInput{Prefix: &bucket, MaxBuckets: aws.Int32(maxPage)}
 	err = eachPage(func() (next string, err error) {
 		out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.ListBucketsOutput, error) {
@@ -136,7 +135,7 @@ func (s *Store) Delete(ctx context.Context, bucket string) error {
 	return err
 }
 
-// Tags reads the tags of a bucket. The map is empty if there are none.
+// Tags reads the tags of a bucket. The map is empty if the bucket has no tags.
 func (s *Store) Tags(ctx context.Context, bucket string) (map[string]string, error) {
 	out, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.GetBucketTaggingOutput, error) {
 		return c.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &bucket})

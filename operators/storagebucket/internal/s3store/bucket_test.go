@@ -154,7 +154,7 @@ func TestTagsThatAStoreRefusesOnCreateAreLeftOut(t *testing.T) {
 		{"malformed", faultserver.S3Error(400, "MalformedXML"), "", 2},
 		{"not implemented", faultserver.S3Error(501, "NotImplemented"), "", 2},
 		{"a bare 501", faultserver.Status(501), "", 2},
-		// The bucket must not be created without the tags in this case.
+		// After a denial, the bucket must not be created without the tags.
 		{"denied", faultserver.S3Error(403, "AccessDenied"), ReasonAccessDenied, 1},
 		{"a tag that is not valid", faultserver.S3Error(400, "InvalidTag"), ReasonInvalidConfiguration, 1},
 		{"throttled", faultserver.Throttle(""), ReasonThrottled, 1},
@@ -211,7 +211,7 @@ func TestCreationIsWhatTheStoreListsForTheAccount(t *testing.T) {
 	if off := time.Since(at); err != nil || !listed || off < -time.Second || off > time.Minute {
 		t.Errorf("%v, %t, %v", at, listed, err)
 	}
-	// The last one differs from a listed name only in its last character.
+	// The second name differs from a listed name only in its last character.
 	for _, name := range []string{"nobodys-bucket", bucket[:len(bucket)-1] + "-"} {
 		if at, listed, err := s.Creation(t.Context(), name); err != nil || listed || !at.IsZero() {
 			t.Errorf("%s: %v, %t, %v", name, at, listed, err)

@@ -22,10 +22,10 @@ import (
 // MaxRetryAfter limits how long a store can make its callers wait.
 const MaxRetryAfter = 10 * time.Minute
 
-// reasonOfCode maps the S3 error codes that have the same meaning for all
-// requests. Messages repeat only the codes that are listed here, and no other text from
-// the store. Source: the list of error codes in the Amazon S3 API reference, and the
-// codes of versitygw, Ceph RGW, MinIO and Garage where they differ.
+// reasonOfCode maps the S3 error codes that have the same meaning for all requests.
+// Messages repeat only the codes that are listed here, and no other text from the store.
+// The codes come from the Amazon S3 API reference, and from versitygw, Ceph RGW, MinIO and
+// Garage where their codes differ from it.
 var reasonOfCode = map[string]Reason{
 	"InvalidAccessKeyId":         ReasonInvalidCredentials,
 	"SignatureDoesNotMatch":      ReasonInvalidCredentials,
@@ -105,9 +105,8 @@ var sentence = map[Reason]string{
 	ReasonUnexpectedResponse:   "the response is not one that an S3 store sends",
 }
 
-// verdict returns the failure of one exchange, or nil after success. The failure is
-// derived from the response, or from cause, the client's error, if there was no
-// response.
+// verdict returns the failure of one exchange, or nil after success. The failure is derived
+// from the response or, without a response, from cause, which is the client's error.
 func (s *Store) verdict(x *exchange, cause error) *Error {
 	var already *Error
 	switch {
@@ -177,7 +176,7 @@ func reasonOfStatus(a answer, region string) Reason {
 		return ReasonAccessDenied
 	case redirect(a.status) && bucketRegion(a.header) != "":
 		// A redirect without a region in its headers comes from some web server, for
-		// example from http to https.
+		// example one that redirects http to https.
 		return ReasonWrongRegion
 	case a.status == http.StatusBadRequest && bucketRegion(a.header) != "" && bucketRegion(a.header) != region:
 		return ReasonWrongRegion
@@ -190,8 +189,8 @@ func reasonOfStatus(a answer, region string) Reason {
 	case a.status >= 500:
 		return ReasonServerError
 	default:
-		// This includes 404: a proxy, a wrong path or a gateway that does not
-		// know the key also answers 404, so it says nothing about the bucket.
+		// A bare 404 proves nothing about the bucket: a proxy, a wrong path or a gateway
+		// that does not know the key also causes a 404.
 		return ReasonUnexpectedResponse
 	}
 }

@@ -39,7 +39,7 @@ func (c Credentials) Retrieve(context.Context) (aws.Credentials, error) {
 
 // errNoCredentials replaces any error of a provider, because the cause may
 // contain responses of a token service.
-var errNoCredentials = errors.New("there are no credentials to sign with")
+var errNoCredentials = errors.New("there are no credentials to sign requests with")
 
 // guarded returns a provider whose failures can be distinguished from failures of the
 // store. The result is a function, because fmt prints a function only as an address,

@@ -72,8 +72,8 @@ func (s *Store) emptySome(ctx context.Context, bucket string, limit int32) (firs
 }
 
 // objects lists some of a bucket's objects; the result is empty only if there are none.
-// It lists versions if it can. If the store has no versions, or misunderstands the
-// request for them, it lists the current objects.
+// The listed items are versions. If the store has no versions, or misunderstands the
+// request for versions, objects lists the current objects.
 func (s *Store) objects(ctx context.Context, bucket string, limit int32) ([]types.ObjectIdentifier, error) {
 	objects, err := s.versions(ctx, bucket, limit)
 	if len(objects) > 0 || err != nil && ReasonOf(err) != ReasonUnsupported {
@@ -145,8 +145,8 @@ func (s *Store) uploads(ctx context.Context, bucket string, limit int32) ([]type
 	return found, err
 }
 
-// someOf requests pages until one contains an item, because a store may send an empty
-// page before others.
+// someOf requests pages until one contains an item, because a store may send an empty page
+// before pages with items.
 func someOf[Item any](page func() (items []Item, next string, err error)) (found []Item, err error) {
 	err = eachPage(func() (next string, err error) {
 		found, next, err = page()
@@ -183,9 +183,8 @@ func (s *Store) abort(ctx context.Context, bucket string, upload types.Multipart
 	return err
 }
 
-// deleteObjects deletes objects in one batch. An object whose key XML cannot represent
-// is deleted with a request of its own. All objects are deleted in that way if the store
-// does not support batches.
+// deleteObjects deletes objects in one batch. An object is deleted with a request of its
+// own if the store does not support batches, or if XML cannot represent the object's key.
 func (s *Store) deleteObjects(ctx context.Context, bucket string, objects []types.ObjectIdentifier) (removed int, err error) {
 	var batch, single []types.ObjectIdentifier
 	for _, o := range objects {
@@ -248,7 +247,7 @@ func (r *refusals) add(errors []types.Error) (left int) {
 	for _, e := range errors {
 		switch code := aws.ToString(e.Code); code {
 		case "NoSuchKey", "NoSuchVersion":
-			// Another client deleted it first.
+			// Another client deleted the object first.
 		case "AccessDenied", "AllAccessDisabled", "InvalidRequest", "ObjectLocked":
 			// Stores report the protection of a locked object with different codes.
 			r.denied++

@@ -106,7 +106,7 @@ func TestKeysOfAllKindsAreRemoved(t *testing.T) {
 		for _, versioned := range []bool{false, true} {
 			bucket := newBucket(t, s, versioned)
 			for _, key := range keys {
-				// The real server lists such a key under another name.
+				// The real server lists a key with a control character under another name.
 				if key != "control\x01key" {
 					put(t, s, bucket, key)
 				}
@@ -360,8 +360,8 @@ func TestAWriterDuringEmptyLosesTheRaceOrIsSeen(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		s := gatewayStore(t)
 		bucket := newBucket(t, s, true)
-		// The real server sometimes fails on a key that is being deleted and written at
-		// the same moment. Then either of the two requests fails.
+		// The real server sometimes fails on a key that is being deleted and written at the
+		// same moment: either the deletion or the write fails.
 		race(t, s, bucket, func(w, i int) { _ = write(t.Context(), s, bucket, fmt.Sprintf("w%d-%d", w, i%20)) },
 			ReasonServerError, ReasonUnexpectedResponse)
 		expectGone(t, s, bucket)
@@ -372,7 +372,7 @@ func TestAWriterDuringEmptyLosesTheRaceOrIsSeen(t *testing.T) {
 		s := storeAt(t, server)
 		race(t, s, "photos", func(w, i int) {
 			fake.add(fakeVersion{key: fmt.Sprintf("w%d-%d", w, i%20), id: fmt.Sprint(i)})
-			// The writer is no faster than a writer over the network.
+			// The call of Find makes the writer as slow as a writer over the network.
 			_, _ = s.Find(t.Context(), "photos")
 		})
 	})

@@ -16,7 +16,7 @@ func ParseEndpoint(s string) (*url.URL, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// The cause would quote the input.
+		// The error of url.Parse would quote the input.
 		return nil, errors.New("endpoint is not a URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {

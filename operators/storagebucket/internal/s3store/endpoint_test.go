@@ -54,7 +54,7 @@ func FuzzParseEndpoint(f *testing.F) {
 		if err != nil || again.String() != u.String() {
 			t.Fatalf("%q gives %q, which gives %v, %v", s, u, again, err)
 		}
-		// Every accepted endpoint can be used.
+		// New must accept every endpoint that ParseEndpoint accepts.
 		if New(Config{Endpoint: u, Region: "us-east-1", PathStyle: true}) == nil {
 			t.Fatal("no store")
 		}

@@ -122,8 +122,8 @@ func TestFailureToConnectIsClassified(t *testing.T) {
 		c := configAt(t, server)
 		c.Endpoint.Scheme = "http"
 		for name, got := range outcomes(t, storeFrom(t, c), plenty) {
-			// The server reports the error and closes the connection, and the close may
-			// come first.
+			// The server reports the error and closes the connection, and the client may
+			// notice the close first.
 			if got.Reason != ReasonUnexpectedResponse && got.Reason != ReasonEndpointUnreachable {
 				t.Errorf("%s: %+v", name, got)
 			}
@@ -265,7 +265,7 @@ func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
 			server := faultserver.Start(t)
 			c := configAt(t, server)
 			c.Credentials = provider
-			expect(t, storeFrom(t, c), 200*time.Millisecond, ReasonCredentialsNotFound, "there are no credentials to sign with")
+			expect(t, storeFrom(t, c), 200*time.Millisecond, ReasonCredentialsNotFound, "there are no credentials to sign requests with")
 			if server.Count() != 0 {
 				t.Error("a request was sent")
 			}
@@ -274,7 +274,7 @@ func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
 }
 
 // If headers and body were sent separately, a store that answers as soon as it has the
-// headers would answer before the body was sent. The reason in the response would be
+// headers would answer before the body was sent, and the reason in the response would be
 // lost.
 func TestBodyLeavesInOnePieceWithTheHeaders(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

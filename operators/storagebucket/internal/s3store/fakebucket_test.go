@@ -42,7 +42,7 @@ type fakeVersion struct {
 	marker  bool
 }
 
-// absentCode returns the S3 error code for a missing document.
+// absentCode holds the S3 error code for each missing document.
 var absentCode = map[string]string{
 	"lifecycle":         codeNoLifecycle,
 	"encryption":        codeNoEncryption,
@@ -156,8 +156,8 @@ func (f *fakeBucket) lastHeader(name string) string {
 	return f.headers.Get(name)
 }
 
-// list writes a page. Markers are positions; with gaps, a marker that ends in
-// a dot means that the empty page has been sent.
+// list writes a page. A marker is a position in the list. If f.gaps is true, a marker that
+// ends in a dot means that the empty page has been sent.
 func (f *fakeBucket) list(w http.ResponseWriter, query url.Values, root string, items []fakeVersion) {
 	marker := query.Get("key-marker") + query.Get("continuation-token")
 	at, _ := strconv.Atoi(strings.TrimSuffix(marker, "."))

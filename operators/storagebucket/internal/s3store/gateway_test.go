@@ -21,8 +21,8 @@ import (
 // gatewayPatience limits the time that the S3 server may take to start.
 const gatewayPatience = 30 * time.Second
 
-// gateway is a real S3 server (versitygw, see test/s3server) in a separate
-// process. The first test that needs it starts it.
+// gateway is a real S3 server (versitygw, see test/s3server) in a separate process. The
+// first test that needs the server starts it.
 type gateway struct {
 	dir     string
 	process *exec.Cmd
@@ -138,7 +138,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// put writes an object whose content is its key; directories are empty.
+// put writes an object whose content is its key; an object whose key ends in a slash is
+// empty.
 func put(t *testing.T, s *Store, bucket, key string) {
 	t.Helper()
 	must(t, write(t.Context(), s, bucket, key))

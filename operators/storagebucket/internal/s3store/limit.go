@@ -13,15 +13,15 @@ const (
 	// for concurrent requests are taken.
 	busyWait = 20 * time.Millisecond
 
-	// maxWait limits the time after which a caller should try again, unless the store
-	// itself has asked for a longer pause. If more callers are waiting than the rate
-	// allows in that time, several callers get the same time, and some of them are
+	// maxWait is the longest time that a rejected caller should wait before it tries again,
+	// unless the store itself has asked for a longer pause. If more callers are waiting than
+	// the rate allows in maxWait, several callers get the same time, and some of them are
 	// rejected again.
 	maxWait = 30 * time.Second
 )
 
 // Limiter limits the requests to one store: the number per second and the number at the
-// same time. During a pause that the store asked for, it allows none. It is safe for
+// same time. During a pause that the store asked for, it allows no requests. It is safe for
 // concurrent use.
 type Limiter struct {
 	// Waited is called with each delay that the limits cause. It may be nil, and must
@@ -34,16 +34,16 @@ type Limiter struct {
 
 	mu     sync.Mutex
 	paused time.Time
-	// turn is the time at which the last rejected caller should try again. The next
-	// caller gets a later time, so that they do not all try again at the same time.
+	// turn is the time at which the last rejected caller should try again. The next caller
+	// gets a later time, so that rejected callers do not all try again at the same time.
 	turn time.Time
 }
 
-// NewLimiter returns a Limiter that allows the given number of requests per second, and
-// the given number at the same time. A burst may have as many requests as a quarter of
-// a second allows. Both limits are at least one.
+// NewLimiter returns a Limiter that allows the given number of requests per second, and the
+// given number at the same time. A burst may have as many requests as the rate allows in a
+// quarter of a second. A limit below one is raised to one.
 func NewLimiter(requestsPerSecond float64, concurrency int) *Limiter {
-	// In this form, the condition also changes NaN to 1.
+	// The condition is also true for NaN, which must become 1 as well.
 	if !(requestsPerSecond >= 1) {
 		requestsPerSecond = 1
 	}
@@ -85,8 +85,8 @@ func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	return l.releaser(), 0
 }
 
-// sendAway gives the caller the next free time to try again that is not before earliest,
-// and returns the wait until that time. The caller must hold l.mu.
+// sendAway assigns the caller the next free time, not before earliest, at which to try
+// again, and returns the wait until that time. The caller must hold l.mu.
 func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	l.turn = l.turn.Add(l.gap)
 	if l.turn.Before(earliest) || l.turn.Sub(earliest) > maxWait {
@@ -153,8 +153,8 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// charge counts an additional request that is made without a place of its own. Later
-// requests wait longer because of it.
+// charge counts an additional request that is made without a place of its own, so that
+// later requests wait longer.
 func (l *Limiter) charge() { l.tokens.ReserveN(time.Now(), 1) }
 
 // Pause makes all callers wait until the given time. It never shortens a

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Check finds out whether the store is up and accepts the credentials. It sends one
-// signed request for the list of buckets. The connection is new, so that an expired
-// certificate or a changed address is noticed. Credentials that may not list buckets
-// count as accepted. A store that answers with an S3 error code that it has no such
-// list counts as up. Check does not wait for the limiter, because the health of the
-// store must not depend on the number of probes of its buckets.
+// Check finds out whether the store is up and accepts the credentials. It sends one signed
+// request for the list of buckets. The connection is new, so that an expired certificate or
+// a changed address is noticed. Credentials that may not list buckets count as accepted. A
+// store also counts as up if its S3 error code means that it does not support this request.
+// Check does not wait for the limiter, because the health of the store must not depend on
+// the number of probes of its buckets.
 func (s *Store) Check(ctx context.Context) Result {
 	s.limiter.charge()
 	x, failure := s.send(ctx, exchange{fresh: true}, func(ctx context.Context, c *s3.Client) error {
@@ -30,11 +30,11 @@ func (s *Store) Check(ctx context.Context) Result {
 	return resultOf(failure, x)
 }
 
-// Probe sends a HEAD request for the bucket. A response to HEAD has no body,
-// and so no error code. If the response is not success, Probe sends a second request,
-// unless the store asked for fewer requests. The response to the second request has a
-// body, and the request needs the same permission (s3:ListBucket). The caller must
-// already have passed the limiter.
+// Probe sends a HEAD request for the bucket. A response to HEAD has no body, and so no
+// error code. If the response is not success, Probe sends a second request, unless the
+// store asked for fewer requests. The response to the second request has a body, and the
+// second request needs the same permission as HEAD (s3:ListBucket). The caller must already
+// have passed the limiter.
 func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	x, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, _ *s3.Client) error {
 		return s.prober.head(ctx, bucket)
@@ -53,8 +53,8 @@ func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	return resultOf(why.expect("<ListBucketResult", reason), x)
 }
 
-// expect returns the given failure, if any. Otherwise, it returns a failure if the
-// response lacks the element: the SDK accepts any document, and even an empty body, as
+// expect returns the given failure, if any. Without a failure, expect returns an error if
+// the response lacks the element: the SDK accepts any document, and even an empty body, as
 // an empty list.
 func (x *exchange) expect(element string, failure *Error) *Error {
 	if failure != nil || bytes.Contains(x.start, []byte(element)) {

@@ -41,7 +41,7 @@ func TestRequestsAreSignedAndAddressed(t *testing.T) {
 				c.Endpoint.Host = tc.host + ":" + c.Endpoint.Port()
 			}
 			s := storeFrom(t, c)
-			// A name below localhost does not resolve everywhere.
+			// Not every system resolves names below localhost.
 			dialLocally(s, strings.TrimPrefix(server.URL, "http://"))
 			if r := s.Probe(t.Context(), tc.bucket); !r.Succeeded() {
 				t.Fatal(r.Message)
@@ -290,8 +290,8 @@ func TestCheckDoesNotWaitForTheLimit(t *testing.T) {
 	}
 }
 
-// shelf returns a simple store for the objects of a canary. The content that a client
-// reads is changed by spoil.
+// shelf returns a simple store for the objects that Canary writes. The content that a
+// client reads is changed by spoil.
 func shelf(spoil func(string) string) http.Handler {
 	var mu sync.Mutex
 	objects := map[string]string{}
@@ -428,7 +428,7 @@ func TestEachRequestIsCountedWithItsOperationAndStatus(t *testing.T) {
 	s.Probe(t.Context(), newName(t))
 	config.Endpoint = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	storeFrom(t, config).Check(t.Context())
-	// A failed probe sends a second request, for the reason of the failure.
+	// A failed probe sends a second request, to find out the reason of the failure.
 	want := []string{"ListBuckets 200", "HeadBucket 404", "ListObjectsV2 404", "ListBuckets 0"}
 	if diff := cmp.Diff(want, counted); diff != "" {
 		t.Error(diff)

@@ -21,7 +21,7 @@ func dialer(address string) func(context.Context, string, string) (net.Conn, err
 	}
 }
 
-// tunnel is a proxy that supports CONNECT and directs everything to one address.
+// tunnel starts a proxy that supports CONNECT and directs every connection to one address.
 func tunnel(t *testing.T, to string, seen *atomic.Int32) *url.URL {
 	t.Helper()
 	server := faultserver.Start(t, faultserver.Behind(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,8 @@ const (
 	// ReasonAccessDenied means that the key pair may not do what was asked, or the
 	// store refused without saying why.
 	ReasonAccessDenied Reason = "AccessDenied"
-	// ReasonBucketNotFound means that the store answered, with an error code, that
-	// there is no such bucket. A bare 404 is ReasonUnexpectedResponse.
+	// ReasonBucketNotFound means that the store answered, with an error code, that there is
+	// no such bucket. A 404 without an error code is ReasonUnexpectedResponse.
 	ReasonBucketNotFound Reason = "BucketNotFound"
 	// ReasonBucketExists means that this account already has a bucket of that name.
 	ReasonBucketExists Reason = "BucketExists"
@@ -92,8 +92,8 @@ func (r Reason) Terminal() bool {
 	}
 }
 
-// Forbidden reports whether the operator lacks a right in Kubernetes. Granting the
-// right does not always cause an event.
+// Forbidden reports whether the operator lacks a right in Kubernetes. Granting the right
+// does not always cause an event, so the operator must try again from time to time.
 func (r Reason) Forbidden() bool {
 	return r == ReasonCredentialsForbidden || r == ReasonCABundleForbidden
 }
@@ -110,10 +110,9 @@ type Result struct {
 	Reason Reason
 	// Message is the outcome as a sentence of fixed text, without secrets.
 	Message string
-	// Latency is the time from sending the first request, including the time
-	// to connect if that was necessary, to the end of the response headers;
-	// zero if the store did not answer. It does not include waiting for a
-	// limit.
+	// Latency is the time from the start of the first request to the end of the response
+	// headers, including any time to connect; zero if the store did not answer. It does not
+	// include waiting for a limit.
 	Latency time.Duration
 	// RetryAfter is the pause that the store asked for, at most MaxRetryAfter; zero if
 	// it did not ask for one.

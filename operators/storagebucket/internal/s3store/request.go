@@ -41,8 +41,8 @@ func ask[Answer any](
 	return answer, err
 }
 
-// eachPage calls page until next is "", which means that there is no other page. Any
-// other value only has to differ from page to page.
+// eachPage calls page until next is "", which means that there is no other page. Any other
+// value of next only has to differ from page to page.
 func eachPage(page func() (next string, err error)) error {
 	for last := ""; ; {
 		next, err := page()

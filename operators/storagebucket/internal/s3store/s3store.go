@@ -2,10 +2,10 @@
 // buckets, and to manage a bucket. From Kubernetes, it needs only the types that declare
 // the configuration of a bucket.
 //
-// The message of a Result or an Error is fixed text. From the store's response, it
-// repeats at most an HTTP status, an error code from a closed table or a valid region.
-// Messages may therefore be logged, or put into a status or an event, without exposing
-// a secret, a request ID or a URL. Equal outcomes have equal messages.
+// The message of a Result or an Error is fixed text. A message repeats at most these parts
+// of the store's response: an HTTP status, an error code from a closed table, a valid
+// region. Messages may therefore be logged, or put into a status or an event, without
+// exposing a secret, a request ID or a URL. Equal outcomes have equal messages.
 //
 // Every request is one attempt: the caller decides when to retry. Requests use a few
 // connections that are kept open for this store, and go only to addresses that the
@@ -26,7 +26,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 )
 
-// Config is the address of a store and how to connect to it.
+// Config holds the address of a store and the settings for connecting to it.
 type Config struct {
 	// Endpoint is the endpoint of the S3 API, from ParseEndpoint. Required.
 	Endpoint *url.URL
@@ -40,7 +40,7 @@ type Config struct {
 	// Credentials sign the requests. nil means that every request fails with
 	// ReasonCredentialsNotFound.
 	Credentials aws.CredentialsProvider
-	// Guard allows or refuses addresses; nil refuses only the special ones.
+	// Guard allows or refuses addresses; nil refuses only special addresses.
 	Guard *egress.Guard
 	// Limiter limits the requests to the store, and the number of connections that are
 	// kept open. Several Stores may share one Limiter. nil means DefaultLimiter.
@@ -63,7 +63,8 @@ type Store struct {
 }
 
 // New returns a Store. Nothing is sent before the first call of a method. New reads no
-// files. From the environment, it reads only the proxies, in the same way as net/http.
+// files. From the environment, New reads only the proxy settings, in the same way as
+// net/http.
 func New(c Config) *Store { return newStore(c, http.ProxyFromEnvironment) }
 
 func newStore(c Config, proxy proxyFunc) *Store {
@@ -91,8 +92,8 @@ func newClient(c Config, h s3.HTTPClient) *s3.Client {
 		RequestChecksumCalculation:  aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation:  aws.ResponseChecksumValidationWhenRequired,
 		DisableS3ExpressSessionAuth: aws.Bool(true),
-		// A wrong clock must be reported, so that it is corrected. The SDK would hide
-		// it.
+		// A wrong clock must be reported, so that it is corrected; by default, the SDK
+		// would hide it.
 		DisableClockSkewCorrection: true,
 	}
 	if c.ExpectedBucketOwner != "" {
@@ -139,8 +140,8 @@ func (s *Store) noRoom(ctx context.Context) *Error {
 func (s *Store) send(ctx context.Context, x exchange, request func(context.Context, *s3.Client) error) (*exchange, *Error) {
 	failure := s.verdict(&x, request(x.in(ctx), s.client))
 	if failure != nil && failure.Reason == ReasonEndpointUnreachable && ctx.Err() != nil {
-		// When the context ends, the connection breaks. Sometimes the break is noticed
-		// before the end of the context.
+		// The connection breaks when the context ends, and sometimes the broken connection
+		// is noticed before the end of the context.
 		failure = classifyFailure(ctx.Err())
 	}
 	if failure != nil && failure.RetryAfter > 0 {

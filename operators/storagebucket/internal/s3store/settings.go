@@ -32,9 +32,9 @@ type value interface {
 	putInto(ctx context.Context, s *Store, bucket string) error
 }
 
-// kinds are all settings, in the order in which they are applied: versioning
-// comes before object lock, which needs it, and publicAccessBlock before the
-// policy that it may forbid.
+// kinds are all settings, in the order in which they are applied: versioning comes before
+// object lock, which needs versioning; publicAccessBlock comes before policy, because it
+// may forbid the policy.
 var kinds = []struct {
 	name string
 	// declared returns the value that the spec declares, or nil if it does not declare
@@ -108,7 +108,7 @@ func (s *Store) Remove(ctx context.Context, bucket string, applied v1.AppliedCon
 	}
 	// A newer version of the operator has applied a setting that this version does not
 	// support.
-	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know a setting that was applied"}
+	return &Error{Reason: ReasonUnsupported, Message: "this version of the operator does not know a setting that a newer version has applied: upgrade the operator"}
 }
 
 // deletion returns a remove function that sends the given request.

@@ -12,7 +12,8 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Stores report with these codes that the bucket has no such configuration.
+// A store sends one of these codes if the bucket has no configuration of the requested
+// kind.
 const (
 	codeNoObjectLock        = "ObjectLockConfigurationNotFoundError"
 	codeNoEncryption        = "ServerSideEncryptionConfigurationNotFoundError"
@@ -185,8 +186,8 @@ func (e encryption) putInto(ctx context.Context, s *Store, bucket string) error 
 	if e.KMSKeyID != "" {
 		rule.ApplyServerSideEncryptionByDefault.KMSMasterKeyID = aws.String(e.KMSKeyID)
 	}
-	// The same document lists the types of encryption that clients may not use. This
-	// list cannot be declared, so it is kept.
+	// The encryption document also lists the types of encryption that clients may not use;
+	// this list is kept, because it cannot be declared.
 	rules, err := readEncryption(ctx, s, bucket)
 	if err != nil {
 		return err
@@ -225,7 +226,7 @@ func (b publicAccessBlock) heldBy(ctx context.Context, s *Store, bucket string) 
 	if err != nil {
 		return false, err
 	}
-	// A bucket without this configuration blocks nothing.
+	// A bucket without a public access block configuration blocks nothing.
 	var has publicAccessBlock
 	if out != nil && out.PublicAccessBlockConfiguration != nil {
 		p := out.PublicAccessBlockConfiguration

@@ -147,8 +147,8 @@ func declarable(r types.LifecycleRule) (v1.LifecycleRule, bool) {
 	return rule, true
 }
 
-// prefixOf returns the prefix of a store's rule. It may be in the deprecated field or
-// in one of two places in the filter. plain is false if the rule has any other
+// prefixOf returns the prefix of a store's rule. The prefix may be in the deprecated field
+// or in one of two places in the filter. plain is false if the rule has any other
 // restriction.
 func prefixOf(r types.LifecycleRule) (prefix string, plain bool) {
 	prefix = aws.ToString(r.Prefix) //nolint:staticcheck // Deprecated for writing; stores still send it.

@@ -71,7 +71,7 @@ func TestWhatIsNotDeclaredIsNoSetting(t *testing.T) {
 		"nothing": {BucketName: "photos", Management: v1.Manage, DeletionPolicy: v1.Delete},
 		"empty lists": {Tags: map[string]v1.TagValue{}, Lifecycle: []v1.LifecycleRule{}, CORS: []v1.CORSRule{},
 			Policy: &apiextensionsv1.JSON{Raw: []byte("null")}},
-		// Validation rejects this tag. If the tag bypasses validation, it must not take
+		// Validation rejects this tag, and Settings ignores it, so that it can never take
 		// over a bucket.
 		"the operator's own tag": {Tags: map[string]v1.TagValue{"storage.koboshi.dev/uid": "1"}},
 	} {

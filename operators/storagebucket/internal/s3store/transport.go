@@ -26,7 +26,7 @@ const (
 	// characters: less than 4 MiB.
 	maxBody = 8 << 20
 
-	// maxSmallBody is the same limit for an error, or for a listing of one item.
+	// maxSmallBody limits how much is read of an error, or of a listing of one item.
 	maxSmallBody = 64 << 10
 
 	// maxStart limits how much of the start of a body is kept. An error's code is near
@@ -36,8 +36,8 @@ const (
 	// maxHeader limits the headers of a response.
 	maxHeader = 64 << 10
 
-	// The deadline of the caller's context applies. These are upper limits for
-	// a caller without a deadline.
+	// These limits apply if the deadline of the caller's context is later, or if the
+	// context has no deadline.
 	dialTimeout   = 30 * time.Second
 	answerTimeout = 2 * time.Minute
 
@@ -89,9 +89,9 @@ func newLine(guard *egress.Guard, roots *x509.CertPool, connections int, proxy p
 	return l
 }
 
-// client returns a client that does not follow redirects. A redirect is classified like
-// any other response. Besides, a signature is valid for one host, and must not be sent
-// to another.
+// client returns a client that does not follow redirects. A redirect is classified like any
+// other response. Not following redirects is also safer, because a signature is valid for
+// one host and must not be sent to another.
 func client(t *http.Transport) *http.Client {
 	return &http.Client{
 		Transport:     t,
@@ -194,7 +194,7 @@ func (x *exchange) latency() time.Duration {
 	return max(x.answered.Sub(x.sent), 1)
 }
 
-// Do sends one request. It makes line the HTTP client of the S3 client.
+// Do sends one request. With this method, a line can be the HTTP client of the S3 client.
 func (l *line) Do(r *http.Request) (*http.Response, error) {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	if x == nil {
@@ -234,14 +234,15 @@ func (l *line) count(r *http.Request, response *http.Response) {
 	if response != nil {
 		status = response.StatusCode
 	}
-	// Only the SDK sets the name of the operation, and prober sends nothing but HEAD.
+	// A request without the name of an operation comes from prober, which sends nothing but
+	// HEAD.
 	l.requested(cmp.Or(awsmiddleware.GetOperationName(r.Context()), "HeadBucket"), status)
 }
 
-// bufferBody puts the body of a request, which is always small, into memory, so that it
-// is sent in one piece with the headers. Otherwise, a store that answers as soon as it
-// has the headers may answer before it has read the body. The SDK would then close the
-// body, break the connection and lose the reason in the response.
+// bufferBody puts the body of a request, which is always small, into memory, so that it is
+// sent in one piece with the headers. If headers and body were sent separately, a store
+// might answer before it has read the body. After such an early answer, the SDK would close
+// the body and break the connection, and the reason in the response would be lost.
 func bufferBody(r *http.Request) error {
 	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > maxBody {
 		return nil

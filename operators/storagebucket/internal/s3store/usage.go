@@ -13,15 +13,15 @@ type Usage struct {
 	// Objects is the number of current objects, without old versions and unfinished
 	// uploads.
 	Objects int64
-	// Bytes is the total size of these objects.
+	// Bytes is the total size of the objects that Objects counts.
 	Bytes int64
 	// Truncated reports whether there are more objects than the limit.
 	Truncated bool
 }
 
-// Usage counts a bucket's objects by listing at most the first maxObjects of them. This
-// takes one request per thousand objects, and S3 has no cheaper way. If the bucket is
-// written to meanwhile, the result does not describe any single moment.
+// Usage counts a bucket's objects by listing at most the first maxObjects of them. Usage
+// takes one request per thousand objects, and S3 has no cheaper way. If the bucket changes
+// during the count, the result does not describe any single moment.
 func (s *Store) Usage(ctx context.Context, bucket string, maxObjects int64) (Usage, error) {
 	var usage Usage
 	in := &s3.ListObjectsV2Input{Bucket: &bucket, EncodingType: types.EncodingTypeUrl}

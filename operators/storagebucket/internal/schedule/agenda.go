@@ -17,10 +17,11 @@ type entry struct {
 	// inputs are the inputs with which the object was last seen.
 	inputs string
 
-	// next is the time at which the object becomes due, and cause the reason.
+	// next is the time at which the object becomes due; cause is the reason.
 	next  time.Time
 	cause Cause
-	// since is when the object should have been probed; Lag counts from this time.
+	// since is the time at which the object should have been probed; Lag counts from this
+	// time.
 	since time.Time
 	// failures counts the failures in a row.
 	failures int
@@ -100,7 +101,7 @@ func (a *agenda) drop(e *entry) {
 	}
 }
 
-// These methods implement heap.Interface, and must not be called directly.
+// The methods below implement heap.Interface, and must not be called directly.
 
 func (a agenda) Len() int           { return len(a) }
 func (a agenda) Less(i, j int) bool { return a[i].announce.Before(a[j].announce) }

@@ -1,10 +1,9 @@
 // Package schedule determines when each object is probed next, and wakes the
 // controller at that time.
 //
-// Every object has its own fixed slots on the wall clock, one per interval. The offset
-// of the slots in the interval is derived from the object's UID. So objects with the
-// same interval are spread over the interval, and stay spread when the controller
-// restarts.
+// Every object has its own fixed slots on the wall clock, one per interval. The offset of
+// the slots in the interval is derived from the object's UID, so that objects with the same
+// interval are spread over the interval, and stay spread when the controller restarts.
 //
 //	first seen with no result;
 //	inputs changed, unless parked;
@@ -46,7 +45,8 @@ const (
 // Cause is the reason why an object is due; empty if the object is not due.
 type Cause string
 
-// The causes. If several apply, the one that comes last in this list is returned.
+// These are the causes: if several apply to an object, Due returns the cause that comes
+// last in this list.
 const (
 	// Slot means that the object's own time has come.
 	Slot Cause = "Slot"
@@ -123,8 +123,8 @@ func NewPlan(c clock.PassiveClock) *Plan {
 
 // Due reports whether the object must be probed now. An unknown object is added to the
 // plan. An object that is due remains due until Probed, Postpone, Backoff or Park is
-// called. A parked object wakes: it becomes due within 30 seconds, or within its
-// interval if that is shorter, at a time derived from its UID. It is due now only if it
+// called. A parked object wakes: it becomes due within 30 seconds, or within its interval
+// if that is shorter, at a time derived from its UID. A parked object is due now only if it
 // was poked, or its inputs have changed.
 func (p *Plan) Due(s Subject) Turn {
 	p.mu.Lock()
@@ -160,8 +160,8 @@ func (p *Plan) Probed(s Subject, retryAfter time.Duration) {
 	p.list(e)
 }
 
-// Postpone records that the object could not be probed yet. After the wait, the object
-// is announced again and is due for the same cause. Its lag includes the wait.
+// Postpone records that the object could not be probed yet. After the wait, the object is
+// announced again and is due for the same cause. The lag of the object includes the wait.
 func (p *Plan) Postpone(s Subject, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,9 +179,9 @@ func (p *Plan) Postpone(s Subject, wait time.Duration) {
 }
 
 // Backoff records that work on the object failed. The object becomes due again, for the
-// same cause, after a wait. The wait starts at 1 second and doubles with each failure,
-// up to 5 minutes or the interval, whichever is shorter. It is never shorter than
-// floor. Changed inputs and pokes end the wait.
+// same cause, after a wait. The wait starts at 1 second and doubles with each failure, up
+// to 5 minutes or the interval, whichever is shorter, but it is never shorter than floor.
+// Changed inputs and pokes end the wait.
 func (p *Plan) Backoff(s Subject, floor time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +221,7 @@ func (p *Plan) Poke(key types.NamespacedName) {
 		p.entries[key] = e
 	}
 	if !e.lastPoke.After(now) {
-		// If a poke has yet to take effect, it serves this poke as well.
+		// A pending poke that has not taken effect yet also covers this new poke.
 		e.lastPoke = later(now, e.lastPoke.Add(mergePokes))
 	}
 	if e.poked.IsZero() {
@@ -281,8 +281,8 @@ func (p *Plan) announce() (due []Announcement, wait time.Duration) {
 	return due, p.agenda[0].announce.Sub(now)
 }
 
-// look finds the object's entry and compares it with the object's current
-// state. It and all functions below must be called with p.mu held.
+// look finds the object's entry and compares it with the object's current state. look and
+// all functions below must be called with p.mu held.
 func (p *Plan) look(s Subject, now time.Time) *entry {
 	e := p.entryOf(s, now)
 	if e.inputs != s.Inputs {

@@ -73,7 +73,7 @@ func TestPokesWithinASecondAreMergedAndTheLastIsNotLost(t *testing.T) {
 			if p.Due(s).Cause == "" {
 				continue
 			}
-			// Poke also while the probe is in progress.
+			// A poke may also come while the probe is in progress.
 			p.Poke(s.Key)
 			p.Probed(s, 0)
 			probes++

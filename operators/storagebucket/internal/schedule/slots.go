@@ -24,9 +24,9 @@ func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Durati
 }
 
 // spread returns the time until an object is due, if many objects may become due again
-// together. If its next slot is within the window, the object is due at that slot;
-// otherwise, it is due a multiple of the window before the slot. So the object is never
-// probed again a moment later.
+// together. An object whose next slot is within catchUp is due at that slot; any other
+// object is due a multiple of catchUp before its slot, so that the probe at the slot does
+// not follow a moment later.
 func spread(now time.Time, uid types.UID, interval time.Duration) time.Duration {
 	return untilSlot(now, uid, interval) % min(interval+1, catchUp)
 }
@@ -39,8 +39,8 @@ func Phase(uid types.UID, interval time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(interval))
 }
 
-// Timeout returns the time limit of a probe: limit, or four fifths of the interval if
-// that is less. So even if the store hangs, the probe ends before the next slot.
+// Timeout returns the time limit of a probe: limit, but at most four fifths of the
+// interval, so that the probe ends before the next slot even if the store hangs.
 func Timeout(limit, interval time.Duration) time.Duration {
 	return min(limit, interval/5*4)
 }

@@ -19,8 +19,8 @@ const resolution = 20 * time.Millisecond
 type Announcement struct {
 	// Object is the name of the object.
 	Object types.NamespacedName
-	// Urgent reports whether a poke is the cause of the announcement. A user may then be
-	// waiting for the result.
+	// Urgent reports whether a poke is the cause of the announcement: a user may be waiting
+	// for the result.
 	Urgent bool
 }
 

@@ -58,8 +58,8 @@ func await(t *testing.T, c *testingclock.FakeClock) {
 	}
 }
 
-// wake makes the ticker check the plan again. A step of the fake clock alone is
-// missed by a ticker that is about to create a timer for the remaining time.
+// wake makes the ticker check the plan again. Moving the fake clock is not enough, because
+// a ticker that is about to create a timer does not notice the move.
 func wake(p *Plan) {
 	select {
 	case p.changed <- struct{}{}:

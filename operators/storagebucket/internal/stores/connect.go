@@ -117,9 +117,10 @@ func readCredentials(ctx context.Context, reader client.Reader, l Location, o Op
 	return credentialsOf(&secret)
 }
 
-// identity loads the credentials that the process runs with. They are loaded only once,
-// because the provider refreshes temporary keys by itself. After a failure, loading is
-// tried again, so that a file that is mounted late needs no restart.
+// identity loads the credentials that the process runs with. The credentials are loaded
+// only once, because the provider refreshes temporary keys by itself. After a failure,
+// loading is tried again, so that the process need not be restarted if a file is mounted
+// late.
 type identity struct {
 	mu       sync.Mutex
 	provider aws.CredentialsProvider
@@ -151,7 +152,7 @@ func (i *identity) credentials(ctx context.Context) (aws.CredentialsProvider, er
 	return i.provider, nil
 }
 
-// credentialsOf reads the keys from a Secret. Its errors do not show them.
+// credentialsOf reads the keys from a Secret. Its errors do not show the keys.
 func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 	for _, key := range []string{storagev1.AccessKeyIDKey, storagev1.SecretAccessKeyKey, storagev1.SessionTokenKey} {
 		value := string(secret.Data[key])
@@ -162,8 +163,8 @@ func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 				Message: fmt.Sprintf("Secret %q has no key %s", secret.Name, key),
 			}
 		case strings.ContainsFunc(value, unprintable):
-			// Usually this is the line end that echo adds without -n. The store would
-			// report a wrong signature, which is misleading.
+			// The unprintable character is usually the line end that echo adds without -n.
+			// The store would report a wrong signature, which does not name the cause.
 			return nil, &s3store.Error{
 				Reason:  s3store.ReasonInvalidCredentials,
 				Message: fmt.Sprintf("Secret %q has white space or control characters in %s", secret.Name, key),

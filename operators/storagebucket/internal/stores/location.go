@@ -61,7 +61,7 @@ func OfInline(namespace string, store *storagev1.InlineStore) Location {
 	}
 }
 
-// The objects that a location refers to are used for these purposes.
+// useCredentials and useCABundle are the purposes of the objects that a location refers to.
 const (
 	useCredentials = "credentials"
 	useCABundle    = "caBundle"

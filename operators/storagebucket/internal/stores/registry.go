@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/s3store"
 )
 
-// ErrNotYet means that a location refers to objects whose versions are not known yet.
-// As soon as they are known, the owner is reconciled again.
+// ErrNotYet means that a location refers to objects whose versions are not known yet. The
+// owner is reconciled again as soon as the versions of these objects are known.
 var ErrNotYet = errors.New("the objects that the store refers to are not known yet")
 
 // Registry keeps one connection for each location in use. It is safe
@@ -52,21 +52,21 @@ type Connection struct {
 	Store *s3store.Store
 	// Problem has to be fixed by a person; nil if there is no problem.
 	Problem *s3store.Error
-	// Again is set if no event is sent when the Problem ends. The owner then has to
-	// call Connect again from time to time.
+	// Again reports whether the owner must call Connect again from time to time, because no
+	// event is sent when the Problem ends.
 	Again bool
-	// Last is the connection from before an object that the location refers to was
-	// deleted; nil if no such object is missing. It must be used only to complete
-	// deletions, because a namespace that is being deleted may lose its Secret before
-	// its buckets.
+	// Last is nil while all objects that the location refers to exist; if one of them was
+	// deleted, Last is the connection from before the deletion. It must be used only to
+	// complete deletions, because a namespace that is being deleted may lose its Secret
+	// before its buckets.
 	Last *s3store.Store
 	// Inputs changes with each new connection.
 	Inputs string
 }
 
-// Connect returns the owner's connection, and creates a new one if the location,
-// or an object that it refers to, has changed. It returns ErrNotYet until the
-// versions of these objects are known.
+// Connect returns the owner's connection, and creates a new one if the location, or an
+// object that it refers to, has changed. It returns ErrNotYet until the versions of the
+// objects that the location refers to are known.
 func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Location) (Connection, error) {
 	r.Refs.Want(owner, l.Refs()...)
 	versions, known := r.versions(l)
@@ -95,8 +95,8 @@ func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Lo
 	e.versions = versions
 	e.connection = Connection{Store: store, Problem: problem, Last: last, Inputs: fingerprint(l.id(), versions)}
 	if problem != nil && (problem.Reason.Forbidden() || problem == errNoIdentity) {
-		// A right can be granted, or an identity be mounted, without an event for the
-		// objects.
+		// No event for the objects is sent when a right is granted or an identity is
+		// mounted.
 		e.connection.Again, e.connection.Inputs = true, fingerprint(l.id(), versions, string(problem.Reason))
 	}
 	return e.connection, nil

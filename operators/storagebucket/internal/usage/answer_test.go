@@ -42,7 +42,8 @@ func TestErrorOfStoreBecomesStatusWithItsTextAndReason(t *testing.T) {
 				Group: "usage.storage.koboshi.dev", Kind: "bucketusages", Name: "photos",
 				Causes: []metav1.StatusCause{{Type: metav1.CauseType(reason), Message: "fixed text"}},
 			}
-			// No retryAfterSeconds: clients would silently wait for it.
+			// The details have no retryAfterSeconds, because clients would silently wait
+			// for that time.
 			if diff := cmp.Diff(want, status.Details); diff != "" {
 				t.Errorf("details differ (-want +got):\n%s", diff)
 			}

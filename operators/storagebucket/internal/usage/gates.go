@@ -18,8 +18,8 @@ type gate struct {
 	users int
 }
 
-// enter waits until the caller is admitted, and returns a function to call when done.
-// As long as the name is in use, the limit of its first caller applies to all.
+// enter waits until the caller is admitted, and returns a function to call when done. As
+// long as the name is in use, the limit of its first caller applies to all callers.
 func (g *gates) enter(ctx context.Context, name string, limit int) (leave func(), err error) {
 	at := g.join(name, limit)
 	release, err := take(ctx, at.slots)

@@ -18,8 +18,8 @@ const touchTimeout = 10 * time.Second
 
 // Stores finds the store of a bucket.
 type Stores interface {
-	// Find reads the declaration of the bucket's store, without a request to the store.
-	// It returns nil if there is no such store.
+	// Find reads the declaration of the bucket's store, without a request to the store. It
+	// returns nil if the store does not exist.
 	Find(ctx context.Context, bucket *storagev1.StorageBucket) (Store, error)
 }
 
@@ -49,7 +49,7 @@ type Measurement struct {
 	// Err is an *s3store.Error. Its text may be shown to any user who may see
 	// the bucket.
 	Err error
-	// At is when counting ended.
+	// At is the time at which counting ended.
 	At time.Time
 }
 
@@ -60,7 +60,7 @@ type Measurer struct {
 	Stores Stores
 	// MaxObjects limits the count of one bucket.
 	MaxObjects int64
-	// Concurrency is how many buckets one request may count at the same time.
+	// Concurrency is the number of buckets that one request may count at the same time.
 	Concurrency int
 	// MaxAge is the time for which a count is kept and returned again. Zero means that
 	// every request counts again.
@@ -130,7 +130,7 @@ func byStore(buckets []storagev1.StorageBucket) map[string][]int {
 type request struct {
 	// counting has a slot for each bucket that may be counted at the same time.
 	counting chan struct{}
-	// calling has slots for the first requests to stores. These requests do not use the
+	// calling has slots for the first requests to stores. First requests do not use the
 	// slots of counting, so that stores that hang do not delay those that answer.
 	calling chan struct{}
 }
@@ -183,8 +183,8 @@ func (v *visit) close() {
 	}
 }
 
-// count returns a new count, or one that was kept and is not too old. In both cases, it
-// first checks whether the bucket may be counted.
+// count returns a new count, or one that was kept and is not too old. Even for a kept
+// count, it first checks whether the bucket may be counted.
 func (v *visit) count(bucket *storagev1.StorageBucket) (count, error) {
 	store, err := v.find(bucket)
 	if err != nil {
@@ -299,8 +299,8 @@ func (v *visit) touch(counter Counter, bucket string) error {
 	return err
 }
 
-// presentable converts any error into one that may be shown to users. Errors from the
-// API server, for example about this program's own rights, are logged instead.
+// presentable converts any error into one that may be shown to users. Errors from the API
+// server, for example about this program's own rights, are logged and not shown.
 func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error) error {
 	if err == nil {
 		return nil
@@ -322,12 +322,12 @@ func presentable(ctx context.Context, bucket *storagev1.StorageBucket, err error
 	}
 }
 
-// Reasons of this package, in addition to those of s3store.
+// These reasons are used in addition to the reasons of package s3store.
 const (
-	// ReasonStoreNotFound means that there is no such ObjectStore.
+	// ReasonStoreNotFound means that the ObjectStore does not exist.
 	ReasonStoreNotFound s3store.Reason = "StoreNotFound"
-	// ReasonStoreNotAllowed means that there is no such ObjectStore in another
-	// namespace, or that it does not allow the bucket's namespace.
+	// ReasonStoreNotAllowed means that an ObjectStore in another namespace does not exist,
+	// or does not allow the bucket's namespace.
 	ReasonStoreNotAllowed s3store.Reason = "StoreNotAllowed"
 	// ReasonInternalError means that the usage server failed; its log has the cause.
 	ReasonInternalError s3store.Reason = "InternalError"
@@ -348,7 +348,7 @@ func notAllowed(bucket *storagev1.StorageBucket) error {
 	}
 }
 
-// inline stands for the name of an inline store, which has none.
+// inline is used in place of a name for an inline store, which has no name.
 const inline = "inline"
 
 // storeName returns the name of the bucket's store for messages.

@@ -12,10 +12,11 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// openAPIDefinitions returns the schema that kubectl explain reads. The schemas of the
-// two types of this API are written by hand. Their descriptions repeat the comments of
-// the types, and a test ensures that both stay the same. The schemas of apimachinery's
-// types come from the aggregator, the smallest library that has them.
+// openAPIDefinitions returns the schema that kubectl explain reads. The schemas of the two
+// types of this API are written by hand. The descriptions in these schemas repeat the
+// comments of the types, and a test ensures that comments and descriptions stay the same.
+// The schemas of apimachinery's types come from the aggregator, the smallest library that
+// has them.
 func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := aggregatoropenapi.GetOpenAPIDefinitions(ref)
 	maps.DeleteFunc(definitions, func(name string, _ common.OpenAPIDefinition) bool {
@@ -29,7 +30,7 @@ func openAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPID
 
 func bucketUsageDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return object(
-		"BucketUsage reports the number and total size of the objects in the bucket that the StorageBucket of the same name and namespace declares. They are counted while the request waits, or were counted a few minutes earlier: see measuredAt. BucketUsages cannot be watched or written.",
+		"BucketUsage reports the number and total size of the objects in the bucket that the StorageBucket of the same name and namespace declares. The objects are counted during the request, unless they were counted in the last few minutes: see measuredAt. BucketUsages cannot be watched or written.",
 		map[string]spec.Schema{
 			"metadata":   reference(ref(metav1.ObjectMeta{}.OpenAPIModelName()), "metadata has the name, the namespace and the labels of the StorageBucket."),
 			"bucketName": plain("string", "", "bucketName is the name of the bucket in the store."),
@@ -38,7 +39,7 @@ func bucketUsageDefinition(ref common.ReferenceCallback) common.OpenAPIDefinitio
 			"bytes":      plain("integer", "int64", "bytes is the total size of the objects, not counting old versions. It is absent if objects is absent."),
 			"truncated":  plain("boolean", "", "truncated means that counting stopped at the server's limit of objects: the bucket holds at least as many objects and bytes as reported."),
 			"measuredAt": reference(ref(metav1.Time{}.OpenAPIModelName()), "measuredAt is the time at which counting ended, whether it succeeded or not."),
-			"reason":     plain("string", "", "reason is one word for why the objects could not be counted; it is absent if they were counted."),
+			"reason":     plain("string", "", "reason is the cause of a failed count, in one word; it is absent if the objects were counted."),
 			"message":    plain("string", "", "message explains the reason and what to do about it."),
 		},
 		[]string{"bucketName", "store", "measuredAt"},

@@ -16,8 +16,7 @@ import (
 	usagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/usage/v1"
 )
 
-// The definitions are written by hand. This test compares them with the
-// types, so that they do not drift apart.
+// The definitions are written by hand, so this test compares them with the types.
 func TestOpenAPISaysWhatTheTypesSay(t *testing.T) {
 	definitions := openAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef("#/definitions/" + name) })
 	comments := typeComments(t, "../../api/usage/v1/bucketusage_types.go")
@@ -71,8 +70,8 @@ func fieldsOf(of reflect.Type, comments map[string]string) (fields map[string]st
 	return fields, required
 }
 
-// typeComments returns the comments of types ("") and their fields, each as one
-// line without markers.
+// typeComments returns the comments of types and their fields, each as one line without
+// markers. The key "" stands for the type itself.
 func typeComments(t *testing.T, path string) map[string]map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)

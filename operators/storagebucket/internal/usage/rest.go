@@ -34,7 +34,7 @@ const page = 500
 type Buckets struct {
 	reader   client.Reader
 	measurer *Measurer
-	// requests limits how many requests count at the same time.
+	// requests has one slot for each request that may count objects at the same time.
 	requests chan struct{}
 	// namespaces are the only namespaces that are served; an empty list means all.
 	namespaces []string
@@ -118,9 +118,8 @@ func (b *Buckets) List(ctx context.Context, options *metainternalversion.ListOpt
 		}
 		return list, nil
 	}
-	// The server may only list namespace by namespace, and no token can continue from
-	// one namespace to the next. So there are no pages, and the response is always
-	// complete.
+	// The response is always complete, without pages: the server may only list namespace by
+	// namespace, and no page token can continue from one namespace to the next.
 	for _, namespace := range b.namespaces {
 		query := queryOf(namespace, options)
 		query.Limit, query.Continue = page, ""
@@ -165,7 +164,7 @@ func (b *Buckets) list(ctx context.Context, query *client.ListOptions, onePage b
 	}
 }
 
-// begin refuses a request if too many are in progress. This response has a Retry-After
+// begin refuses a request if too many are in progress. The refusal has a Retry-After
 // header, because another request is likely to end soon. Clients obey the header.
 func (b *Buckets) begin() (done func(), err error) {
 	select {

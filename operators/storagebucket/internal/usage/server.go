@@ -40,9 +40,9 @@ type Server struct {
 	CertFile, KeyFile string
 	// RequestTimeout limits the time of a whole request.
 	RequestTimeout time.Duration
-	// MaxRequests is how many requests may count at the same time.
+	// MaxRequests is the number of requests that may count objects at the same time.
 	MaxRequests int
-	// Concurrency is how many buckets one request may count at the same time.
+	// Concurrency is the number of buckets that one request may count at the same time.
 	Concurrency int
 	// MaxObjects limits the count of one bucket.
 	MaxObjects int64
@@ -136,8 +136,8 @@ func (s *Server) newReader() (client.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
-	// Priority and fairness in the API server limit these requests. A limit here would
-	// only delay the user requests that have already been admitted.
+	// Priority and fairness in the API server limit the requests of this client. A limit
+	// here would only delay user requests that have already been admitted.
 	config.QPS = -1
 	transport, err := restclient.HTTPClientFor(config)
 	if err != nil {

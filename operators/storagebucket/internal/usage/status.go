@@ -18,8 +18,8 @@ var resource = schema.GroupResource{Group: usagev1.GroupVersion.Group, Resource:
 // is the API status that fits the error best, with the error's reason in
 // details.causes.
 //
-// No response has a Retry-After header. Clients would obey it silently, but a person
-// who uses kubectl wants to see the reason.
+// No response has a Retry-After header, because clients would obey the header silently, but
+// a person who uses kubectl wants to see the reason.
 func statusOf(name string, err error) error {
 	var known *s3store.Error
 	if !errors.As(err, &known) {
@@ -45,9 +45,9 @@ func statusOf(name string, err error) error {
 	return status
 }
 
-// readingError returns the response if the StorageBuckets cannot be read. An error that
-// the client can fix is returned unchanged. Other errors, for example about this
-// program's own rights, are logged instead.
+// readingError returns the response if the StorageBuckets cannot be read. An error that the
+// client can fix is returned unchanged. Other errors, for example about this program's own
+// rights, are logged and not shown.
 func readingError(err error) error {
 	switch {
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsResourceExpired(err), apierrors.IsTooManyRequests(err):

@@ -62,7 +62,8 @@ type declared struct {
 	concurrency int
 }
 
-// Allows implements Store. An inline store belongs to its bucket.
+// Allows implements Store. An inline store belongs to its bucket, so every namespace is
+// allowed.
 func (s *declared) Allows(namespace string) bool {
 	return s.object == nil || stores.Allowed(s.object, namespace)
 }
@@ -70,10 +71,10 @@ func (s *declared) Allows(namespace string) bool {
 // Concurrency implements Store.
 func (s *declared) Concurrency() int { return s.concurrency }
 
-// Connect implements Store. Every request has its own connection, and at most
-// Concurrency connections are in use at the same time. Each gets the same fraction of
-// the store's rate. So together they do not exceed the rate, although they share
-// nothing.
+// Connect implements Store. Every request has its own connection, and at most Concurrency
+// connections are in use at the same time. Each connection gets the same fraction of the
+// store's rate, so that all connections together do not exceed the rate, although they
+// share nothing.
 func (s *declared) Connect(ctx context.Context) (Counter, error) {
 	location, options := s.location, s.Options
 	options.RequestsPerSecond /= float64(s.concurrency)

@@ -47,7 +47,7 @@ type blade struct {
 	last    time.Time
 	struck  chan struct{}
 	release chan struct{}
-	// late is the status with which the server answered the late request.
+	// late is the status with which the server answered the held request.
 	late chan int
 }
 

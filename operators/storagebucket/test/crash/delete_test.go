@@ -78,9 +78,9 @@ func TestRetainedBucketStaysAsItIsWhereverTheOperatorDies(t *testing.T) {
 	})
 }
 
-// The user deletes the object while the operator is dead. At that time, the
-// bucket may or may not have been created, and a request in progress may still
-// create it. The operator must wait as long as that is possible.
+// The user deletes the object while the operator is dead. When the operator dies, the
+// bucket may or may not have been created, and a request in progress may still create it.
+// The operator must wait as long as a late request may create the bucket.
 func TestBucketOfAnObjectDeletedMeanwhileIsNotOrphaned(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{

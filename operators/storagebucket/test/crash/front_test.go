@@ -132,7 +132,8 @@ func (f *front) answered(resp *http.Response) error {
 	return errStruck
 }
 
-// kubeFront is the proxy in front of the API server. It adds the credentials itself.
+// kubeFront starts the proxy in front of the API server, and returns its address. The proxy
+// adds the credentials.
 func kubeFront(t *testing.T, b *blade) string {
 	t.Helper()
 	transport, err := rest.TransportFor(cfg)
@@ -143,7 +144,7 @@ func kubeFront(t *testing.T, b *blade) string {
 	return address
 }
 
-// storeFront is the proxy in front of the store.
+// storeFront starts the proxy in front of the store.
 func storeFront(t *testing.T, b *blade, habit storeHabit) (f *front, address string) {
 	t.Helper()
 	f, address = newFront(t, b, shop.Endpoint, &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}, storeWrite)
@@ -168,7 +169,8 @@ const (
 	dropsTags
 	// noBatches cannot delete several objects with one request.
 	noBatches
-	// deletesLater reports a bucket as deleted although it was not, once per bucket.
+	// deletesLater reports a bucket as deleted after the first request to delete it, but
+	// keeps the bucket until the second request.
 	deletesLater
 )
 

@@ -9,8 +9,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// takenBy makes another client create the bucket while the operator is dead. If
-// the operator had already created it, the new bucket replaces it.
+// takenBy makes another client create the bucket while the operator is dead. If the
+// operator had already created its bucket, the new bucket replaces the operator's.
 func takenBy(tags map[string]string) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		if err := purge(ctx, w.name); err != nil {
@@ -23,8 +23,8 @@ func takenBy(tags map[string]string) func(context.Context, *world) error {
 		if w.foreign, err = w.note(ctx); err != nil {
 			return err
 		}
-		// The annotation makes the operator check the bucket again. Without it, an operator
-		// that has no work left would not check the bucket soon.
+		// The annotation makes the operator check the bucket again, because an operator
+		// that has no work left would otherwise not check it soon.
 		return w.annotate(ctx, storagev1.AnnotationReconcileRequestedAt, "now")
 	}
 }

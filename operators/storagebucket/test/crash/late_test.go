@@ -38,7 +38,8 @@ func lateCreate(t *testing.T, habit storeHabit, meanwhile, want func(context.Con
 	before := s.shop.reads.Load()
 	s.operator.start(t)
 	s.await(ctx, t, 0, "another request to the store", func() error {
-		// A HEAD request, and then a request whose response contains the reason.
+		// The operator sends a HEAD request, and then a request whose response contains the
+		// reason.
 		if s.shop.reads.Load() < before+2 {
 			return errors.New("the store got no request")
 		}

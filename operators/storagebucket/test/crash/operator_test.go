@@ -14,7 +14,7 @@ import (
 // clusterID identifies the cluster in the tags that the operator writes.
 const clusterID = "crash-test"
 
-// logTail is the length of the dead operator's log that a failure shows.
+// logTail is the number of lines that logs returns from each operator's log.
 const logTail = 40
 
 // operator is the manager process, which dies and is restarted.

@@ -164,8 +164,8 @@ func sweepSide(t *testing.T, sc scenario, killed side) {
 	}
 }
 
-// run runs the scenario once, with one kill. It reports whether the operator survived
-// because it made fewer writes.
+// run runs the scenario once, with one kill. alive reports whether the operator survived
+// because its writes ended before the kill.
 func (s *series) run(t *testing.T, sc scenario, at int, killed side) (alive bool, seen []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*settleLimit+sc.limit)
 	defer cancel()

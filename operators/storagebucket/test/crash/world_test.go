@@ -23,8 +23,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// The tags that identify the owner of a bucket. They are repeated here, so that a test
-// fails if they are changed: with different tags, the operator would no longer recognize
+// The tags that identify the owner of a bucket are repeated here, so that a test fails if
+// the operator changes them: with different tags, the operator would no longer recognize
 // the buckets of its users.
 const (
 	tagCluster = "storage.koboshi.dev/cluster"
@@ -32,8 +32,8 @@ const (
 	tagOrigin  = "storage.koboshi.dev/origin"
 )
 
-// world holds the objects of one run: an ObjectStore, a StorageBucket and a bucket of the
-// same name, and a bystander, a bucket whose name begins with the first bucket's name.
+// world holds the objects of one run: an ObjectStore, a StorageBucket, a bucket of the same
+// name, and the bystander, which is another bucket whose name begins with that name.
 type world struct {
 	*series
 	name string
@@ -302,8 +302,8 @@ func (w *world) storeHeld(ctx context.Context, held bool) error {
 	return nil
 }
 
-// gone returns an error while the StorageBucket still exists, or if the bucket is not in
-// the expected state: unchanged, or deleted as well if kept is nil.
+// gone returns an error while the StorageBucket still exists, or if the bucket has changed
+// since kept was recorded. If kept is nil, the bucket must be deleted as well.
 func (w *world) gone(ctx context.Context, kept *dump) error {
 	if b, err := w.bucket(ctx); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("the StorageBucket still exists, with the finalizers %q: %w", b.Finalizers, err)

@@ -26,7 +26,7 @@ func startStore() *rig.Store {
 	GinkgoHelper()
 	s, err := rig.StartStore(GinkgoT().TempDir(), GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	// This stops the current process, even if the store was restarted.
+	// Stop stops the current process, even if the store was restarted.
 	DeferCleanup(func() { s.Stop() })
 	return s
 }

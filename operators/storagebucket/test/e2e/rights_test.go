@@ -19,9 +19,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
 )
 
-// grantManager creates a service account in the first namespace, with the
-// rights that the manager is shipped with for watching only these namespaces.
-// It returns a token for the account.
+// grantManager creates a service account in the first namespace, and returns a token for
+// the account. It grants the account the shipped rights of a manager that watches only the
+// given namespaces.
 func grantManager(ctx context.Context, namespaces ...string) string {
 	GinkgoHelper()
 	home := namespaces[0]

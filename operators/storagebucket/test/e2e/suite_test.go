@@ -1,10 +1,9 @@
-// Package e2e runs the manager as it is shipped, with the rights that it is
-// shipped with for one namespace, against a real S3 server that is stopped,
-// killed and restarted.
+// Package e2e runs the shipped manager, with its shipped rights for one namespace, against
+// a real S3 server. The tests stop, kill and restart the S3 server.
 //
 // The programs are bin/manager and bin/s3server (make build s3server), or
 // those that MANAGER and S3SERVER name. The control plane comes from envtest,
-// as for the suite of the controller.
+// as in the controller's test suite.
 package e2e
 
 import (
@@ -28,7 +27,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
 )
 
-// Secrets that must not appear anywhere, in addition to the root key pair.
+// These secrets, like the root key pair, must not appear anywhere in logs or objects.
 const (
 	wrongSecret = "not-the-secret"
 	unknownKey  = "NOBODYSKEY"

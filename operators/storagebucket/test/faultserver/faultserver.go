@@ -50,7 +50,7 @@ type Rule struct {
 	Skip int
 	// Times is the number of requests that get the fault; 0 means all.
 	Times int
-	// Fault is the fault that these requests get.
+	// Fault is the fault that the selected requests get.
 	Fault Fault
 
 	seen int
@@ -118,8 +118,8 @@ type options struct {
 // Option changes a setting with which a Server is started.
 type Option func(*options)
 
-// Behind puts a handler behind the server, for requests that no rule matches.
-// Without a handler, these requests get 200 and no body.
+// Behind puts a handler behind the server, for requests that no rule matches. Without a
+// handler, requests that no rule matches get 200 and no body.
 func Behind(h http.Handler) Option { return func(o *options) { o.behind = h } }
 
 // Before puts the server in front of a real store. Requests that no rule matches are
@@ -134,8 +134,8 @@ func Before(store *url.URL) Option {
 		FlushInterval: -1,
 		ErrorLog:      silent,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			// The store cannot be reached. The clients of such a store see a broken
-			// connection and no response.
+			// If the store cannot be reached, its clients see a broken connection and no
+			// response.
 			abort(w)
 		},
 	})

@@ -29,8 +29,8 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-// Kinds that a cluster has only with cert-manager or Prometheus Operator. The
-// control plane of the tests has neither.
+// A cluster has these kinds only with cert-manager or Prometheus Operator, so the control
+// plane of the tests does not have them.
 var foreign = []string{"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"}
 
 // cluster returns a client of the tests' API server, and its configuration.
@@ -80,9 +80,9 @@ func remove(t *testing.T, c client.Client, in objects) {
 	}
 }
 
-// waitUntilServed waits until the objects of a CRD can be listed. The API server
-// lists them when it deletes a CRD. If it cannot list them, because the CRD is new, it does
-// not retry within a minute.
+// waitUntilServed waits until the objects of a CRD can be listed. When the API server
+// deletes a CRD, it lists the objects of that CRD. If listing fails because the CRD is new,
+// the API server does not retry within a minute.
 func waitUntilServed(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}

@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The packages from which the programs are built. The key is the command that starts the
-// program in the image.
+// programs maps the command that starts a program in the image to the package of the
+// program.
 var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/usage-server"}
 
-// Flags for which the chart has no value.
+// notInTheChart has the flags for which the chart has no value, each with the reason.
 var notInTheChart = map[string]string{
 	"await":                     "only the Pod of helm test uses it",
 	"await-limit":               "only the Pod of helm test uses it",

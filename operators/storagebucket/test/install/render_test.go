@@ -40,7 +40,8 @@ const (
 	namespace = "storagebucket-system"
 )
 
-// The components of config/, except namespaced, which changes the others.
+// components are all components of config/ except namespaced, which changes the other
+// components.
 var components = []string{"prometheus", "grafana", "network-policy", "notify"}
 
 var scheme = func() *runtime.Scheme {
@@ -204,8 +205,8 @@ func generic(t *testing.T, object client.Object) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The manifest does not contain this field. Go adds it, because it encodes an empty
-	// struct.
+	// The manifest does not contain the status, but the conversion in Go adds an empty
+	// status.
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}
 }

@@ -48,8 +48,8 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.chart = installed(tc.chart)
-			// With Helm, a flag of the command line creates the namespace. The usage server
-			// has its own issuer only in config/usage, which can be installed separately.
+			// With Helm, a command-line flag creates the namespace. The usage server has
+			// its own issuer only in config/usage, which can be installed separately.
 			delete(tc.kustomize, "Namespace/"+namespace)
 			delete(tc.kustomize, "Issuer/storagebucket-usage")
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(tc.kustomize)), slices.Sorted(maps.Keys(tc.chart))); diff != "" {
@@ -64,9 +64,9 @@ func TestKustomizeAndTheChartInstallTheSame(t *testing.T) {
 	}
 }
 
-// essence returns an object without the parts that may differ between the two
-// ways of installing: labels other than those that grant something, the image,
-// and the names of the Secrets with certificates.
+// essence returns an object without the parts that may differ between the two ways of
+// installing: the image, the names of the Secrets with certificates, and all labels except
+// those that grant something.
 func essence(t *testing.T, object client.Object) map[string]any {
 	object = object.DeepCopyObject().(client.Object)
 	switch o := object.(type) {
@@ -160,7 +160,7 @@ func TestWithNamespacesThereAreNoRightsInOthers(t *testing.T) {
 		{"chart", rendered(t, set("namespaces", []any{"team-a", "team-b"}))},
 		{"chart with a cluster ID", rendered(t, set("namespaces", []any{"team-a"}, "clusterID", "blue"))},
 	} {
-		// The rights that the operator needs in the whole cluster: to authorize the clients
+		// In the whole cluster, the operator needs only the rights to authorize the clients
 		// that read the metrics or the usage, and to read the ID of the cluster.
 		may := map[string]bool{
 			"storagebucket-metrics-auth-role": true, "storagebucket-cluster-id-reader": true, "storagebucket-usage-auth": true,
@@ -200,7 +200,7 @@ func TestEveryBindingIsOfAnExistingRoleToAnExistingAccount(t *testing.T) {
 			default:
 				continue
 			}
-			// Every cluster has this role.
+			// Every cluster has the role extension-apiserver-authentication-reader.
 			if in[ref.Kind+"/"+ref.Name] == nil && ref.Name != "extension-apiserver-authentication-reader" {
 				t.Errorf("%s: %s refers to %s %s, which is not installed", name, key, ref.Kind, ref.Name)
 			}

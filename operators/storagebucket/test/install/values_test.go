@@ -38,7 +38,7 @@ func everything() map[string]any {
 	)
 }
 
-// allFlags sets all values that are flags, in addition to everything.
+// allFlags returns the values of everything(), and all values that set a flag.
 func allFlags() map[string]any {
 	values := everything()
 	for key, value := range set(

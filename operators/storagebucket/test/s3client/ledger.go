@@ -14,8 +14,8 @@ import (
 // different in each run.
 const uidTag = "storage.koboshi.dev/uid"
 
-// ledger describes the store in lines: buckets, their configuration and their objects.
-// It leaves out everything that depends on the time of its creation.
+// ledger describes the store in lines: buckets, their configuration and their objects. It
+// leaves out everything that differs from run to run, such as dates and UIDs.
 func ledger(ctx context.Context, client *s3.Client) ([]string, error) {
 	var lines []string
 	buckets := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{})

@@ -28,8 +28,8 @@ const (
 	accessKeyEnv = "ROOT_ACCESS_KEY"
 	secretKeyEnv = "ROOT_SECRET_KEY"
 
-	// stopLimit limits the time of an orderly stop. After that time, only clients that
-	// hang have open connections, which the end of the process closes.
+	// stopLimit limits the time of an orderly stop. Connections that are still open after
+	// stopLimit belong to clients that hang; they are closed when the process ends.
 	stopLimit = 3 * time.Second
 )
 
@@ -100,7 +100,7 @@ func parseOptions(args []string) (options, error) {
 	case o.dir == "":
 		return o, errors.New("--dir is required")
 	case o.accessKey == "" || o.secretKey == "":
-		return o, fmt.Errorf("set the root key pair in %s and %s", accessKeyEnv, secretKeyEnv)
+		return o, fmt.Errorf("the root key pair is not set: set %s and %s", accessKeyEnv, secretKeyEnv)
 	}
 	return o, o.resolve()
 }

@@ -69,7 +69,7 @@ func (s *server) host(t *testing.T) string {
 	return u.Host
 }
 
-// stop stops the program gracefully and returns the time that takes.
+// stop stops the program gracefully and returns how long the program took to stop.
 func (s *server) stop(t *testing.T, sig os.Signal) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -103,9 +103,9 @@ func serve(ctx context.Context, o options, address string) error {
 	}
 }
 
-// openBackend opens the directory. Metadata is kept in files next to the
-// data, because not every file system has extended attributes. Old versions of objects
-// are kept in a separate directory. The gateway needs it to support versioning.
+// openBackend opens the directory. Metadata is kept in files next to the data, because not
+// every file system has extended attributes. Old versions of objects are kept in a separate
+// directory, because the gateway needs one to support versioning.
 func openBackend(dir string) (*posix.Posix, error) {
 	data, metadata, versions := filepath.Join(dir, "data"), filepath.Join(dir, "metadata"), filepath.Join(dir, "versions")
 	for _, d := range []string{data, metadata, versions, iamDir(dir)} {

@@ -1,12 +1,12 @@
-// Package usage runs the usage server as it is shipped, with the rights that it
-// is shipped with, behind an API server that passes requests on, and in front
-// of a real S3 server.
+// Package usage runs the shipped usage server with its shipped rights. An API server passes
+// requests on to the usage server, which counts objects in a real S3 server.
 //
-// The programs are bin/usage-server and bin/s3server (make build s3server), or
-// those that USAGE_SERVER and S3SERVER name, and koboshi for its kubectl
-// (KOBOSHI). The control plane comes from envtest, as for the other suites. It
-// must have a front proxy, which koboshi has but stock envtest does not. The specs that
-// need controllers are skipped if the plane runs none; `koboshi up --profile gc` runs them.
+// The programs are bin/usage-server and bin/s3server (make build s3server), or those that
+// USAGE_SERVER and S3SERVER name. The tests also run the kubectl of bin/koboshi, or of the
+// program that KOBOSHI names. The control plane comes from envtest, as in the other test
+// suites. The control plane must have a front proxy, which koboshi has but stock envtest
+// does not. The specs that need controllers are skipped if the plane runs none; `koboshi up
+// --profile gc` runs them.
 package usage
 
 import (

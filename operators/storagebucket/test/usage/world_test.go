@@ -105,8 +105,8 @@ func (s *store) empty(ctx context.Context) {
 	}
 }
 
-// newNamespace creates a namespace for one spec. The cluster may have no
-// controller that empties it, so the buckets are deleted here.
+// newNamespace creates a namespace for one spec. The cluster may have no controller that
+// empties a deleted namespace, so the buckets are deleted here.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "usage-"}}
@@ -147,7 +147,7 @@ func newBucket(ctx context.Context, namespace, name, inStore string, change ...f
 	Expect(api.Create(ctx, b)).To(Succeed())
 }
 
-// needControllers skips a spec on a plane with the profile api.
+// needControllers skips a spec if the plane runs no controllers, as with the profile api.
 func needControllers(ctx context.Context) {
 	GinkgoHelper()
 	err := api.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})

@@ -17,9 +17,9 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 )
 
-// These functions check the API's rules for fields that are copied into the children of a
-// site. Without these checks, only a condition would show that the API server refuses a
-// child.
+// The functions in this file check the API's rules for fields that are copied into the
+// children of a site. Without these checks, only a condition would show that the API server
+// refuses a child.
 
 func checkItems(items []viewv1.ContentItem, at *field.Path, found *findings) {
 	paths := map[string]bool{}

@@ -49,9 +49,9 @@ func TestWebhooks(t *testing.T) {
 	RunSpecs(t, "MarkdownView webhooks")
 }
 
-// envtest provides the control plane: KUBEBUILDER_ASSETS names its binaries, or
-// USE_EXISTING_CLUSTER=true and KUBECONFIG name a cluster on this machine, which calls the
-// webhooks in this process.
+// envtest starts the control plane from the binaries in KUBEBUILDER_ASSETS. With
+// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. The cluster
+// must be on this machine, because it calls the webhooks in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)

@@ -1,6 +1,6 @@
-// Package v1 implements the webhooks of MarkdownViews. They normalise values and make
-// checks that a schema cannot express: checks of the pages, and checks that depend on other
-// rules of the API.
+// Package v1 implements the webhooks of MarkdownViews. The webhooks normalise values and
+// make checks that a schema cannot express: checks of the pages, and checks that depend on
+// other rules of the API.
 //
 // The rules in the schema do not depend on these webhooks. The operator also handles objects
 // that the webhooks would refuse, because the webhooks may have been disabled.

@@ -236,7 +236,7 @@ func everything() map[string]any {
 		"metrics.scraper.serviceAccount", "prometheus-k8s")
 }
 
-// full also sets every value that becomes a flag.
+// full returns the values of everything, and sets every value that becomes a flag.
 func full() map[string]any {
 	values := everything()
 	maps.Copy(values, set(

@@ -155,7 +155,7 @@ func checkPod(t *testing.T, c client.Client, d *appsv1.Deployment) {
 	}
 }
 
-// authority returns the certificate authorities of both certificates.
+// authority returns the certificate authorities of the webhook and of the metrics.
 func authority(t *testing.T, c client.Client) string {
 	t.Helper()
 	all := ""

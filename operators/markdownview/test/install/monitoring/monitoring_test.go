@@ -33,7 +33,8 @@ type query struct{ where, expr string }
 var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 
 // registered returns the labels of every series that Prometheus stores, by name. Prometheus
-// renames the label namespace of a site, because the scraped Service has such a label, too.
+// renames the label namespace of a site to exported_namespace, because the scraped Service
+// also has a label namespace.
 func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	metrics.Register(nil)

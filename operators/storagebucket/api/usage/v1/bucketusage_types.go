@@ -5,8 +5,8 @@ import (
 )
 
 // BucketUsage reports the number and total size of the objects in the bucket that
-// the StorageBucket of the same name and namespace declares. They are counted while
-// the request waits, or were counted a few minutes earlier: see measuredAt.
+// the StorageBucket of the same name and namespace declares. The objects are counted during
+// the request, unless they were counted in the last few minutes: see measuredAt.
 // BucketUsages cannot be watched or written.
 //
 // +kubebuilder:object:root=true
@@ -42,8 +42,8 @@ type BucketUsage struct {
 	// measuredAt is the time at which counting ended, whether it succeeded or not.
 	MeasuredAt metav1.Time `json:"measuredAt"`
 
-	// reason is one word for why the objects could not be counted; it is absent if
-	// they were counted.
+	// reason is the cause of a failed count, in one word; it is absent if the objects were
+	// counted.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 

@@ -1,6 +1,6 @@
-// Package v1 defines version v1 of the API group usage.storage.koboshi.dev: the
-// contents of a bucket at the time of the request. Nothing is stored, so there
-// is no CustomResourceDefinition: the program usage-server serves the group.
+// Package v1 defines version v1 of the API group usage.storage.koboshi.dev, which reports
+// the number and total size of the objects in a bucket. The program usage-server serves the
+// group. The group has no CustomResourceDefinition, because its objects are not stored.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:skip

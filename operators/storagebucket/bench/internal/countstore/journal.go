@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Values of Arrival.Bucket for a request that was not for a bucket of the store.
+// Arrival.Bucket has one of these values if the request was not for a bucket of the store.
 const (
 	// OfStore is a request to the store itself, such as a request for the list of
 	// buckets.
@@ -20,7 +20,7 @@ const (
 type Arrival struct {
 	// At is the time of arrival, in nanoseconds since 1970.
 	At int64 `json:"t"`
-	// Bucket is the index of the requested bucket, or one of the constants.
+	// Bucket is the index of the requested bucket, or OfStore, Refused or Unknown.
 	Bucket int32 `json:"b"`
 }
 

@@ -44,8 +44,8 @@ func rate(count int, seconds float64) float64 {
 }
 
 // Peak returns the largest number of times within any one second of the
-// period. The second may start at any time, because fixed seconds could cut a burst in
-// two by chance.
+// period. The interval of one second may start at any time: if it always started at a full
+// second, a burst could be cut in two by chance.
 func Peak(times []int64, p Period) int {
 	times = p.within(times)
 	most, first := 0, 0
@@ -118,9 +118,8 @@ type Level struct {
 	Count int
 }
 
-// Reached returns the time between from and the first moment after it at which the
-// count was at least want. It returns false if there is no such moment. The levels must
-// be in order.
+// Reached returns the time that passed, starting at from, until the count was at least
+// want. It returns false if the count never was. The levels must be in order.
 func Reached(levels []Level, from int64, want int) (time.Duration, bool) {
 	for i, l := range levels {
 		holdsAfter := l.At >= from || i+1 == len(levels) || levels[i+1].At > from

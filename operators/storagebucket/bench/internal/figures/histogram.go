@@ -16,8 +16,8 @@ type Histogram struct {
 	counts []float64 // cumulative
 }
 
-// ReadHistogram finds the histogram with the given name and without labels in metrics
-// in the text format. It returns an empty histogram if there is none.
+// ReadHistogram reads metrics in the text format, and returns the histogram that has the
+// given name and no labels. If there is none, the returned histogram is empty.
 func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	var h Histogram
 	lines := bufio.NewScanner(r)
@@ -43,7 +43,7 @@ func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	return h, nil
 }
 
-// Since returns the observations that were made after before was read.
+// Since returns the observations that were added after an earlier reading of the histogram.
 func (h Histogram) Since(before Histogram) Histogram {
 	d := Histogram{bounds: h.bounds, counts: append([]float64(nil), h.counts...)}
 	for i := range min(len(d.counts), len(before.counts)) {

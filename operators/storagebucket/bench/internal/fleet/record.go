@@ -30,8 +30,8 @@ func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	r := &Record{healthy: map[string]bool{}, changed: make(chan struct{})}
 	r.levels = []figures.Level{{At: time.Now().UnixNano()}}
 	for _, list := range []client.ObjectList{&v1.StorageBucketList{}, &v1.ObjectStoreList{}} {
-		// One item is enough, because only the version of the list is needed, from which
-		// the watch starts.
+		// One item is enough, because the watch needs only the version of the list to start
+		// from.
 		if err := f.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 			return nil, fmt.Errorf("listing the objects: %w", err)
 		}
@@ -46,9 +46,9 @@ func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	return r, nil
 }
 
-// follow records the changes after the version of the list, and sets the
-// version of the list to the last one seen. It returns when the API server
-// ends the watch, which it may do at any time.
+// follow records the changes after the resource version in list, and updates that version
+// with each change. It returns when the API server ends the watch, which it may do at any
+// time.
 func (f *Fleet) follow(ctx context.Context, list client.ObjectList, r *Record) error {
 	w, err := f.client.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
@@ -93,8 +93,8 @@ func (r *Record) modified(object client.Object) {
 	r.changed = make(chan struct{})
 }
 
-// Healthy returns all numbers of healthy buckets so far, each with the time at which the
-// number changed to this value.
+// Healthy returns the history of the number of healthy buckets: each value, with the time
+// at which the number changed to this value.
 func (r *Record) Healthy() []figures.Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,8 @@ type Memory struct {
 	// Anonymous is the part of Resident that is not backed by files: heap, stacks,
 	// runtime.
 	Anonymous int64
-	// Proportional is the PSS: each shared page counts by the process's share of it.
+	// Proportional is the PSS: the size of each shared page is divided by the number of
+	// processes that share the page.
 	Proportional int64
 	// Peak is the largest RSS so far.
 	Peak int64
@@ -36,12 +37,12 @@ func (p *Process) CPU() (time.Duration, error) {
 }
 
 // parseCPU reads /proc/PID/stat. The name in the second field may contain
-// anything, so parsing starts after the last parenthesis: utime and stime are
-// the 14th and the 15th field of the line, see proc(5).
+// anything, so parsing starts after the last parenthesis. utime and stime are the 14th and
+// the 15th field of the line; see proc(5).
 func parseCPU(stat string) (time.Duration, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("reading CPU time: %d fields", len(fields))
+		return 0, fmt.Errorf("reading CPU time: /proc/PID/stat has only %d fields after the name", len(fields))
 	}
 	user, err := strconv.ParseInt(fields[11], 10, 64)
 	if err != nil {
@@ -101,7 +102,7 @@ func parseKilobytes(text, field string) (int64, error) {
 		}
 		return kb << 10, nil
 	}
-	return 0, fmt.Errorf("reading memory: no field %s", field)
+	return 0, fmt.Errorf("reading memory: there is no field %s", field)
 }
 
 func (p *Process) path(file string) string {

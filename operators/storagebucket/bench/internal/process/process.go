@@ -25,8 +25,8 @@ type Process struct {
 	err       error // the error from Wait; must be read only after ended is closed
 }
 
-// Start starts a program. Its output is written to a file in dir with the given name.
-// The program does not outlive this process.
+// Start starts a program. The program's output is written to a file in dir with the given
+// name. The program does not outlive this process.
 func Start(dir, name, binary string, args ...string) (*Process, error) {
 	p := &Process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)

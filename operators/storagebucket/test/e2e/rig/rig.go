@@ -23,8 +23,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The root key pair of every store. It is long and unusual, so that tests can search
-// logs for it.
+// The root key pair of every store is long and unusual, so that tests can search logs for
+// it.
 const (
 	AccessKey = "RIGROOTKEY"
 	SecretKey = "rig-root-secret-nobody-may-see"
@@ -131,7 +131,8 @@ func (s *Store) Client() *s3.Client {
 	})
 }
 
-// StartManager starts the manager. It connects to the API server with the kubeconfig.
+// StartManager starts the manager. The manager connects to the API server with the
+// kubeconfig.
 func StartManager(kubeconfig string, output io.Writer, args ...string) (*gexec.Session, error) {
 	program, err := Program("MANAGER", "manager")
 	if err != nil {

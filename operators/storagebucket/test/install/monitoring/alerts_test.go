@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// Two hours of the manager's metrics for which no alert fires, one sample per minute.
+// quiet holds two hours of the manager's metrics, one sample per minute, for which no alert
+// fires.
 const quiet = `
 load 1m
   leader_election_master_status{name="storagebucket.storage.koboshi.dev"} 1x120

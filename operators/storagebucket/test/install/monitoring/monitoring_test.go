@@ -58,8 +58,8 @@ func registered(t *testing.T) series {
 		}
 		names := strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' })
 		all[m[1]] = names
-		// The suffixes of the series of a histogram. No query uses these suffixes with
-		// other kinds of metrics.
+		// The series of a histogram have these suffixes, which no query uses with other
+		// kinds of metrics.
 		all[m[1]+"_bucket"] = append(slices.Clone(names), "le")
 		all[m[1]+"_sum"], all[m[1]+"_count"] = names, names
 	}
@@ -319,7 +319,7 @@ func TestEveryAlertSaysWhatItMeansAndWhatToDo(t *testing.T) {
 	}
 }
 
-// handbook is where the pages of docs/guide/storagebucket are published.
+// handbook is the URL of the published pages of docs/guide/storagebucket.
 const handbook = "https://github.com/koboshi-dev/koboshi/blob/main/docs/guide/storagebucket/"
 
 var (
