@@ -228,10 +228,10 @@ func (p *Plane) NoPrograms() error { return p.noPrograms }
 // reason is the error that Stop returns.
 func (p *Plane) Failed() <-chan struct{} { return p.tasks.ctx.Done() }
 
-// Stop ends the plane in well under a second: clients are cut off, not drained,
-// and the store is complete at every moment. The programs of Pods are asked to
-// stop, and their processes are killed if they have not stopped after one
-// second. Stop returns the error of the component that failed first, if any.
+// Stop ends the plane in well under a second, because clients are cut off, not
+// drained, and the store is complete at every moment. If Pods run as processes,
+// Stop asks the processes to end, waits for up to one second, and then kills them.
+// Stop returns the error of the component that failed first, if any.
 func (p *Plane) Stop() error {
 	failure := p.halt()
 	return errors.Join(failure, p.release(failure != nil))
