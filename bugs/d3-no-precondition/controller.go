@@ -33,7 +33,7 @@ type Status struct {
 // revision gets a new one.
 type Group = object.Object[Spec, Status]
 
-// lookAgain is the time after which a new leader is checked.
+// lookAgain is the time after which the controller checks whether a new leader still exists.
 const lookAgain = 50 * time.Millisecond
 
 type reconciler struct {

@@ -86,7 +86,7 @@ func read(file string) (*bug, error) {
 	case b.clean && len(b.Finds)+len(b.Verdicts)+len(b.Command) > 0:
 		return nil, fmt.Errorf("%s: finds, verdicts and command are allowed only in bug.yaml", file)
 	case !b.clean && len(b.Verdicts) == 0:
-		return nil, fmt.Errorf("%s: verdicts must list at least one correct verdict", file)
+		return nil, fmt.Errorf("%s: the list \"verdicts\" must contain at least one verdict", file)
 	}
 	return b, nil
 }

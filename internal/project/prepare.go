@@ -52,8 +52,8 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 	return p, nil
 }
 
-// Open reads only the manifests if the options name a command and its CRDs, and the
-// entire project otherwise. It looks up the command as a shell does.
+// Open reads the entire project, or only the manifests if the options name a command and
+// its CRDs. It looks up the command as a shell does.
 func Open(ctx context.Context, o Options) (*Project, error) {
 	if len(o.Command) == 0 {
 		return Load(ctx, o)

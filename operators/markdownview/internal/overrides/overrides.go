@@ -166,7 +166,8 @@ func (p *Policy) allows(name, key string) bool {
 type Denial struct {
 	// Field is the path of the field below spec, such as pod.labels.
 	Field string
-	// Key is the key in the field, or the value of the field.
+	// Key is the key of the denied entry if the field is a map, otherwise the value of the
+	// field.
 	Key string
 }
 

@@ -53,8 +53,8 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// share keeps only one copy of the strings that many buckets share, which are most of the
-// text of a decoded bucket.
+// share replaces those strings of a bucket that many buckets have in common with a single
+// copy. In a decoded bucket, most of the text consists of such strings.
 func share(b *storagev1.StorageBucket) {
 	once(&b.Namespace)
 	once(&b.Spec.Management)
