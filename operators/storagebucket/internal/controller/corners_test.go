@@ -53,7 +53,8 @@ var _ = Describe("In an unusual case,", func() {
 		eventually(ctx, b, ready, "False OwnershipConflict")
 		Expect(current(ctx, w.newStore()).Status.TagsOnCreate).To(BeNil())
 		Expect(api.Delete(ctx, b)).To(Succeed())
-		Eventually(func() []string { return w.objects(ctx, b.BucketName()) }).Should(Equal([]string{"theirs"}))
+		eventuallyGone(ctx, b)
+		Expect(w.objects(ctx, b.BucketName())).To(Equal([]string{"theirs"}))
 		Expect(w.tags(ctx, b.BucketName())).To(BeEmpty())
 	})
 
@@ -73,14 +74,13 @@ var _ = Describe("In an unusual case,", func() {
 
 	It("what the manager observed about a store is dropped when the spec of the store changes", func(ctx SpecContext) {
 		w := newWorld(ctx)
+		w.run()
+		w.storeReady(ctx)
 		b := w.newBucket("photos", managedBucket)
 		create(ctx, b)
-		w.run()
 		eventually(ctx, b, ready, "True Available")
 		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
-		store := current(ctx, w.newStore())
-		store.Spec.HealthInterval.Duration = time.Minute
-		Expect(api.Update(ctx, store)).To(Succeed())
+		w.updateStore(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Minute })
 		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(BeNil())
 	})
 
@@ -109,9 +109,9 @@ var _ = Describe("In an unusual case,", func() {
 		create(ctx, b)
 		r := w.run()
 		eventually(ctx, b, ready, "True Available")
-		store := current(ctx, w.newStore())
-		store.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
-		Expect(api.Update(ctx, store)).To(Succeed())
+		w.updateStore(ctx, func(s *storagev1.ObjectStore) {
+			s.Annotations = map[string]string{storagev1.AnnotationPaused: "true"}
+		})
 		w.server.Down()
 		Eventually(func() string {
 			r.poke(b)
@@ -122,21 +122,18 @@ var _ = Describe("In an unusual case,", func() {
 	It("a store is checked at once when its pause ends", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.run()
-		store := w.newStore()
-		Eventually(func() string { return condition(current(ctx, store).Status.Conditions, ready) }).Should(Equal("True Available"))
+		w.storeReady(ctx)
 		pause := func(annotations map[string]string) {
-			Eventually(func() error {
-				got := current(ctx, store)
-				got.Annotations = annotations
-				return api.Update(ctx, got)
-			}).Should(Succeed())
+			w.updateStore(ctx, func(s *storagev1.ObjectStore) { s.Annotations = annotations })
 		}
+		state := func(kind string) string { return condition(current(ctx, w.newStore()).Status.Conditions, kind) }
 		pause(map[string]string{storagev1.AnnotationPaused: "true"})
+		Eventually(state).WithArguments(synced).Should(Equal("False Suspended"))
 		w.server.Script(faultserver.Rule{Fault: faultserver.S3Error(403, "InvalidAccessKeyId")})
 		asked := w.server.Count()
 		Consistently(w.server.Count).WithTimeout(500 * time.Millisecond).Should(Equal(asked))
 		pause(nil)
-		Eventually(func() string { return condition(current(ctx, store).Status.Conditions, ready) }).Should(Equal("False InvalidCredentials"))
+		Eventually(state).WithArguments(ready).Should(Equal("False InvalidCredentials"))
 	})
 
 	It("a store in a namespace that is not watched is named as the reason", func(ctx SpecContext) {
@@ -180,8 +177,8 @@ var _ = Describe("In an unusual case,", func() {
 		w.run()
 		eventually(ctx, b, ready, "True Available")
 		w.server.Script(faultserver.Rule{Method: "PUT", Query: "tagging", Fault: faultserver.Hang()})
-		update(ctx, b, func(b *storagev1.StorageBucket) { b.Spec.Tags["team"] = "films" })
 		writes := len(w.writes())
+		update(ctx, b, func(b *storagev1.StorageBucket) { b.Spec.Tags["team"] = "films" })
 		Eventually(func() int { return len(w.writes()) }).Should(BeNumerically(">", writes))
 		got := current(ctx, b)
 		Expect(got.Status.ObservedGeneration).To(BeNumerically("<", got.Generation))
@@ -236,13 +233,20 @@ var _ = Describe("In an unusual case,", func() {
 		})
 		w.server.Script(faultserver.Rule{Method: "PUT", Query: "cors", Fault: faultserver.Status(200)})
 		create(ctx, b)
-		w.run()
+		step := newSteppedClock()
+		w.run(func(o *Options) { o.Clock = step })
 		got := eventually(ctx, b, ready, "False Unsupported")
 		Expect(got.Status.Unsupported).To(Equal([]string{"cors"}))
 		version, writes, asked := got.ResourceVersion, len(w.writes()), w.requestsFor(b.BucketName())
 		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">=", asked+3))
 		Expect(w.writes()).To(HaveLen(writes))
 		Expect(current(ctx, b).ResourceVersion).To(Equal(version))
+		// A comparison sends the setting again, because the store may support it now.
+		step.forward(11 * time.Minute)
+		Eventually(w.writes).Should(HaveLen(writes + 1))
+		asked = w.requestsFor(b.BucketName())
+		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">=", asked+8))
+		Expect(w.writes()).To(HaveLen(writes + 1))
 		_, err := w.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: aws.String(b.BucketName())})
 		Expect(err).NotTo(HaveOccurred())
 	})

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ var _ = Describe("Known from other operators", func() {
 			eventually(ctx, b, ready, "True Available")
 			update(ctx, b, func(b *storagev1.StorageBucket) { b.Labels = map[string]string{"edited": "yes"} })
 		}
+		w.storeReady(ctx)
 		r.stop()
 		w.run()
 		probe := w.newBucket("last")
@@ -61,16 +63,21 @@ var _ = Describe("Known from other operators", func() {
 		w.makeBucket(ctx, b.BucketName())
 		create(ctx, b)
 		w.run()
-		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">=", 5))
-		at := []time.Time{}
+		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">=", 7))
+		var at []time.Time
 		for _, r := range w.server.Requests() {
 			if strings.HasPrefix(r.Path, "/"+b.BucketName()) {
 				at = append(at, r.At)
 			}
 		}
 		// The first probe is immediate; the later probes come at the bucket's own time
-		// slots.
-		Expect(at[4].Sub(at[1])).To(BeNumerically("~", 3*time.Second, 900*time.Millisecond))
+		// slots. On a busy machine, a single probe may be late.
+		var pauses []time.Duration
+		for i := 2; i < len(at); i++ {
+			pauses = append(pauses, at[i].Sub(at[i-1]))
+		}
+		slices.Sort(pauses)
+		Expect(pauses[len(pauses)/2]).To(BeNumerically("~", time.Second, 300*time.Millisecond))
 	})
 
 	It("ACK#1288: drift is repaired while the operator runs, without an edit of the object", func(ctx SpecContext) {
@@ -248,16 +255,20 @@ var _ = Describe("Known from other operators", func() {
 
 	It("a deletion that failed once is tried again soon, however long the probe interval is", func(ctx SpecContext) {
 		w := newWorld(ctx)
-		for name, fault := range map[string]faultserver.Rule{
-			"refused": {Method: "DELETE", Fault: faultserver.S3Error(500, "InternalError")},
-			"unsure":  {Method: "HEAD", Skip: 1, Fault: faultserver.S3Error(500, "InternalError")}, // the check after the deletion
+		internal := faultserver.S3Error(500, "InternalError")
+		for name, faults := range map[string][]faultserver.Rule{
+			"refused": {{Method: "DELETE", Fault: internal}},
+			// The check after the deletion consists of two requests.
+			"unsure": {{Method: "HEAD", Skip: 1, Fault: internal}, {Method: "GET", Query: "list-type", Fault: internal}},
 		} {
 			b := w.newBucket(name, managedBucket, deletedBucket)
 			create(ctx, b)
 			r := w.run()
 			eventually(ctx, b, ready, "True Available")
-			fault.Path, fault.Times = "/"+b.BucketName(), 1
-			w.server.Script(fault)
+			for i := range faults {
+				faults[i].Path, faults[i].Times = "/"+b.BucketName(), 1
+			}
+			w.server.Script(faults...)
 			Expect(api.Delete(ctx, b)).To(Succeed())
 			eventuallyGone(ctx, b)
 			Expect(w.exists(ctx, b.BucketName())).To(BeFalse())
@@ -279,7 +290,8 @@ var _ = Describe("Known from other operators", func() {
 
 	It("Rook#5373: a store that is down delays only objects whose bucket must be deleted", func(ctx SpecContext) {
 		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Second })
-		kept, deleted := w.newBucket("kept", managedBucket), w.newBucket("deleted", managedBucket, deletedBucket)
+		// If the store is slow once, the buckets try again within a second.
+		kept, deleted := w.newBucket("kept", managedBucket, everySecond), w.newBucket("deleted", managedBucket, deletedBucket, everySecond)
 		create(ctx, kept, deleted)
 		w.run()
 		eventually(ctx, kept, ready, "True Available")
@@ -334,10 +346,12 @@ var _ = Describe("Known from other operators", func() {
 		w.server.Script(faultserver.Rule{Method: "DELETE", Path: "/" + b.BucketName() + "/.koboshi-canary", Times: 2, Fault: faultserver.S3Error(404, "NoSuchKey")})
 		create(ctx, b)
 		w.run()
-		eventually(ctx, b, ready, "True Available")
+		state := func() string { return condition(current(ctx, b).Status.Conditions, healthy) }
+		Eventually(state).ShouldNot(BeEmpty())
+		Expect(state()).To(Equal("True ProbeSucceeded"), "after the first probe")
 		before := w.requestsFor(b.BucketName())
 		Eventually(func() int { return w.requestsFor(b.BucketName()) }).Should(BeNumerically(">", before+8))
-		Expect(condition(current(ctx, b).Status.Conditions, healthy)).To(Equal("True ProbeSucceeded"))
+		Expect(state()).To(Equal("True ProbeSucceeded"))
 	})
 
 	It("provider-ceph: a store that answers but does not know the keys is not healthy", func(ctx SpecContext) {
@@ -362,11 +376,17 @@ var _ = Describe("Known from other operators", func() {
 
 	It("S3 in us-east-1: a success response does not prove that this operator created the bucket", func(ctx SpecContext) {
 		w := newWorld(ctx)
+		r := w.run()
+		w.storeReady(ctx)
 		first := w.newBucket("first", managedBucket)
 		create(ctx, first)
-		w.run()
 		eventually(ctx, first, ready, "True Available")
-		Eventually(func() *bool { return current(ctx, w.newStore()).Status.TagsOnCreate }).Should(HaveValue(BeTrue()))
+		// The controller must know that the store keeps the tags, so this asks its cache.
+		Eventually(func() *bool {
+			store := w.newStore()
+			Expect(r.controllers.client.Get(ctx, client.ObjectKeyFromObject(store), store)).To(Succeed())
+			return store.Status.TagsOnCreate
+		}).Should(HaveValue(BeTrue()))
 		// Another client is faster: it creates the bucket between our check
 		// and our request, and the store answers our request with success.
 		b := w.newBucket("photos", managedBucket)

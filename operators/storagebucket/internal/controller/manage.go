@@ -64,6 +64,9 @@ func (r *Buckets) sync(ctx context.Context, t *task) error {
 		r.set(t, storagev1.ConditionSynced, failed(failure))
 	case err == nil:
 		r.set(t, storagev1.ConditionSynced, found(reasonInSync, "the store holds what is declared"))
+	}
+	if err == nil || s3store.ReasonOf(err) == s3store.ReasonUnsupported {
+		// Everything that the store supports was compared.
 		stamp := metav1.NewTime(r.Clock.Now())
 		t.Status.LastDriftCheckTime = &stamp
 		r.drift.checked(t.StorageBucket, stamp.Time)

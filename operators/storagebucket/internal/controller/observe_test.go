@@ -104,9 +104,7 @@ var _ = Describe("A bucket that is observed", func() {
 		eventually(ctx, foreign, ready, "False StoreNotAllowed")
 		create(ctx, w.newStore(func(s *storagev1.ObjectStore) { s.Name = "none" }))
 		eventually(ctx, b, ready, "True Available")
-		store := current(ctx, other.newStore())
-		store.Spec.AllowedNamespaces = []string{w.namespace}
-		Expect(api.Update(ctx, store)).To(Succeed())
+		other.updateStore(ctx, func(s *storagev1.ObjectStore) { s.Spec.AllowedNamespaces = []string{w.namespace} })
 		eventually(ctx, foreign, ready, "True Available")
 	})
 
@@ -228,7 +226,10 @@ var _ = Describe("Every class of error", func() {
 	DescribeTable("is reported in the conditions",
 		func(ctx SpecContext, rule faultserver.Rule, want string) {
 			w := newWorld(ctx)
-			b := w.newBucket("photos", func(s *storagev1.StorageBucketSpec) { s.Probe.Timeout.Duration = 300 * time.Millisecond })
+			b := w.newBucket("photos")
+			if want == "False Timeout" {
+				b.Spec.Probe.Timeout.Duration = 300 * time.Millisecond
+			}
 			w.makeBucket(ctx, b.Spec.BucketName)
 			rule.Path = "/" + b.Spec.BucketName
 			w.server.Script(rule)

@@ -180,13 +180,20 @@ func discard(ctx context.Context, o client.Object) {
 	}).Should(Succeed())
 }
 
+// The longest intervals that the CRDs allow. The time slot of an object can be at any point
+// of its interval, so the longer the interval, the rarer is a second probe during a spec.
+const (
+	longestHealth = 24 * time.Hour
+	longestProbe  = 7 * 24 * time.Hour
+)
+
 func (w *world) newStore(change ...func(*storagev1.ObjectStore)) *storagev1.ObjectStore {
 	s := &storagev1.ObjectStore{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "store"},
 		Spec: storagev1.ObjectStoreSpec{
 			Endpoint:       w.server.URL,
 			Credentials:    storagev1.Credentials{SecretRef: &storagev1.SecretReference{Name: "credentials"}},
-			HealthInterval: metav1.Duration{Duration: time.Hour},
+			HealthInterval: metav1.Duration{Duration: longestHealth},
 		},
 	}
 	for _, f := range change {
@@ -205,7 +212,7 @@ func newSecret(namespace string) *corev1.Secret {
 // bucketName returns the name of a bucket that no other spec uses.
 func (w *world) bucketName(name string) string { return w.namespace + "-" + name }
 
-// newBucket returns a StorageBucket that is probed once, and again only after an hour
+// newBucket returns a StorageBucket that is probed once, and again only after a week
 // or a change.
 func (w *world) newBucket(name string, change ...func(*storagev1.StorageBucketSpec)) *storagev1.StorageBucket {
 	b := &storagev1.StorageBucket{
@@ -213,7 +220,7 @@ func (w *world) newBucket(name string, change ...func(*storagev1.StorageBucketSp
 		Spec: storagev1.StorageBucketSpec{
 			BucketName: w.bucketName(name),
 			StoreRef:   &storagev1.ObjectStoreReference{Name: "store"},
-			Probe:      storagev1.ProbeSpec{Interval: metav1.Duration{Duration: time.Hour}},
+			Probe:      storagev1.ProbeSpec{Interval: metav1.Duration{Duration: longestProbe}},
 		},
 	}
 	for _, f := range change {
@@ -378,6 +385,22 @@ func update(ctx context.Context, b *storagev1.StorageBucket, change func(*storag
 		change(got)
 		return api.Update(ctx, got)
 	}).Should(Succeed())
+}
+
+// updateStore changes the world's ObjectStore.
+func (w *world) updateStore(ctx context.Context, change func(*storagev1.ObjectStore)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		got := current(ctx, w.newStore())
+		change(got)
+		return api.Update(ctx, got)
+	}).Should(Succeed())
+}
+
+// storeReady waits until the status of the world's ObjectStore reports that it is ready.
+func (w *world) storeReady(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() string { return condition(current(ctx, w.newStore()).Status.Conditions, ready) }).Should(Equal("True Available"))
 }
 
 // eventuallyGone waits until the StorageBucket no longer exists.

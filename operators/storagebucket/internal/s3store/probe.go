@@ -118,7 +118,9 @@ func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 		_, err := c.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key, VersionId: version})
 		return err
 	})
-	if failure == nil {
+	// Another client may have deleted the object before.
+	gone := undeleted != nil && (undeleted.code == "NoSuchKey" || undeleted.code == "NoSuchVersion")
+	if failure == nil && !gone {
 		failure = undeleted
 	}
 	return resultOf(failure, put)
