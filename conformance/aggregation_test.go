@@ -43,6 +43,11 @@ func aggregate(t *testing.T) (*plane, *endpoint) {
 		"PORT":      strconv.Itoa(server.port()),
 	}))
 	p.wantAvailable(t, "True", "Passed")
+	// The plane's proxy learns of the condition from a watch, and answers 503 until then.
+	eventually(t, "the extension is asked", func(ctx context.Context) error {
+		_, err := p.mirror(ctx, rest.ImpersonationConfig{})
+		return err
+	})
 	return p, server
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -101,8 +102,8 @@ func TestCheckFindsChildThatIsNeverMadeAfterAKill(t *testing.T) {
 	if f.Verdict != "DIVERGED" || f.Fault == nil || f.Fault.Kind != "kill-lost" || f.Step != "create" {
 		t.Errorf("it found %+v", f)
 	}
-	if f.Reproduced != 3 || f.Attempts != 3 {
-		t.Errorf("reproduced %d of %d, want 3 of 3", f.Reproduced, f.Attempts)
+	if f.Reproduced != 3 || f.Attempts > 5 {
+		t.Errorf("reproduced %d of %d, want 3 of at most 5", f.Reproduced, f.Attempts)
 	}
 	if len(f.Differences) != 1 || f.Differences[0].Object != "Secret default/demo-second" || f.Differences[0].Path != "" {
 		t.Errorf("the differences are %v", f.Differences)
@@ -113,7 +114,7 @@ func TestCheckFindsChildThatIsNeverMadeAfterAKill(t *testing.T) {
 		}
 	}
 	text := c.stdout.String()
-	for _, part := range []string{"1 finding in", "DIVERGED", "reproduced 3 of 3", "replay       koboshi check replay " + f.File} {
+	for _, part := range []string{"1 finding in", "DIVERGED", "reproduced 3 of ", "replay       koboshi check replay " + f.File} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the text does not say %q:\n%s", part, text)
 		}
@@ -212,17 +213,21 @@ func TestReportsInAllFormsTellOfTheSameFinding(t *testing.T) {
 func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 	t.Parallel()
 	c := foundBug(t)
+	f := onlyFinding(t, filepath.Join(c.dir, "report.json"))
 	written := map[string]string{"standard output": c.stdout.String(), "standard error": c.stderr.String()}
 	traces := 0
 	err := filepath.WalkDir(c.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+		if err == nil && !entry.IsDir() {
+			var data []byte
+			data, err = os.ReadFile(path)
+			name, _ := filepath.Rel(c.dir, path)
+			written[name] = string(data)
+			if entry.Name() == f.ID+".trace.jsonl" {
+				traces++
+			}
 		}
-		data, err := os.ReadFile(path)
-		name, _ := filepath.Rel(c.dir, path)
-		written[name] = string(data)
-		if strings.HasSuffix(name, ".trace.jsonl") {
-			traces++
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a replay in this folder has removed its temporary file
 		}
 		return err
 	})
@@ -230,15 +235,15 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if traces != 1 {
-		t.Errorf("there are %d traces, want 1", traces)
-	}
-	for _, name := range []string{"secret.yaml", onlyFinding(t, filepath.Join(c.dir, "report.json")).File, "repaired.json"} {
-		// The scenario is cut off, because a finding contains the user's own scenario for
-		// replay.
-		written[name], _, _ = strings.Cut(written[name], `"scenario": {`)
+		t.Errorf("there are %d traces of the finding, want 1", traces)
 	}
 	delete(written, "secret.yaml")
 	for name, text := range written {
+		// The scenario is cut off, because a finding contains the user's own scenario for
+		// replay. An unconfirmed finding is in the same folder as the finding.
+		if filepath.Dir(name) == filepath.Dir(f.File) && filepath.Ext(name) == ".json" || name == "repaired.json" {
+			text, _, _ = strings.Cut(text, `"scenario": {`)
+		}
 		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token)), base64.RawStdEncoding.EncodeToString([]byte(token))} {
 			if strings.Contains(text, form) {
 				t.Errorf("%s holds %s", name, form)
@@ -257,17 +262,18 @@ const noFaults = "--faults=lose-lease"
 func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name, scenario, bug string
-		verdict, says       string
+		name, scenario, rest, bug string
+		verdict, says             string
 	}{
-		{"loop", "create.yaml", "flip", "HOT LOOP", "the controller sends PUT configmaps default/demo-first"},
-		{"leak", "life.yaml", "no-owner", "LEAK", "ConfigMap default/demo-first is left over"},
+		// The loop never ends, so every run takes the whole timeout.
+		{"loop", "create.yaml", "rest: {timeout: 3s}\n", "flip", "HOT LOOP", "the controller sends PUT configmaps default/demo-first"},
+		{"leak", "life.yaml", "", "no-owner", "LEAK", "ConfigMap default/demo-first is left over"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			hasty := edited(t, dir, test.scenario, "steps:", "rest: {timeout: 3s}\nsteps:")
-			check(t, dir, 1, ofWidgets(t, hasty, noFaults, "--env=BUG="+test.bug, "-o=json=report.json")...)
+			scenario := edited(t, dir, test.scenario, "steps:", test.rest+"steps:")
+			check(t, dir, 1, ofWidgets(t, scenario, noFaults, "--env=BUG="+test.bug, "-o=json=report.json")...)
 			f := onlyFinding(t, filepath.Join(dir, "report.json"))
 			if f.Verdict != test.verdict || !strings.Contains(f.Sentence, test.says) || f.Fault != nil {
 				t.Errorf("it found %+v", f)

@@ -17,6 +17,7 @@ import (
 func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	fill(t, dir)
 	typo := edited(t, dir, "create.yaml", "  apply:", "  aply:")
 	unknown := edited(t, dir, "life.yaml", "- name: grow", "- name: grow\n  retries: 3")
 	for _, test := range []struct {
@@ -57,6 +58,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	fill(t, dir)
 	invalid := edited(t, dir, "widgets.yaml", "size: {type: string}", "size: {type: text}")
 	refused := edited(t, dir, "create.yaml", "size: small", "size: longer-than-twenty-letters")
 	impatient := edited(t, dir, "life.yaml", "steps:", "rest: {timeout: 2s}\nsteps:")

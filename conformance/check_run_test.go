@@ -63,12 +63,20 @@ type checking struct {
 	exited         chan struct{}
 }
 
-// checkIn creates the folder and the command of a checking.
-func checkIn(t *testing.T, dir string, args ...string) *checking {
+// fill copies the files of testdata/check into a folder. If several tests use the same
+// folder in parallel, it must be filled before, because fill copies nothing more as soon as
+// it finds a file there.
+func fill(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "check"))); err != nil && !errors.Is(err, os.ErrExist) {
 		t.Fatal(err)
 	}
+}
+
+// checkIn creates the folder and the command of a checking.
+func checkIn(t *testing.T, dir string, args ...string) *checking {
+	t.Helper()
+	fill(t, dir)
 	c := &checking{dir: dir, stdout: &transcript{}, stderr: &transcript{}, exited: make(chan struct{})}
 	c.cmd = exec.Command(koboshi, append([]string{"check"}, args...)...)
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = dir, c.stdout, c.stderr

@@ -76,10 +76,14 @@ func (p *plane) define(t *testing.T, file string, v values) *definition {
 
 func (d *definition) create(t *testing.T) {
 	t.Helper()
-	if _, err := d.plane.dynamic.Resource(definitions).Create(t.Context(), d.object.DeepCopy(), metav1.CreateOptions{}); err != nil {
+	client, name := d.plane.dynamic.Resource(definitions), d.object.GetName()
+	if _, err := client.Create(t.Context(), d.object.DeepCopy(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, d.object.GetName()+" is served", func(ctx context.Context) error {
+	// The server may still serve a deleted CRD of the same name. It has seen the new CRD
+	// when it has established it.
+	eventually(t, name+" is established", func(ctx context.Context) error { return established(ctx, client, name) })
+	eventually(t, name+" is served", func(ctx context.Context) error {
 		if _, err := d.in("v1", "default").List(ctx, metav1.ListOptions{}); err != nil {
 			return err
 		}

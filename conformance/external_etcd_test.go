@@ -58,9 +58,9 @@ func TestDataDirectoryKeepsToItsStore(t *testing.T) {
 	mustRefuse(t, p.dir, "omit --etcd-servers", "--profile=api", "--etcd-servers=http://127.0.0.1:1")
 }
 
-// startEtcd builds stock etcd from the same module that Koboshi uses, and runs it until the
-// test ends.
-func startEtcd(t *testing.T) (endpoint string) {
+// startEtcd builds stock etcd from the same module that Koboshi uses, runs it until the
+// test ends, and returns its endpoint.
+func startEtcd(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "etcd")
@@ -69,40 +69,75 @@ func startEtcd(t *testing.T) (endpoint string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building etcd: %v\n%s", err, out)
 	}
-	endpoint, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
-	cmd := exec.Command(binary, "--data-dir="+filepath.Join(dir, "data"), "--unsafe-no-fsync", "--log-level=error",
-		"--listen-client-urls="+endpoint, "--advertise-client-urls="+endpoint, "--listen-peer-urls="+peer)
+	// Another process may take a port before etcd opens it.
+	for range 3 {
+		endpoint, exited := runEtcd(t, binary)
+		healthy := false
+		eventually(t, "etcd answers or exits", func(ctx context.Context) error {
+			select {
+			case <-exited:
+				return nil
+			default:
+			}
+			err := etcdAnswers(ctx, endpoint)
+			healthy = err == nil
+			return err
+		})
+		if healthy {
+			return endpoint
+		}
+	}
+	t.Fatal("etcd exited each time before it answered")
+	return ""
+}
+
+// runEtcd starts etcd on free ports, and kills it when the test ends.
+func runEtcd(t *testing.T, binary string) (endpoint string, exited <-chan struct{}) {
+	t.Helper()
+	data := t.TempDir()
+	client, peer := freeAddresses(t)
+	endpoint = "http://" + client
+	cmd := exec.Command(binary, "--data-dir="+data, "--unsafe-no-fsync", "--log-level=error",
+		"--listen-client-urls="+endpoint, "--advertise-client-urls="+endpoint, "--listen-peer-urls=http://"+peer)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	eventually(t, "etcd answers", func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/health", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		if err := resp.Body.Close(); err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("health answers %s", resp.Status)
-		}
-		return nil
-	})
-	return endpoint
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
+	return endpoint, done
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func etcdAnswers(ctx context.Context, endpoint string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/health", nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("health answers %s", resp.Status)
+	}
+	return nil
+}
+
+// freeAddresses returns two different addresses that are free now.
+func freeAddresses(t *testing.T) (client, peer string) {
+	t.Helper()
+	var addresses [2]string
+	for i := range addresses {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }() // not earlier, so that the next address differs
+		addresses[i] = l.Addr().String()
+	}
+	return addresses[0], addresses[1]
 }

@@ -243,8 +243,9 @@ func (p *plane) apply(t *testing.T, manifests string) {
 	}
 }
 
-// namespace creates a namespace and, when the test ends, deletes it without waiting until
-// it is gone.
+// namespace creates a namespace in which Pods can be created, on a plane that runs the
+// controller of service accounts. When the test ends, the namespace is deleted without
+// waiting until it is gone.
 func (p *plane) namespace(t *testing.T) string {
 	t.Helper()
 	ns, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -256,6 +257,11 @@ func (p *plane) namespace(t *testing.T) string {
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		_ = p.client.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
+	})
+	// Pods are refused until upstream's controller has created this ServiceAccount.
+	eventually(t, "the default ServiceAccount", func(ctx context.Context) error {
+		_, err := p.client.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
+		return err
 	})
 	return ns.Name
 }

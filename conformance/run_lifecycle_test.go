@@ -47,7 +47,7 @@ spec:
     args: [%s]
     ports: [{name: http, containerPort: 8080}]
     volumeMounts: [{name: e, mountPath: /state}]
-    %s: {periodSeconds: 1, failureThreshold: 1, %s}
+    %s: {periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 1, %s}
 `, name, strings.Join(args, ", "), kind, probe)
 }
 
@@ -79,10 +79,8 @@ func TestProgramIsReadyWhenItsProbeSaysSo(t *testing.T) {
 		}
 		return err
 	})
-	eventually(t, "the server to listen", func(ctx context.Context) error {
-		_, err := answers(ctx, "POST", web(http)+"/readyz")
-		return err
-	})
+	p.waitForAnswer(t, ns, "http", "one from http\n")
+	post(t, web(http)+"/readyz")
 	p.exec(t, ns, "exec", "touch /state/ready")
 	p.waitForPod(t, ns, "http", "Ready", ready)
 	p.waitForPod(t, ns, "exec", "Ready", ready)
@@ -105,19 +103,20 @@ func TestProgramIsRestartedWhenItsLivenessProbeFails(t *testing.T) {
 	t.Parallel()
 	p := programPlane(t)
 	ns := p.namespace(t)
-	p.applyIn(t, ns, probed("web", "livenessProbe", "httpGet: {path: /healthz, port: 8080}, initialDelaySeconds: 2"))
+	p.applyIn(t, ns, probed("web", "livenessProbe", "httpGet: {path: /healthz, port: 8080}, initialDelaySeconds: 5"))
 	pod := p.waitForPod(t, ns, "web", "Ready", ready)
-	eventually(t, "the server to listen", func(ctx context.Context) error {
-		_, err := answers(ctx, "POST", web(pod)+"/healthz")
-		return err
-	})
+	p.waitForAnswer(t, ns, "web", "one from web\n")
+	post(t, web(pod)+"/healthz")
 	if restarted(pod) == nil {
 		t.Fatalf("it was restarted before the probe failed\n%s", p.story(t.Context(), pod))
 	}
-	pod = p.waitForPod(t, ns, "web", "restarted", restarted)
-	if story := p.story(t.Context(), pod); !strings.Contains(story, "Liveness probe failed: HTTP probe failed with statuscode: 500") {
-		t.Errorf("the events do not say why:\n%s", story)
-	}
+	p.waitForPod(t, ns, "web", "restarted", restarted)
+	p.waitForPod(t, ns, "web", "an event that says why", func(pod *corev1.Pod) error {
+		if !strings.Contains(p.story(t.Context(), pod), "Liveness probe failed: HTTP probe failed with statuscode: 500") {
+			return errors.New("no event says why")
+		}
+		return nil
+	})
 	p.waitForPod(t, ns, "web", "Ready again", ready)
 }
 
@@ -143,9 +142,14 @@ func TestProgramThatEndsIsRestartedAsItsPolicySays(t *testing.T) {
 	if end := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.ExitCode != 3 {
 		t.Errorf("pod fails: %+v", pod.Status.ContainerStatuses[0])
 	}
-	if out := p.kubectl(t, "get", "pods", "-n", ns, "fails"); !strings.Contains(out, "CrashLoopBackOff") {
-		t.Errorf("kubectl get pods:\n%s", out)
-	}
+	// The back-off may have ended in the meantime, but the next one follows.
+	eventually(t, "the back-off in kubectl get pods", func(context.Context) error {
+		out, err := p.tryKubectl("", "get", "pods", "-n", ns, "fails")
+		if err != nil || !strings.Contains(out, "CrashLoopBackOff") {
+			return fmt.Errorf("%v: %q", err, out)
+		}
+		return nil
+	})
 }
 
 func TestProgramSignalledToDeathIsTold(t *testing.T) {
@@ -166,7 +170,7 @@ func TestProgramsBeforeTheOthersRunInOrder(t *testing.T) {
 	p.applyIn(t, ns, shell("ordered", "cat /e/order"+forever, `volumes: [{name: e, emptyDir: {}}]
   initContainers:
   - {name: first, image: conformance/sh, args: ["-c", "sleep 0.3; echo first >> /e/order"], volumeMounts: [{name: e, mountPath: /e}]}
-  - {name: beside, image: conformance/sh, restartPolicy: Always, args: ["-c", "echo beside >> /e/order`+forever+`"], volumeMounts: [{name: e, mountPath: /e}], startupProbe: {periodSeconds: 1, exec: {command: [grep, beside, /e/order]}}}
+  - {name: beside, image: conformance/sh, restartPolicy: Always, args: ["-c", "echo beside >> /e/order`+forever+`"], volumeMounts: [{name: e, mountPath: /e}], startupProbe: {periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 60, exec: {command: [grep, beside, /e/order]}}}
   - {name: second, image: conformance/sh, args: ["-c", "echo second >> /e/order"], volumeMounts: [{name: e, mountPath: /e}]}`)+`
     volumeMounts: [{name: e, mountPath: /e}]
 `)
@@ -232,9 +236,9 @@ func TestProgramIsAskedToEndAndThenEnded(t *testing.T) {
 		grace        string
 		atLeast, max time.Duration
 	}{
-		"polite": {"up\nasked\n", "20", 0, 15 * time.Second},
-		"deaf":   {"up\nasked\n", "3", 3 * time.Second, 15 * time.Second},
-		"hooked": {"up\nhook\n", "20", 0, 15 * time.Second},
+		"polite": {"up\nasked\n", "60", 0, 45 * time.Second},
+		"deaf":   {"up\nasked\n", "3", 3 * time.Second, 45 * time.Second},
+		"hooked": {"up\nhook\n", "60", 0, 45 * time.Second},
 	} {
 		p.waitForLogs(t, "up\n", "-n", ns, name)
 		logs := p.start(t, "logs", "-f", "-n", ns, name)

@@ -33,7 +33,7 @@ spec:
       containers:
       - name: web
         image: conformance/web:1
-        args: ["-drain=500ms"]
+        args: ["-drain=2s"]
         ports: [{name: http, containerPort: 8080}]
         readinessProbe: {periodSeconds: 1, httpGet: {path: /readyz, port: http}}
 ---
@@ -91,9 +91,13 @@ func TestServiceOfProgramsIsReachableAtThePrintedAddress(t *testing.T) {
 	p.applyIn(t, ns, strings.Replace(site, "name: site, namespace: $NS}\nspec: {selector", "name: site, namespace: $NS}\nspec: {type: NodePort, selector", 1))
 	p.waitForSite(t, ns)
 	url := p.address(t, ns, "site")
-	if line := "service " + ns + "/site  " + url + "\n"; !strings.Contains(p.output.String(), line) {
-		t.Errorf("koboshi up did not print %q", line)
-	}
+	line := "service " + ns + "/site  " + url + "\n"
+	eventually(t, "the address to be printed", func(context.Context) error {
+		if !strings.Contains(p.output.String(), line) {
+			return fmt.Errorf("koboshi up did not print %q", line)
+		}
+		return nil
+	})
 	service, err := p.client.CoreV1().Services(ns).Get(t.Context(), "site", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,17 +113,18 @@ func TestServiceOfProgramsIsReachableAtThePrintedAddress(t *testing.T) {
 	for _, pod := range pods {
 		want = append(want, "one from "+pod.Name+"\n")
 	}
-	got := map[string]bool{}
-	for range 10 {
-		page, err := answers(t.Context(), http.MethodGet, url)
-		if err != nil {
-			t.Fatal(err)
+	// The Deployment may know that a Pod is Ready before the forwarding knows it.
+	eventually(t, "answers of both Pods", func(context.Context) error {
+		got := map[string]bool{}
+		for range 10 {
+			page, err := answers(t.Context(), http.MethodGet, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[page] = true
 		}
-		got[page] = true
-	}
-	if err := wantSet("answers", slices.Collect(maps.Keys(got)), want); err != nil {
-		t.Error(err)
-	}
+		return wantSet("answers", slices.Collect(maps.Keys(got)), want)
+	})
 }
 
 func TestServiceOfProgramsFollowsReadinessAndItsSelector(t *testing.T) {

@@ -77,6 +77,7 @@ func TestProgramsOfManyPodsStartAtOnce(t *testing.T) {
 	t.Parallel()
 	p := programPlane(t)
 	ns := p.namespace(t)
+	p.waitForRootCA(t, ns) // without this ConfigMap, a Pod gets a warning
 	p.applyIn(t, ns, twenty)
 	eventually(t, "20 Pods", func(ctx context.Context) error {
 		pods, err := p.client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=local,status.phase=Running"})

@@ -209,6 +209,7 @@ metadata: {name: web, namespace: $NS}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 `)
 	p.waitForPrograms(t, ns, 1)
+	p.waitForAnswer(t, ns, "web", ns+" from web\n")
 	for target, port := range map[string]string{"pod/web": ":8080", "service/web": ":80"} {
 		out := p.start(t, "port-forward", "-n", ns, target, port)
 		var address string

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,7 +75,7 @@ func TestRealPlaneIsSeenThroughTheProxyAsItIs(t *testing.T) {
 	defer cancel()
 	maps := clientset(t, clientConfig(t, p), true).CoreV1().ConfigMaps("default")
 
-	for _, asProtobuf := range []bool{false, true} {
+	for i, asProtobuf := range []bool{false, true} {
 		told, _ := inform(t, clientConfig(t, p), asProtobuf)
 		obj, err := maps.Create(ctx, configMap("one", "1"), metav1.CreateOptions{})
 		if err != nil {
@@ -88,6 +89,11 @@ func TestRealPlaneIsSeenThroughTheProxyAsItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		// Expire must reach every informer's watch, including one that opens only now.
+		until(t, p, func(a Activity) bool {
+			missing := func(s Stream) bool { return s.Held < 2 }
+			return len(a.Streams) == i+1 && !slices.ContainsFunc(a.Streams, missing)
+		})
 		p.Expire(configMaps)
 		p.Release()
 		waitFor(t, told, "update one=2")

@@ -36,7 +36,8 @@ func (x *exchange) relay(resp *http.Response) {
 		abort()
 	}
 	// The answer is recorded before its end is sent, so that the client's next requests
-	// are recorded after it.
+	// are recorded after it. Over HTTP/1.1, that does not hold for a large body with a
+	// Content-Length: its last byte is its end, and may have been sent already.
 	x.complete(resp, kept, size)
 	x.recordCall()
 	copyTrailer(x.w, resp)

@@ -90,7 +90,8 @@ func TestPlaneRunsUntilItIsStopped(t *testing.T) {
 	if err := plane.Stop(); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
-	if took := time.Since(begun); took > 10*time.Second {
+	// Some of upstream's components would wait a minute for open connections.
+	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("Stop took %v", took)
 	}
 	if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context()); err == nil {

@@ -88,7 +88,9 @@ func (c *Corner) process(ctx context.Context, b measure.Bout) (measure.Values, i
 		return nil, 0, err
 	}
 	defer func() { _ = stdin.Close() }()
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil && ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
+	} else if err != nil {
 		return nil, 0, err
 	}
 	root := cmd.Process.Pid

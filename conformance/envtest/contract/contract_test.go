@@ -134,8 +134,12 @@ func eventually(t *testing.T, what string, condition func(context.Context) error
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == nil, nil
+		err := condition(ctx)
+		// A timeout explains less than the error that came before it.
+		if err == nil || ctx.Err() == nil || last == nil {
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s: not within %v: %v", what, within, last)

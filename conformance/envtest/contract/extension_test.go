@@ -111,8 +111,23 @@ func TestTheFirstCreateAfterACRDDoesNotWait(t *testing.T) {
 		if err := envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: installed}); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "the end of the CRD", func(ctx context.Context) error { return undefined(ctx, t, env) })
 	}
 	t.Error("no first create took less than the two seconds that upstream sleeps")
+}
+
+// undefined returns an error while the CRD exists or discovery still lists it. Otherwise,
+// envtest would mistake the old CRD for one that it has just installed.
+func undefined(ctx context.Context, t *testing.T, env *envtest.Environment) error {
+	t.Helper()
+	c, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		return err
+	}
+	crds := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+	_, stored := c.Resource(crds).Get(ctx, instrumentsCRD().Name, metav1.GetOptions{})
+	_, listed := clientset(t, env.Config).Discovery().ServerResourcesForGroupVersion(instruments.GroupVersion().String())
+	return errors.Join(wantNotFound(stored), wantNotFound(listed))
 }
 
 func TestAdmissionWebhooksAreCalledByURL(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 // one dash, with the value as a separate argument, and one flag twice.
 func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	dir := t.TempDir()
-	client, peer, secure := freePort(t), freePort(t), freePort(t)
-	etcdURL, peerURL := fmt.Sprint("http://127.0.0.1:", client), fmt.Sprint("http://localhost:", peer)
+	ports := freePorts(t, 2)
+	etcdURL, peerURL := fmt.Sprint("http://127.0.0.1:", ports[0]), fmt.Sprint("http://localhost:", ports[1])
 	run(t, "etcd",
 		"-data-dir", filepath.Join(dir, "etcd"),
 		"-wal-dir", filepath.Join(dir, "wal"),
@@ -33,7 +33,7 @@ func TestFlagsInTheWayOfKubeAPITestAreUnderstood(t *testing.T) {
 	)
 	eventually(t, "etcd's health", func(ctx context.Context) error { return answers(ctx, etcdURL+"/health", "", http.StatusOK) })
 
-	key := writeKey(t, dir)
+	key, secure := writeKey(t, dir), freePorts(t, 1)[0]
 	url := fmt.Sprint("https://127.0.0.1:", secure)
 	run(t, "kube-apiserver",
 		"--cert-dir", dir,
@@ -67,10 +67,11 @@ func TestAuthorizationCanBeSwitchedOff(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	key, tokens, port := writeKey(t, dir), filepath.Join(dir, "tokens.csv"), freePort(t)
+	key, tokens := writeKey(t, dir), filepath.Join(dir, "tokens.csv")
 	if err := os.WriteFile(tokens, []byte("secret-token,nobody,nobody\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	port := freePorts(t, 1)[0]
 	run(t, "kube-apiserver",
 		"--cert-dir="+dir, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--etcd-servers="+etcd.URL.String(),
 		"--authorization-mode=AlwaysAllow", "--token-auth-file="+tokens, "--service-cluster-ip-range=10.0.0.0/24",
@@ -144,14 +145,18 @@ func answers(ctx context.Context, url, token string, status int) error {
 	return nil
 }
 
-// freePort returns a port that is free now. Another program may take the port before the
-// caller's program opens it. A caller that must pass a port number cannot prevent this.
-func freePort(t *testing.T) int {
+// freePorts returns n different ports that are free now. Another program may take a port
+// before the caller's program opens it. A caller that must pass a port number cannot
+// prevent this.
+func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }() // not earlier, so that the next port differs
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	return ports
 }

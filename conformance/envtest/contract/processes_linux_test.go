@@ -60,7 +60,7 @@ func mapped(dir string) (names []string) {
 // footprint lists the resources that processes hold outside their own memory.
 type footprint struct {
 	sockets []string // inodes of listening sockets
-	locks   []string // device and inode of locked files
+	locks   []string // locked files, as in the result of locked
 	folders []string // under a temporary folder
 }
 
@@ -100,7 +100,9 @@ func values(args []string) (values []string) {
 }
 
 // left returns an error that lists the resources that still exist. It identifies sockets
-// and locks by inode, so that it does not confuse them with new ones of other programs.
+// by inode, and locks by process and inode, so that it does not confuse them with new ones
+// of other programs. The inode of a deleted file may soon belong to a file of another
+// program.
 func (f footprint) left() error {
 	var errs []error
 	listening := listeners()
@@ -149,7 +151,7 @@ func listeners() map[string]bool {
 	return inodes
 }
 
-// locked returns the files that each process has locked, by device and inode.
+// locked returns the files that each process has locked, by device, inode and process.
 func locked() map[int][]string {
 	locks := map[int][]string{}
 	data, _ := os.ReadFile("/proc/locks")
@@ -159,7 +161,7 @@ func locked() map[int][]string {
 			continue // waits for a lock, and holds none
 		}
 		if pid, err := strconv.Atoi(fields[4]); err == nil {
-			locks[pid] = append(locks[pid], fields[5])
+			locks[pid] = append(locks[pid], fields[5]+" of process "+fields[4])
 		}
 	}
 	return locks

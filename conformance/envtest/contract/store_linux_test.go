@@ -19,7 +19,8 @@ import (
 // On Linux every address in 127.0.0.0/8 belongs to this machine.
 func TestOfTwoEtcdsOnOnePortTheNamedOneIsUsed(t *testing.T) {
 	dir := t.TempDir()
-	client, secure := freePort(t), freePort(t)
+	ports := freePorts(t, 3)
+	client, peers := ports[0], ports[1:]
 	keys := func(url string) func(context.Context) (int64, error) {
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
 		if err != nil {
@@ -36,13 +37,13 @@ func TestOfTwoEtcdsOnOnePortTheNamedOneIsUsed(t *testing.T) {
 	}
 	var urls []string
 	for i := range 2 {
-		url, peer := fmt.Sprintf("http://127.0.0.%d:%d", i+1, client), fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+		url, peer := fmt.Sprintf("http://127.0.0.%d:%d", i+1, client), fmt.Sprintf("http://127.0.0.1:%d", peers[i])
 		run(t, "etcd", "--data-dir="+filepath.Join(dir, fmt.Sprint(i)), "--listen-client-urls="+url, "--advertise-client-urls="+url,
 			"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
 		eventually(t, "etcd's health", func(ctx context.Context) error { return answers(ctx, url+"/health", "", http.StatusOK) })
 		urls = append(urls, url)
 	}
-	key := writeKey(t, dir)
+	key, secure := writeKey(t, dir), freePorts(t, 1)[0]
 	run(t, "kube-apiserver", "--cert-dir="+dir, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", secure), "--etcd-servers="+urls[1],
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer=https://localhost", "--service-account-signing-key-file="+key, "--service-account-key-file="+key)

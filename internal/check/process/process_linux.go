@@ -89,7 +89,8 @@ func awaitEnd(pid int) {
 }
 
 // signal sends a signal to the process group. SIGKILL is also sent to processes that
-// have left the group.
+// have left the group, and signal waits until they are gone. Meanwhile, it holds the lock,
+// so that the child is not reported as exited before that.
 func (p *Process) signal(s syscall.Signal) {
 	p.signals.Lock()
 	defer p.signals.Unlock()
@@ -100,10 +101,8 @@ func (p *Process) signal(s syscall.Signal) {
 	if s == syscall.SIGKILL {
 		// Find the descendants while their parents are alive; afterwards, only the mark
 		// identifies descendants that have left the group.
-		astray = descendants(p.pid)
+		astray = handlesOf(descendants(p.pid))
 	}
 	_ = unix.Kill(-p.pid, s)
-	for _, pid := range astray {
-		_ = unix.Kill(pid, s)
-	}
+	end(astray)
 }

@@ -14,7 +14,7 @@ import (
 // finding a process, because a process that is being killed may just have started another.
 const sweeps = 100
 
-// goneWithin is the maximum time, in milliseconds, for which sweep waits for a killed
+// goneWithin is the maximum time, in milliseconds, for which end waits for a killed
 // process to disappear. Only a process that sleeps in the kernel takes longer.
 const goneWithin = 1000
 
@@ -27,14 +27,39 @@ func (p *Process) sweep() {
 			return
 		}
 		_ = unix.Kill(-p.pid, unix.SIGKILL)
-		for _, handle := range found {
-			_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
-		}
-		for _, handle := range found {
-			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, goneWithin)
-			_ = unix.Close(handle)
+		end(found)
+	}
+}
+
+// end kills the processes, waits until they are gone, and closes their handles.
+func end(handles []int) {
+	for _, handle := range handles {
+		_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
+	}
+	for _, handle := range handles {
+		awaitGone(handle)
+		_ = unix.Close(handle)
+	}
+}
+
+func awaitGone(handle int) {
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, goneWithin)
+		if err != unix.EINTR {
+			return
 		}
 	}
+}
+
+// handlesOf returns handles of those processes that still exist.
+func handlesOf(pids []int) []int {
+	var handles []int
+	for _, pid := range pids {
+		if handle, err := unix.PidfdOpen(pid, 0); err == nil {
+			handles = append(handles, handle)
+		}
+	}
+	return handles
 }
 
 // leftovers returns handles of all live processes that are in the process group of the

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,15 +89,17 @@ func TestAnExpectationThatDoesNotHoldSaysWhatIsThere(t *testing.T) {
 }
 
 func TestAwaitSaysWhatItWaitedForAndWhatIsThere(t *testing.T) {
-	c := pretend(pod(map[string]any{"status": map[string]any{"ready": int64(1)}}))
-	step := Step{Name: "grow", Wait: []Condition{{ObjectRef: podRef, Field: "status.ready", Equals: []byte("2"), Timeout: Duration(30 * time.Millisecond)}}}
-	err := step.Await(t.Context(), c)
-	if err == nil || !strings.Contains(err.Error(), `step "grow": waited `) || !strings.Contains(err.Error(), "for Pod a to have status.ready = 2: Pod a: status.ready is 1, not 2") {
-		t.Errorf("got %v", err)
-	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v is not a DeadlineExceeded", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := pretend(pod(map[string]any{"status": map[string]any{"ready": int64(1)}}))
+		step := Step{Name: "grow", Wait: []Condition{{ObjectRef: podRef, Field: "status.ready", Equals: []byte("2"), Timeout: Duration(30 * time.Millisecond)}}}
+		err := step.Await(t.Context(), c)
+		if err == nil || !strings.Contains(err.Error(), `step "grow": waited `) || !strings.Contains(err.Error(), "for Pod a to have status.ready = 2: Pod a: status.ready is 1, not 2") {
+			t.Errorf("got %v", err)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v is not a DeadlineExceeded", err)
+		}
+	})
 }
 
 func TestAwaitWaitsForAllAtOnce(t *testing.T) {
@@ -121,21 +124,23 @@ func TestAwaitWaitsForAllAtOnce(t *testing.T) {
 }
 
 func TestAwaitOfADeletionNamesTheFinalizerInItsWay(t *testing.T) {
-	held := pod(nil)
-	held.SetFinalizers([]string{"example.com/hold"})
-	now := metaNow()
-	held.SetDeletionTimestamp(&now)
-	step := Step{Name: "end", Delete: &Delete{ObjectRef: podRef}}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
-	err := step.Await(ctx, pretend(held))
-	if err == nil || !strings.Contains(err.Error(), "Pod a is being deleted, but still has the finalizers example.com/hold") {
-		t.Errorf("got %v", err)
-	}
-	step.Delete.Keep = true
-	if err := step.Await(t.Context(), pretend(held)); err != nil {
-		t.Errorf("with keep: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		held := pod(nil)
+		held.SetFinalizers([]string{"example.com/hold"})
+		now := metaNow()
+		held.SetDeletionTimestamp(&now)
+		step := Step{Name: "end", Delete: &Delete{ObjectRef: podRef}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		defer cancel()
+		err := step.Await(ctx, pretend(held))
+		if err == nil || !strings.Contains(err.Error(), "Pod a is being deleted, but still has the finalizers example.com/hold") {
+			t.Errorf("got %v", err)
+		}
+		step.Delete.Keep = true
+		if err := step.Await(t.Context(), pretend(held)); err != nil {
+			t.Errorf("with keep: %v", err)
+		}
+	})
 }
 
 func TestDeletingWhatIsNotThereIsAMistakeOfTheScenario(t *testing.T) {

@@ -34,7 +34,12 @@ func TestNoProcessIsLeftWhenTheRuntimeEnds(t *testing.T) {
 	before := processes(t)
 	for range 3 {
 		b := p.pod().start(containerConfig("spawn", "ignore", ";", "ignore"))
-		go func() { _, _, _ = b.ExecSync(t.Context(), b.id, b.command("block"), 0) }()
+		// Programs that are still starting would take processor time from the program that
+		// has only a second to stop.
+		b.says("ready")
+		entered := filepath.Join(p.volumes, b.id)
+		go func() { _, _, _ = b.ExecSync(t.Context(), b.id, b.command("write", entered, "x", ";", "block"), 0) }()
+		p.eventually("the command runs in the container", func() bool { _, err := os.Stat(entered); return err == nil })
 	}
 	polite := p.pod().start(containerConfig("await", "SIGTERM"))
 	polite.says("ready")

@@ -20,7 +20,7 @@ import (
 const testImage = "example.org/program:v1"
 
 // limit is the timeout of every wait that has no other timeout.
-const limit = 10 * time.Second
+const limit = time.Minute
 
 // A plane is a running Runtime.
 type plane struct {

@@ -193,6 +193,10 @@ func bindTwice(port string) error {
 	if err != nil {
 		return err
 	}
+	// The test keeps the port bound; see freePort.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: number}); err != nil {
 		return err
 	}

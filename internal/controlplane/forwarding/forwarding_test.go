@@ -193,8 +193,10 @@ func TestRemovedPortGivesUpItsAddress(t *testing.T) {
 	renamed := service.DeepCopy()
 	renamed.Spec.Ports[0].Name = "web"
 	c.become(t, renamed, pod)
-	if _, err := net.DialTimeout("tcp4", address, within); err == nil {
-		t.Error("the address of the removed port still answers")
+	if c.address(t) != address { // the new port may have got the same address
+		if _, err := net.DialTimeout("tcp4", address, within); err == nil {
+			t.Error("the address of the removed port still answers")
+		}
 	}
 	if got := line(t, connect(t, c.address(t))); got != "a" {
 		t.Errorf("connected to %q", got)

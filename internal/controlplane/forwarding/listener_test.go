@@ -6,13 +6,16 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-const within = 10 * time.Second
+const within = time.Minute
 
 // program listens like a Pod and answers each connection with the given name.
 func program(t *testing.T, name string) string {
@@ -38,15 +41,27 @@ func program(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// vacant returns an address at which no process listens.
+// vacant returns an address at which no process listens, and reserves it until the test
+// ends: a socket is bound to it but does not listen. The kernel therefore never assigns its
+// port automatically, but a listener with SO_REUSEADDR, which Go sets, can be bound to it.
 func vacant(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(address.(*unix.SockaddrInet4).Port))
 }
 
 // serving returns a listener that serves until the test ends or stop is called.

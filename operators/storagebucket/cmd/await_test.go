@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -63,17 +64,19 @@ func TestAwaitEndsWhenTheManagerHasWorkedOnTheObject(t *testing.T) {
 		"the status is too old":    {[]answer{observed(2, 1)}, 10 * time.Millisecond, 1, "the status is for generation 1, not 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reader := &answers{all: tc.all}
-			err := await(t.Context(), reader, "team-a/b", tc.limit)
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-				t.Errorf("error %v, want one with %q", err, tc.want)
-			}
-			if err != nil && !strings.Contains(err.Error(), "StorageBucket team-a/b") {
-				t.Errorf("error %v does not name the object", err)
-			}
-			if reader.asked != tc.asked {
-				t.Errorf("it asked %d times, want %d", reader.asked, tc.asked)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				reader := &answers{all: tc.all}
+				err := await(t.Context(), reader, "team-a/b", tc.limit)
+				if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+					t.Errorf("error %v, want one with %q", err, tc.want)
+				}
+				if err != nil && !strings.Contains(err.Error(), "StorageBucket team-a/b") {
+					t.Errorf("error %v does not name the object", err)
+				}
+				if reader.asked != tc.asked {
+					t.Errorf("it asked %d times, want %d", reader.asked, tc.asked)
+				}
+			})
 		})
 	}
 }

@@ -23,10 +23,15 @@ func await(ctx context.Context, url string, limit time.Duration) error {
 	defer cancel()
 	tick := time.NewTicker(awaitPause)
 	defer tick.Stop()
+	var last error
 	for {
-		last := ask(ctx, url)
-		if last == nil {
+		err := ask(ctx, url)
+		if err == nil {
 			return nil
+		}
+		// A request that is cut off at the limit does not say why there is no page.
+		if last == nil || ctx.Err() == nil {
+			last = err
 		}
 		select {
 		case <-tick.C:

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,20 +65,47 @@ func TestAwaitEndsWithTheFirstAnswerThatIsAPage(t *testing.T) {
 func TestAwaitSaysWhyThereIsNoPage(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "http://" + free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nobody := "http://127.0.0.1:1"
 	for url, want := range map[string]string{server.URL: "404 Not Found", nobody: "refused"} {
-		err := run(t.Context(), []string{"--await", url, "--await-limit", "600ms"}, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "not served within 600ms") {
+		err := run(t.Context(), []string{"--await", url, "--await-limit", "2s"}, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "not served within 2s") {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
+}
+
+// output keeps what a running command writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+var listensAt = regexp.MustCompile(`"msg":"listening","address":"([^"]+)"`)
+
+// serves reports whether the command that writes the log serves a path.
+func serves(log *output, path string) bool {
+	found := listensAt.FindStringSubmatch(log.String())
+	if found == nil {
+		return false
+	}
+	answer, err := http.Get("http://" + found[1] + path)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
 }
 
 func TestTheCommandServesUntilItIsTold(t *testing.T) {
@@ -84,31 +113,18 @@ func TestTheCommandServesUntilItIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("# Hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	var out strings.Builder
+	var out output
 	go func() {
-		done <- run(ctx, []string{"--content", dir, "--listen", address, "--title", "Mine", "--base-path", "/docs"}, &out)
+		done <- run(ctx, []string{"--content", dir, "--listen", "127.0.0.1:0", "--title", "Mine", "--base-path", "/docs"}, &out)
 	}()
-	for deadline := time.After(20 * time.Second); ; {
-		answer, err := http.Get("http://" + address + "/docs/")
-		if err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				break
-			}
-		}
+	for deadline := time.After(20 * time.Second); !serves(&out, "/docs/"); {
 		select {
+		case err := <-done:
+			t.Fatalf("it ended with %v; log: %s", err, out.String())
 		case <-deadline:
-			t.Fatalf("it does not serve: %v", err)
+			t.Fatalf("it does not serve; log: %s", out.String())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

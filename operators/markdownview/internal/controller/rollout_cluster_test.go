@@ -118,7 +118,7 @@ var _ = Describe("A rollout", func() {
 			w.journal = &journal{}
 			w.run()
 			settle(ctx, w, v)
-			Expect(r.contents()).To(HaveLen(2))
+			Eventually(r.contents).Should(HaveLen(2))
 			// If the last write of the stopped controller was the status, settle may return
 			// before the next controller has started, so the test also waits until the old
 			// content is deleted.
@@ -129,7 +129,7 @@ var _ = Describe("A rollout", func() {
 			}
 			w.stop()
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("that another edit interrupts keeps serving the first content until the third is Ready", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -151,7 +151,7 @@ var _ = Describe("A rollout", func() {
 			v.Spec.Pod = nil
 		})
 		settle(ctx, w, v)
-		Expect(r.contents()).To(HaveLen(2))
+		Eventually(r.contents).Should(HaveLen(2))
 		Expect(*childOf(ctx, v, &appsv1.Deployment{}).Spec.Replicas).To(BeEquivalentTo(3))
 		eventuallyOneContent(ctx, v)
 	})
@@ -163,6 +163,7 @@ var _ = Describe("A rollout", func() {
 		w.run()
 		settle(ctx, w, v)
 		r := w.read(v)
+		Eventually(r.contents).Should(HaveLen(1))
 		first := current(ctx, v).Status.ContentHash
 		update(ctx, v, func(v *viewv1.MarkdownView) {
 			v.Spec.Markdowns["one.md"] = "# Never\n"
@@ -196,7 +197,7 @@ var _ = Describe("A rollout", func() {
 		settle(ctx, w, v)
 		r.contents()
 		eventuallyOneContent(ctx, v)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 })
 
 // eventuallyStopped waits until the controller has made as many writes as limit allows, or

@@ -265,6 +265,7 @@ var _ = Describe("A site", func() {
 		Expect(current(ctx, v).Status.URL).To(Equal("http://docs.example.org/"))
 		settle(ctx, w, v)
 		eventuallyOneContent(ctx, v)
+		quiet(w) // the status may be written after the old content is deleted
 		// From now on, the controller watches the route. The controller makes no
 		// unnecessary writes, restores a deleted route, and deletes the route when the spec
 		// no longer has it.

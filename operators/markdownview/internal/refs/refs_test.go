@@ -394,11 +394,13 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 		}
 	}
 	waitForAll()
-	each := (heap() - before) / objects
-	t.Logf("%d KiB of heap and stack for each of %d watches", each>>10, objects)
-	if each > size/2 {
-		t.Errorf("%d bytes stay in memory for each watch; an annotation has %d", each, size)
-	}
+	each := 0
+	defer func() { t.Logf("%d KiB of heap and stack for each of %d watches", each>>10, objects) }()
+	// On a busy machine, requests that are still in progress also need memory.
+	eventually(t, func() bool {
+		each = (heap() - before) / objects
+		return each <= size/2
+	}, "each watch keeps more in memory than half of its annotation, which has %d bytes", size)
 }
 
 // heap returns the memory in use after a garbage collection, including stacks.

@@ -109,8 +109,9 @@ func (l *loader) worse(s *site.Site) error {
 }
 
 func (l *loader) swap(s *site.Site, hash string, took time.Duration) {
-	l.site.Store(s)
+	// A client that gets the new site must not get the state of the old one afterwards.
 	l.state.mu.Lock()
+	l.site.Store(s)
 	l.state.loaded, l.state.hash, l.state.problem = time.Now(), hash, ""
 	l.state.pages, l.state.failed = len(s.Book.Pages), len(s.Failed)
 	first := l.state.reloads == 0

@@ -47,7 +47,7 @@ func (c *raw) ask(path string) (status int, closed bool, err error) {
 // A load balancer still uses its open connections for a short time after a viewer becomes
 // unready.
 func TestNoRequestFailsWhileTheViewerStops(t *testing.T) {
-	r := start(t, viewer.Options{Content: content(t, version(1))})
+	r := start(t, viewer.Options{Content: content(t, version(1)), Drain: 3 * time.Second})
 	ready(t, r)
 	address := strings.TrimPrefix(r.url, "http://")
 	var unready atomic.Bool
@@ -157,22 +157,30 @@ func TestTheGraceBoundsTheStop(t *testing.T) {
 }
 
 func TestAnIdleViewerStopsAtOnce(t *testing.T) {
-	r := start(t, viewer.Options{Content: content(t, version(1))})
-	ready(t, r)
-	started := time.Now()
-	r.stop()
-	if err := <-r.done; err != nil {
-		t.Error(err)
+	var took time.Duration
+	for range 3 { // a busy machine may delay one stop
+		r := start(t, viewer.Options{Content: content(t, version(1))})
+		ready(t, r)
+		started := time.Now()
+		r.stop()
+		if err := <-r.done; err != nil {
+			t.Error(err)
+		}
+		if took = time.Since(started); took <= 1500*time.Millisecond {
+			return
+		}
 	}
-	if took := time.Since(started); took > 1500*time.Millisecond {
-		t.Errorf("it took %v with nothing to wait for", took)
-	}
+	t.Errorf("it took %v with nothing to wait for", took)
 }
 
 // A proxy that has not noticed the shutdown still opens connections. A reader that keeps a
 // connection must not keep getting old pages.
 func TestADrainingViewerTakesConnectionsAndKeepsNone(t *testing.T) {
-	const drain = 500 * time.Millisecond
+	const (
+		drain = 3 * time.Second
+		// After draining, the viewer stops once no connection has been open for this time.
+		moment = 200 * time.Millisecond
+	)
 	r := start(t, viewer.Options{Content: content(t, version(1)), Drain: drain})
 	ready(t, r)
 	address := strings.TrimPrefix(r.url, "http://")
@@ -204,7 +212,7 @@ func TestADrainingViewerTakesConnectionsAndKeepsNone(t *testing.T) {
 	if err := <-r.done; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(started); took < drain {
-		t.Errorf("it accepted connections for %v, not %v", took, drain)
+	if took := time.Since(started); took < drain+moment {
+		t.Errorf("it accepted connections for %v, not %v", took, drain+moment)
 	}
 }

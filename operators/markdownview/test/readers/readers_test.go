@@ -33,8 +33,12 @@ func TestAllFilesOfABookHaveItsMark(t *testing.T) {
 	}
 }
 
-// crowdAt reads a site whose nth response has the status and the edition that next returns.
-func crowdAt(t *testing.T, next func(n int) (status, edition int)) Report {
+// many reports whether the readers have read enough.
+func many(r Report) bool { return r.Requests >= 60 }
+
+// crowdAt reads a site whose nth response has the status and the edition that next returns,
+// until enough returns true.
+func crowdAt(t *testing.T, next func(n int) (status, edition int), enough func(Report) bool) Report {
 	t.Helper()
 	var count atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,11 +51,11 @@ func crowdAt(t *testing.T, next func(n int) (status, edition int)) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
-	for crowd.Report().Requests < 60 {
+	deadline := time.After(20 * time.Second)
+	for !enough(crowd.Report()) {
 		select {
 		case <-deadline:
-			t.Fatal("the readers do not read")
+			t.Fatalf("the readers have not read enough: %+v", crowd.Report())
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -59,7 +63,7 @@ func crowdAt(t *testing.T, next func(n int) (status, edition int)) Report {
 }
 
 func TestReadersOfASiteThatMovesOnOnceMeetNothing(t *testing.T) {
-	r := crowdAt(t, func(n int) (int, int) { return http.StatusOK, n / 1000 })
+	r := crowdAt(t, func(n int) (int, int) { return http.StatusOK, n / 1000 }, many)
 	if r.Failed+r.Mixed > 0 || len(r.Told) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -71,14 +75,14 @@ func TestReadersNoticeAnAnswerThatIsNoSuccess(t *testing.T) {
 			return http.StatusServiceUnavailable, 1
 		}
 		return http.StatusOK, 1
-	})
+	}, func(r Report) bool { return many(r) && r.Failed > 0 })
 	if r.Failed != 1 || r.Mixed != 0 || len(r.Told) != 1 || !strings.Contains(r.Told[0], "503") {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestReadersNoticeAnOldPageAfterANewOne(t *testing.T) {
-	r := crowdAt(t, func(n int) (int, int) { return http.StatusOK, n % 2 })
+	r := crowdAt(t, func(n int) (int, int) { return http.StatusOK, n % 2 }, many)
 	if r.Mixed == 0 || r.Failed != 0 {
 		t.Errorf("%+v", r)
 	}

@@ -15,16 +15,6 @@ func (r *Rig) StartManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.health == "" {
-		metrics, err := freeAddress()
-		if err != nil {
-			return err
-		}
-		if r.health, err = freeAddress(); err != nil {
-			return err
-		}
-		r.Metrics = "http://" + metrics + "/metrics"
-	}
 	args := append([]string{
 		"--viewer-image=" + Image,
 		"--metrics-bind-address=" + r.Metrics[len("http://"):len(r.Metrics)-len("/metrics")], "--metrics-secure=false",
@@ -58,11 +48,17 @@ func ok(ctx context.Context, url string) error {
 	return nil
 }
 
-// freeAddress returns an unused loopback address.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
+// freeAddresses returns unused loopback addresses. All listeners stay open until the last
+// address is chosen, because the kernel may choose a closed port again.
+func freeAddresses(count int) ([]string, error) {
+	var all []string
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("finding a free port: %w", err)
+		}
+		defer func() { _ = l.Close() }()
+		all = append(all, l.Addr().String())
 	}
-	return l.Addr().String(), l.Close()
+	return all, nil
 }

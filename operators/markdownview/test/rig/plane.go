@@ -95,7 +95,12 @@ func (r *Rig) install(ctx context.Context) error {
 	if _, err := envtest.InstallCRDs(r.Config, options); err != nil {
 		return fmt.Errorf("installing the CRD: %w", err)
 	}
-	if r.webhooks, err = newWebhooks(r.dir); err != nil {
+	addresses, err := freeAddresses(3)
+	if err != nil {
+		return err
+	}
+	r.Metrics, r.health = "http://"+addresses[0]+"/metrics", addresses[1]
+	if r.webhooks, err = newWebhooks(r.dir, addresses[2]); err != nil {
 		return err
 	}
 	return r.webhooks.install(ctx, r)

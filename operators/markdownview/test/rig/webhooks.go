@@ -34,11 +34,7 @@ type webhooks struct {
 	ca   []byte
 }
 
-func newWebhooks(dir string) (*webhooks, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+func newWebhooks(dir, address string) (*webhooks, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("finding a free port: %w", err)

@@ -167,6 +167,8 @@ func TestLastVersionStandsWhileTheAPIServerIsAwayAndChangesAreSeenAfterwards(t *
 	r.Want(owner("b"), gone)
 	r.wantVersion(kept, first)
 	r.wantVersion(gone, second)
+	// A version is visible a moment before the owner is told of it.
+	eventually(t, func() bool { return len(r.told) == 2 }, "the owners are not told of the first listings")
 	for len(r.told) > 0 {
 		<-r.told
 	}

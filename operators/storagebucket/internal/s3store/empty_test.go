@@ -434,10 +434,23 @@ func TestEmptyStopsWhenItIsToldTo(t *testing.T) {
 	}
 	server := faultserver.Start(t, faultserver.Behind(fake))
 	server.Script(faultserver.Rule{Method: http.MethodPost, Skip: 2, Fault: faultserver.Hang()})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	store := storeAt(t, server)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	removed, done, err := storeAt(t, server).Empty(ctx, "photos", 100)
-	expectReason(t, err, ReasonTimeout)
+	var (
+		removed int
+		done    bool
+		err     error
+		ended   = make(chan struct{})
+	)
+	go func() {
+		defer close(ended)
+		removed, done, err = store.Empty(ctx, "photos", 100)
+	}()
+	await(t, func() bool { return strings.Count(strings.Join(server.Lines(), "\n"), "POST ") == 3 })
+	cancel()
+	<-ended
+	expectReason(t, err, ReasonCanceled)
 	if removed != 2 || done {
 		t.Errorf("removed %d, done %t", removed, done)
 	}

@@ -154,10 +154,11 @@ func TestHangEndsAtTheDeadline(t *testing.T) {
 			{Method: "HEAD", Fault: faultserver.Status(403)}, {Fault: faultserver.SlowBody(403, 5*time.Millisecond)}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			server := faultserver.Start(t)
 			server.Script(tc.rules...)
 			start := time.Now()
-			for name, got := range outcomes(t, storeAt(t, server), 150*time.Millisecond) {
+			for name, got := range outcomes(t, storeAt(t, server), time.Second) {
 				if name == "canary" && strings.Contains(tc.name, "good") {
 					continue // a write is complete when the response headers have arrived
 				}
@@ -165,7 +166,7 @@ func TestHangEndsAtTheDeadline(t *testing.T) {
 					t.Errorf("%s: %+v", name, got)
 				}
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > 25*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
@@ -265,7 +266,7 @@ func TestMissingCredentialsAreNotTheStoresFault(t *testing.T) {
 			server := faultserver.Start(t)
 			c := configAt(t, server)
 			c.Credentials = provider
-			expect(t, storeFrom(t, c), 200*time.Millisecond, ReasonCredentialsNotFound, "there are no credentials to sign requests with")
+			expect(t, storeFrom(t, c), time.Second, ReasonCredentialsNotFound, "there are no credentials to sign requests with")
 			if server.Count() != 0 {
 				t.Error("a request was sent")
 			}

@@ -61,13 +61,16 @@ func TestStoreBehindAProxyIsReachedThroughIt(t *testing.T) {
 	c.Guard, c.Endpoint.Host = guard, "localhost:1"
 	store := newStore(c, http.ProxyURL(proxy))
 	defer store.Close()
-	for range 3 {
+	const probes = 6
+	for range probes {
 		if r := store.Probe(t.Context(), "photos"); !r.Succeeded() {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if seen.Load() != 1 || server.Count() != 3 {
-		t.Errorf("%d tunnels, %d requests", seen.Load(), server.Count())
+	// A connection becomes free a moment after the response has arrived, so a probe sometimes
+	// opens another tunnel.
+	if n := seen.Load(); n < 1 || n > 3 || server.Count() != probes {
+		t.Errorf("%d tunnels, %d requests", n, server.Count())
 	}
 }
 

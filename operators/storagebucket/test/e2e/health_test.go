@@ -61,8 +61,8 @@ var _ = Describe("The manager with a real store", func() {
 		}
 		expectAll("True ProbeSucceeded")
 		for _, end := range []func(){s.Stop, s.Kill} {
-			ended := time.Now()
 			end()
+			dead := time.Now()
 			Eventually(healthy(ctx, store)).Should(Equal("False EndpointUnreachable"))
 			expectAll("Unknown StoreUnavailable")
 
@@ -73,8 +73,8 @@ var _ = Describe("The manager with a real store", func() {
 			elapsed := time.Since(since)
 			Expect(float64(f.total(since))).To(BeNumerically("<=", 2*elapsed.Seconds()+1))
 			AddReportEntry("while the store was down", fmt.Sprintf("%d requests in %s, %d until all buckets showed it",
-				f.total(since), elapsed, f.total(ended)-f.total(since)))
-			Expect(f.total(ended)-f.total(since)).To(BeNumerically("<=", 2*buckets), "each bucket sent its own requests")
+				f.total(since), elapsed, f.total(dead)-f.total(since)))
+			Expect(f.total(dead)-f.total(since)).To(BeNumerically("<=", 2*buckets), "each bucket sent its own requests")
 
 			Expect(s.Restart()).To(Succeed())
 			Eventually(healthy(ctx, store)).Should(Equal("True ProbeSucceeded"))

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,18 +85,42 @@ func shippedRole(ctx context.Context, name string, path ...string) *rbacv1.Clust
 	}
 }
 
-// bind grants the role to the account in a namespace, or in the whole cluster.
+// bind grants the role to the account in a namespace, or in the whole cluster, and waits
+// until the API server applies the role.
 func bind(ctx context.Context, namespace string, role *rbacv1.ClusterRole, account *corev1.ServiceAccount) {
 	GinkgoHelper()
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name}}
 	if namespace == "" {
 		create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: ref, Subjects: subjects})
-		return
+	} else {
+		create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name}, RoleRef: ref, Subjects: subjects,
+		})
 	}
-	create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name}, RoleRef: ref, Subjects: subjects,
-	})
+	awaitAllowed(ctx, namespace, role.Rules[0], account)
+}
+
+// awaitAllowed waits until the API server has noticed a newly granted rule, which takes a
+// moment. If a client used the right earlier, the API server would refuse it, and the
+// manager would cache the refusal.
+func awaitAllowed(ctx context.Context, namespace string, rule rbacv1.PolicyRule, account *corev1.ServiceAccount) {
+	GinkgoHelper()
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	right := &authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+	}
+	if len(rule.ResourceNames) > 0 {
+		right.Name = rule.ResourceNames[0]
+	}
+	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	Eventually(func(g Gomega) {
+		review := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: right},
+		}
+		g.Expect(api.Create(ctx, review)).To(Succeed())
+		g.Expect(review.Status.Allowed).To(BeTrue(), "%s does not have the right that it was granted", user)
+	}).Should(Succeed())
 }
 
 // create creates an object, and deletes it at the end of the spec.

@@ -7,6 +7,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/e2e/rig"
@@ -22,6 +25,12 @@ var _ = Describe("A manager that starts before its CRDs", func() {
 		}
 		Expect(envtest.UninstallCRDs(cfg, crds)).To(Succeed())
 		DeferCleanup(install) // also if this spec fails: the other specs need the CRDs
+		for _, resource := range []string{"objectstores", "storagebuckets"} {
+			key := client.ObjectKey{Name: resource + ".storage.koboshi.dev"}
+			Eventually(func() bool {
+				return apierrors.IsNotFound(api.Get(ctx, key, &apiextensionsv1.CustomResourceDefinition{}))
+			}).Should(BeTrue())
+		}
 
 		namespace := newNamespace(ctx)
 		s := startStore()

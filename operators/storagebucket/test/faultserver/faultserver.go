@@ -14,6 +14,7 @@ package faultserver
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -179,7 +181,7 @@ func (s *Server) Up() {
 	if s.running != nil {
 		return
 	}
-	listener, err := net.Listen("tcp", s.address)
+	listener, err := listen(s.address)
 	if err != nil {
 		s.tb.Fatalf("faultserver: listening: %v", err)
 		return
@@ -209,6 +211,24 @@ func (s *Server) Up() {
 		}
 		_ = server.Serve(listener)
 	}()
+}
+
+// listen listens at an address. While a server is down, the system may give its port to a
+// connection of another program, so listen tries again while the port is taken.
+func listen(address string) (net.Listener, error) {
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(10*time.Second)
+	defer tick.Stop()
+	for {
+		listener, err := net.Listen("tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return listener, err
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return nil, err
+		}
+	}
 }
 
 // Down closes the listener and all connections, and cuts off requests in

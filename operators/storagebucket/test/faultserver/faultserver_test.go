@@ -139,11 +139,6 @@ func TestFaultsOfTheAnswer(t *testing.T) {
 
 func TestFaultsOfTheConnection(t *testing.T) {
 	s := Start(t)
-	short := func(t *testing.T) *http.Client {
-		c := clientOf(t, s)
-		c.Timeout = 200 * time.Millisecond
-		return c
-	}
 	timeout := func(err error) bool {
 		var e net.Error
 		return errors.As(err, &e) && e.Timeout()
@@ -151,21 +146,26 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault Fault
+		// limit is the time after which the client gives up. If the client gets the headers,
+		// the limit leaves enough time for them.
+		limit time.Duration
 		// answered reports whether the client gets the headers.
 		answered bool
 		is       func(error) bool
 	}{
-		{"hang", Hang(), false, timeout},
-		{"hang in the body", HangInBody(403), true, timeout},
-		{"slow body", SlowBody(200, 10*time.Millisecond), true, timeout},
-		{"truncated body", TruncatedBody(403), true, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
-		{"reset", Reset(), false, func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }},
-		{"delay", Delay(time.Minute), false, timeout},
+		{"hang", Hang(), 200 * time.Millisecond, false, timeout},
+		{"hang in the body", HangInBody(403), 2 * time.Second, true, timeout},
+		{"slow body", SlowBody(200, 10*time.Millisecond), 2 * time.Second, true, timeout},
+		{"truncated body", TruncatedBody(403), patience, true, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
+		{"reset", Reset(), patience, false, func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }},
+		{"delay", Delay(time.Minute), 200 * time.Millisecond, false, timeout},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s.Heal()
 			s.Script(Rule{Fault: tc.fault})
-			resp, _, err := send(t, short(t), "GET", s.URL+"/photos")
+			c := clientOf(t, s)
+			c.Timeout = tc.limit
+			resp, _, err := send(t, c, "GET", s.URL+"/photos")
 			if (resp != nil) != tc.answered || !tc.is(err) {
 				t.Errorf("got headers: %v; error: %v", resp != nil, err)
 			}

@@ -241,6 +241,11 @@ func aggregate(ctx context.Context, s *usageServer) {
 		return api.List(ctx, &usagev1.BucketUsageList{}, client.InNamespace("default"))
 	}).Should(Or(Succeed(), MatchError(meta.IsNoMatchError, "no match")))
 	Eventually(func() error { return api.List(ctx, &usagev1.BucketUsageList{}, client.InNamespace("default")) }).Should(Succeed())
+	// kubectl finds the group in a list of all groups, which the API server updates later.
+	Eventually(func() error {
+		_, err := tryKubectl("get", "bu", "-n", "default")
+		return err
+	}).Should(Succeed())
 }
 
 // issueCertificate writes tls.crt and tls.key for the Service of config/usage,

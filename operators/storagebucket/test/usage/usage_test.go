@@ -175,14 +175,18 @@ var _ = Describe("The aggregated API", func() {
 	})
 
 	It("is documented in kubectl explain", func() {
+		// Two controllers of the API server download the documentation, one for each version
+		// of OpenAPI. A download that failed is tried again after a minute.
+		const limit = 90 * time.Second
 		Eventually(func(g Gomega) {
 			out, err := tryKubectl("explain", "bucketusage")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(out).To(And(ContainSubstring("GROUP:      usage.storage.koboshi.dev"),
 				MatchRegexp(`BucketUsage\s+reports\s+the\s+number\s+and\s+total\s+size\s+of\s+the\s+objects`), MatchRegexp(`objects\s+<integer>`), MatchRegexp(`metadata\s+<ObjectMeta>`)))
-		}).Should(Succeed())
+		}).WithTimeout(limit).Should(Succeed())
 		Expect(kubectl("explain", "bucketusage.truncated")).To(MatchRegexp(`holds\s+at\s+least\s+as\s+many`))
-		Expect(kubectl("get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.koboshi.storage.usage.v1.BucketUsageList"))
+		Eventually(func() (string, error) { return tryKubectl("get", "--raw", "/openapi/v2") }).WithTimeout(limit).
+			Should(ContainSubstring("dev.koboshi.storage.usage.v1.BucketUsageList"))
 	})
 
 	It("serves only clients that the API server authenticates and authorizes", func(ctx context.Context) {

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -79,11 +80,20 @@ func (s *store) stop() {
 	Eventually(s.session.Terminate()).Should(gexec.Exit(0))
 }
 
-// restart starts the store again at its previous address.
+// restart starts the store again at its previous address. While the store is stopped, the
+// system may give its port to a connection of another program, so restart waits until the
+// port is free.
 func (s *store) restart() {
 	GinkgoHelper()
 	u, err := url.Parse(s.endpoint)
 	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error {
+		l, err := net.Listen("tcp", u.Host)
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	}).Should(Succeed())
 	s.start(u.Host)
 }
 

@@ -164,6 +164,8 @@ func removeHooks(ctx context.Context) {
 		Expect(client.IgnoreNotFound(api.Delete(ctx, c.DeepCopy()))).To(Succeed())
 	}
 	Eventually(ctx, func() error { return tryInvalid(ctx) }).Should(Succeed())
+	// The API server learns of the two kinds of configurations independently.
+	Eventually(ctx, func() (string, error) { return tryPath(ctx) }).Should(Equal("/x"))
 }
 
 // restoreHooks undoes removeHooks.
@@ -180,12 +182,7 @@ func restoreHooks(ctx context.Context) {
 		Expect(api.Create(ctx, created)).To(Succeed())
 	}
 	Eventually(ctx, func() error { return tryInvalid(ctx) }).ShouldNot(Succeed())
-	Eventually(ctx, func() string {
-		v := view("default", map[string]string{"a.md": ""})
-		v.Spec.BasePath = "/x"
-		Expect(api.Create(ctx, v, client.DryRunAll)).To(Succeed())
-		return v.Spec.BasePath
-	}).Should(Equal("/x/"))
+	Eventually(ctx, func() (string, error) { return tryPath(ctx) }).Should(Equal("/x/"))
 }
 
 // sendHooksNowhere makes the API server call an address where nothing listens, until the
@@ -215,6 +212,15 @@ func sendHooksNowhere(ctx context.Context) {
 // tryInvalid tries to create an object that the webhook refuses, as a dry run.
 func tryInvalid(ctx context.Context) error {
 	return api.Create(ctx, view("default", map[string]string{"SUMMARY.md": "- [X](missing.md)"}), client.DryRunAll)
+}
+
+// tryPath creates an object with the base path "/x", as a dry run. It returns the base path
+// of the created object, which the webhook would change.
+func tryPath(ctx context.Context) (string, error) {
+	v := view("default", map[string]string{"a.md": ""})
+	v.Spec.BasePath = "/x"
+	err := api.Create(ctx, v, client.DryRunAll)
+	return v.Spec.BasePath, err
 }
 
 // view returns a MarkdownView with these pages.

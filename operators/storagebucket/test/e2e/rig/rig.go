@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,13 +74,27 @@ func StartStore(dir string, output io.Writer) (*Store, error) {
 	return s, s.start("127.0.0.1:0")
 }
 
-// Restart starts a stopped store again at its previous address.
+// Restart starts a stopped store again at its previous address. While the store is stopped,
+// the system may give its port to a connection of another program, so Restart tries again
+// while the port is taken.
 func (s *Store) Restart() error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil {
 		return err
 	}
-	return s.start(u.Host)
+	tick, limit := time.NewTicker(100*time.Millisecond), time.After(startLimit)
+	defer tick.Stop()
+	for {
+		err = s.start(u.Host)
+		if err == nil || !strings.Contains(err.Error(), "address already in use") {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			return err
+		}
+	}
 }
 
 // Stop shuts the store down gracefully.
