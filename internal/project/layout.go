@@ -1,7 +1,6 @@
 package project
 
 import (
-	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -13,51 +12,12 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
-// layout is the content of the file PROJECT, in any version.
-type layout struct {
-	Name      string           `json:"projectName"`
-	Domain    string           `json:"domain"`
-	Resources []layoutResource `json:"resources"`
-}
-
-type layoutResource struct {
-	Group       string           `json:"group"`
-	Domain      string           `json:"domain"`
-	Kind        string           `json:"kind"`
-	Core        bool             `json:"core"`
-	Controller  bool             `json:"controller"`
-	Controllers []map[string]any `json:"controllers"`
-}
-
-// reconciled reports whether the project has a controller for the resource.
-func (r layoutResource) reconciled() bool { return r.Controller || len(r.Controllers) > 0 }
-
 // key returns "Kind.group".
-func (r layoutResource) key() string {
-	group := r.Group
-	if !r.Core && r.Domain != "" {
-		group = strings.Trim(group+"."+r.Domain, ".")
-	}
-	return strings.Trim(r.Kind+"."+group, ".")
-}
-
-// readLayout reads the file PROJECT. The layout of a project without this file, such as one
-// written by hand, is empty.
-func readLayout(dir string) (layout, error) {
-	var l layout
-	data, err := os.ReadFile(filepath.Join(dir, "PROJECT"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	} else if err != nil {
-		return l, err
-	}
-	if err := yaml.Unmarshal(data, &l); err != nil {
-		return l, fmt.Errorf("PROJECT: %w", err)
-	}
-	return l, nil
+func key(r projectfile.Resource) string {
+	return strings.Trim(r.Kind+"."+r.QualifiedGroup(), ".")
 }
 
 var moduleLine = regexp.MustCompile(`(?m)^module\s+("[^"\n]+"|\S+)`)
@@ -78,8 +38,9 @@ func module(dir string) string {
 	}
 }
 
-// findMain sets Module and Main.
-func (p *Project) findMain(l layout) error {
+// findMain sets Module and Main. If there are several managers, it prefers the one with the
+// name of the project.
+func (p *Project) findMain(name string) error {
 	p.Module = module(p.Dir)
 	if len(p.options.Command) > 0 {
 		return nil
@@ -106,7 +67,7 @@ func (p *Project) findMain(l layout) error {
 	if len(managers) == 0 {
 		managers = programs
 	}
-	if named := filepath.Join("cmd", l.Name); slices.Contains(managers, named) {
+	if named := filepath.Join("cmd", name); slices.Contains(managers, named) {
 		managers = []string{named}
 	}
 	switch len(managers) {

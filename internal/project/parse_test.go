@@ -89,7 +89,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if err == nil {
 			p := &Project{}
-			_ = p.describe(docs, layout{})
+			_ = p.describe(docs, nil)
 		}
 	})
 }

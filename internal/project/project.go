@@ -12,6 +12,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
 // Options names the files of a project that are not in the places that kubebuilder uses.
@@ -100,21 +102,19 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 		return nil, fmt.Errorf("reading the project: %s is not a folder", dir)
 	}
 	p := &Project{Dir: dir, Name: filepath.Base(dir), options: o}
-	layout, err := readLayout(dir)
+	file, err := projectfile.Read(dir)
 	if err != nil {
 		return nil, err
 	}
-	if layout.Name != "" {
-		p.Name = layout.Name
-	}
-	if err := p.findMain(layout); err != nil {
+	p.Name = cmp.Or(file.ProjectName, p.Name)
+	if err := p.findMain(file.ProjectName); err != nil {
 		return nil, err
 	}
 	docs, err := p.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.describe(docs, layout); err != nil {
+	if err := p.describe(docs, file.Resources); err != nil {
 		return nil, err
 	}
 	if p.Samples, err = p.samples(); err != nil {
@@ -145,7 +145,7 @@ func FromManifests(o Options) (*Project, error) {
 		}
 		docs = append(docs, more...)
 	}
-	if err := p.describe(docs, layout{}); err != nil {
+	if err := p.describe(docs, nil); err != nil {
 		return nil, err
 	}
 	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {

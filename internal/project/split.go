@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
 const (
@@ -44,14 +45,14 @@ type parts struct {
 	primary                      []string                         // "Kind.group" of the CRDs
 }
 
-// describe derives the subject from all objects.
-func (p *Project) describe(docs []document, l layout) error {
+// describe derives the subject from all objects, and from the resources that PROJECT lists.
+func (p *Project) describe(docs []document, listed []projectfile.Resource) error {
 	parts, err := p.split(docs)
 	if err != nil {
 		return err
 	}
 	p.manager = p.pickManager(parts)
-	s := subject.Subject{Name: p.Name, Dir: p.Dir, Primary: p.primary(parts, l)}
+	s := subject.Subject{Name: p.Name, Dir: p.Dir, Primary: p.primary(parts, listed)}
 	s.Identity = p.identity(&parts)
 	s.Roles = p.roles(parts, s.Identity)
 	parts.complete(s.Identity)
@@ -141,12 +142,12 @@ func (ps *parts) defined(d document) bool {
 
 // primary returns the kinds that have controllers according to PROJECT, and also the
 // kinds of CRDs that PROJECT does not mention, because such CRDs were added by hand.
-func (p *Project) primary(parts parts, l layout) []string {
+func (p *Project) primary(parts parts, listed []projectfile.Resource) []string {
 	var kinds, known []string
-	for _, r := range l.Resources {
-		known = append(known, r.key())
-		if r.reconciled() && !slices.Contains(kinds, r.key()) {
-			kinds = append(kinds, r.key())
+	for _, r := range listed {
+		known = append(known, key(r))
+		if r.Reconciled() && !slices.Contains(kinds, key(r)) {
+			kinds = append(kinds, key(r))
 		}
 	}
 	for _, kind := range parts.primary {
