@@ -63,9 +63,9 @@ type checking struct {
 	exited         chan struct{}
 }
 
-// fill copies the files of testdata/check into a folder. If several tests use the same
-// folder in parallel, it must be filled before, because fill copies nothing more as soon as
-// it finds a file there.
+// fill copies the files of testdata/check into a folder. A folder that several tests use in
+// parallel must be filled before they start, because fill stops at the first file that
+// already exists.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "check"))); err != nil && !errors.Is(err, os.ErrExist) {

@@ -80,8 +80,8 @@ func (d *definition) create(t *testing.T) {
 	if _, err := client.Create(t.Context(), d.object.DeepCopy(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The server may still serve a deleted CRD of the same name. It has seen the new CRD
-	// when it has established it.
+	// The server may still serve a deleted CRD of the same name. Once the new CRD is
+	// Established, the server has seen it.
 	eventually(t, name+" is established", func(ctx context.Context) error { return established(ctx, client, name) })
 	eventually(t, name+" is served", func(ctx context.Context) error {
 		if _, err := d.in("v1", "default").List(ctx, metav1.ListOptions{}); err != nil {

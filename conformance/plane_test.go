@@ -243,9 +243,9 @@ func (p *plane) apply(t *testing.T, manifests string) {
 	}
 }
 
-// namespace creates a namespace in which Pods can be created, on a plane that runs the
-// controller of service accounts. When the test ends, the namespace is deleted without
-// waiting until it is gone.
+// namespace creates a namespace and waits until Pods can be created in it. The plane must
+// run the controller of service accounts. When the test ends, namespace deletes the
+// namespace, but does not wait until it is gone.
 func (p *plane) namespace(t *testing.T) string {
 	t.Helper()
 	ns, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{

@@ -113,13 +113,13 @@ func TestServiceOfProgramsIsReachableAtThePrintedAddress(t *testing.T) {
 	for _, pod := range pods {
 		want = append(want, "one from "+pod.Name+"\n")
 	}
-	// The Deployment may know that a Pod is Ready before the forwarding knows it.
+	// The status of the Deployment may show a Pod as Ready before the forwarder notices it.
 	eventually(t, "answers of both Pods", func(context.Context) error {
 		got := map[string]bool{}
 		for range 10 {
 			page, err := answers(t.Context(), http.MethodGet, url)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			got[page] = true
 		}

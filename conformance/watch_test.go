@@ -142,7 +142,7 @@ func TestListOfACompactedResourceVersionAnswersExpired(t *testing.T) {
 	exactly := metav1.ListOptions{ResourceVersionMatch: metav1.ResourceVersionMatchExact}
 	objects := 0
 	// On a busy machine the compaction may come before the list.
-	eventually(t, "before the compaction, a list without the last object", func(ctx context.Context) error {
+	eventually(t, "a list at an old resource version, before its compaction", func(ctx context.Context) error {
 		exactly.ResourceVersion = p.create(t, "default", "a"+strconv.Itoa(objects)).ResourceVersion
 		p.create(t, "default", "b"+strconv.Itoa(objects))
 		objects += 2

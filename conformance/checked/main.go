@@ -211,7 +211,7 @@ func (c *controller) report(ctx context.Context, widget *unstructured.Unstructur
 }
 
 // count writes a new status again and again: often enough that the controller never seems
-// to be at rest, but too rarely for a hot loop.
+// idle, but too rarely for a hot loop.
 func (c *controller) count(ctx context.Context) {
 	n := 0
 	for range time.Tick(250 * time.Millisecond) {

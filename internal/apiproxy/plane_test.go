@@ -89,7 +89,8 @@ func TestRealPlaneIsSeenThroughTheProxyAsItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Expire must reach every informer's watch, including one that opens only now.
+		// Expire must reach the watch of every informer, including a watch that is only now
+		// being opened.
 		until(t, p, func(a Activity) bool {
 			missing := func(s Stream) bool { return s.Held < 2 }
 			return len(a.Streams) == i+1 && !slices.ContainsFunc(a.Streams, missing)

@@ -36,8 +36,8 @@ func (x *exchange) relay(resp *http.Response) {
 		abort()
 	}
 	// The answer is recorded before its end is sent, so that the client's next requests
-	// are recorded after it. Over HTTP/1.1, that does not hold for a large body with a
-	// Content-Length: its last byte is its end, and may have been sent already.
+	// are recorded after it. Over HTTP/1.1, this does not hold for a large body with a
+	// Content-Length: the body ends with its last byte, which may already have been sent.
 	x.complete(resp, kept, size)
 	x.recordCall()
 	copyTrailer(x.w, resp)

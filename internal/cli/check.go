@@ -110,7 +110,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
-	fs.StringArrayVar(&f.project.Election, "election", nil, "argument with which the controller uses leader election (default: detected automatically); may be repeated")
+	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")

@@ -39,6 +39,7 @@ var (
 	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	allNodes    = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	events      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
@@ -119,6 +120,13 @@ func object(apiVersion, kind, name string) *unstructured.Unstructured {
 func configMap(name, value string) *unstructured.Unstructured {
 	o := object("v1", "ConfigMap", name)
 	o.Object["data"] = map[string]any{"key": value}
+	return o
+}
+
+// event returns an Event for a ConfigMap.
+func event(name, namespace string) *unstructured.Unstructured {
+	o := object("v1", "Event", name)
+	o.Object["involvedObject"] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "config-1"}
 	return o
 }
 
@@ -223,7 +231,7 @@ func (l lab) everything(options metav1.ListOptions) map[string]map[string]any {
 				if r.Kind == "Lease" && slices.Contains([]string{"kube-system", "kube-node-lease"}, o.GetNamespace()) {
 					continue // a heartbeat of the plane itself
 				}
-				if r.Kind == "Event" {
+				if r.Kind == "Event" && !strings.HasPrefix(o.GetName(), "test-") {
 					// Controllers write Events from a separate goroutine. No metric
 					// covers that goroutine, so it may write after Reset has returned.
 					continue
@@ -260,6 +268,7 @@ func (l lab) furnish() {
 	l.define(widgetDefinition(map[string]string{"size": "integer"}))
 	l.create(widgets, "base", widget("plain", false))
 	l.create(widgets, "base", widget("final", true))
+	l.create(events, "base", event("test-kept", "base"))
 	_, err = l.service("address", nil)
 	l.ok(err)
 	_, err = l.service("port", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort })
@@ -322,6 +331,7 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 		l.ok(unstructured.SetNestedField(gadgets.Object, value, field...))
 	}
 	l.create(definitions, "", gadgets)
+	l.create(events, "extra", event("test-extra", "extra"))
 	// Some objects are changed.
 	l.patch(configMaps, "base", "config-1", `{"data":{"key":"changed"},"metadata":{"labels":{"changed":"yes"}}}`)
 	l.patch(widgets, "base", "plain", `{"spec":{"size":2}}`)

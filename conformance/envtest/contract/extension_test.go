@@ -116,8 +116,9 @@ func TestTheFirstCreateAfterACRDDoesNotWait(t *testing.T) {
 	t.Error("no first create took less than the two seconds that upstream sleeps")
 }
 
-// undefined returns an error while the CRD exists or discovery still lists it. Otherwise,
-// envtest would mistake the old CRD for one that it has just installed.
+// undefined returns an error while the CRD exists or discovery still lists it. A test that
+// installs the CRD again must wait until then, because envtest would mistake the old CRD for
+// the new one.
 func undefined(ctx context.Context, t *testing.T, env *envtest.Environment) error {
 	t.Helper()
 	c, err := dynamic.NewForConfig(env.Config)

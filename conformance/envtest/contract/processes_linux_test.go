@@ -60,7 +60,7 @@ func mapped(dir string) (names []string) {
 // footprint lists the resources that processes hold outside their own memory.
 type footprint struct {
 	sockets []string // inodes of listening sockets
-	locks   []string // locked files, as in the result of locked
+	locks   []string // locked files, in the form that locked returns
 	folders []string // under a temporary folder
 }
 

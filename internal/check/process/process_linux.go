@@ -88,9 +88,9 @@ func awaitEnd(pid int) {
 	}
 }
 
-// signal sends a signal to the process group. SIGKILL is also sent to processes that
-// have left the group, and signal waits until they are gone. Meanwhile, it holds the lock,
-// so that the child is not reported as exited before that.
+// signal sends a signal to the process group. It also sends SIGKILL to processes that have
+// left the group, and waits until they are gone. While it waits, it holds the lock, so that
+// the child is not reported as exited too early.
 func (p *Process) signal(s syscall.Signal) {
 	p.signals.Lock()
 	defer p.signals.Unlock()

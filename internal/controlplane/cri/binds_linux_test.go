@@ -47,7 +47,8 @@ func greeting(t *testing.T, network, address string) string {
 	return line
 }
 
-// greet does the same as greeting for an address at which perhaps no program listens.
+// greet is like greeting, but returns the error. It is for addresses at which possibly no
+// program listens.
 func greet(network, address string) (string, error) {
 	conn, err := net.DialTimeout(network, address, limit)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -45,14 +46,14 @@ func (f *File) document() (*yaml.Node, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	if document.Content[0].Kind != yaml.MappingNode {
-		return nil, nil // null, which is the only other value that Parse accepts
+	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: there is more than one YAML document; remove all but the first", Name)
 	}
 	if line := alias(&document); line > 0 {
 		return nil, fmt.Errorf("%s: line %d has a YAML alias, which an edit might break; replace it with the value", Name, line)
 	}
-	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: there is more than one YAML document; remove all but the first", Name)
+	if document.Content[0].Kind != yaml.MappingNode {
+		return nil, nil // null, which is the only other value that Parse accepts
 	}
 	return &document, nil
 }
@@ -94,7 +95,7 @@ func encode(node *yaml.Node) ([]byte, error) {
 }
 
 // change applies the differences between was and now to the mapping that was read. Keys
-// that neither of them has remain.
+// that are in neither was nor now are kept.
 func change(mapping, was, now *yaml.Node) {
 	for i := 0; i < len(was.Content); i += 2 {
 		if key := was.Content[i].Value; value(now, key) == nil {
@@ -110,8 +111,8 @@ func change(mapping, was, now *yaml.Node) {
 			insert(mapping, now.Content[i], after)
 		case before != nil && here.Kind == yaml.MappingNode && after.Kind == yaml.MappingNode:
 			change(here, before, after)
-		case before != nil && here.Kind == yaml.SequenceNode && key == "resources":
-			changeResources(here, before, after)
+		case before != nil && here.Kind == yaml.SequenceNode && after.Kind == yaml.SequenceNode:
+			changeList(here, before, after)
 		default:
 			after.HeadComment, after.LineComment, after.FootComment = here.HeadComment, here.LineComment, here.FootComment
 			*here = *after
@@ -119,28 +120,34 @@ func change(mapping, was, now *yaml.Node) {
 	}
 }
 
-// changeResources applies the differences between two lists of resources to the list that
-// was read, whose entries correspond to those of was.
-func changeResources(list, was, now *yaml.Node) {
-	read, used := list.Content, make([]bool, len(was.Content))
+// changeList applies the differences between was and now to the list that was read. Its
+// entries correspond to those of was.
+func changeList(list, was, now *yaml.Node) {
+	// Parse skips entries that are null, so was has none.
+	read := slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return entry.Tag == "!!null" })
+	used := make([]bool, len(was.Content))
 	list.Content = nil
 	for _, after := range now.Content {
 		i := slices.IndexFunc(was.Content, func(before *yaml.Node) bool { return identity(before) == identity(after) })
-		if i < 0 || used[i] || i >= len(read) || read[i].Kind != yaml.MappingNode {
+		if i < 0 || used[i] {
 			list.Content = append(list.Content, after)
 			continue
 		}
 		used[i] = true
-		change(read[i], was.Content[i], after)
+		if after.Kind == yaml.MappingNode {
+			change(read[i], was.Content[i], after)
+		}
 		list.Content = append(list.Content, read[i])
 	}
 }
 
-// identity returns the fields that identify a resource.
-func identity(resource *yaml.Node) (id [4]string) {
-	for i, key := range []string{"group", "domain", "version", "kind"} {
-		if v := value(resource, key); v != nil {
-			id[i] = v.Value
+// identity returns what identifies an entry of a list: the value of a scalar, the names of a
+// resource, or the name of a controller.
+func identity(entry *yaml.Node) (id [6]string) {
+	id[0] = entry.Value
+	for i, key := range []string{"group", "domain", "version", "kind", "name"} {
+		if v := value(entry, key); v != nil {
+			id[i+1] = v.Value
 		}
 	}
 	return id
@@ -159,6 +166,10 @@ func value(mapping *yaml.Node, key string) *yaml.Node {
 func remove(mapping *yaml.Node, key string) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
+			if i == 0 && len(mapping.Content) > 2 { // the comment may be the header of the file
+				next := mapping.Content[2]
+				next.HeadComment = strings.Trim(mapping.Content[0].HeadComment+"\n"+next.HeadComment, "\n")
+			}
 			mapping.Content = slices.Delete(mapping.Content, i, i+2)
 			return
 		}
@@ -174,6 +185,9 @@ func insert(mapping, key, value *yaml.Node) {
 			at = i
 			break
 		}
+	}
+	if at == 0 && len(mapping.Content) > 0 { // the comment may be the header of the file
+		key.HeadComment, mapping.Content[0].HeadComment = mapping.Content[0].HeadComment, ""
 	}
 	mapping.Content = slices.Insert(mapping.Content, at, key, value)
 }

@@ -2,9 +2,9 @@
 // koboshi, record what they have scaffolded in a project.
 //
 // kubebuilder documents version 3 of the file at
-// https://book.kubebuilder.io/reference/project-config.html. An edit keeps everything that
-// this package does not know, such as the settings of kubebuilder's plugins, and all
-// comments, so that kubebuilder can go on with the project.
+// https://book.kubebuilder.io/reference/project-config.html. An edit keeps all comments, and
+// all keys that this package does not know, such as the settings of kubebuilder's plugins.
+// kubebuilder can therefore continue to work on the project.
 package projectfile
 
 import (
@@ -57,7 +57,7 @@ func (p *plugins) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*[]string)(p))
 }
 
-// Resource is a kind of which the project has the API, a controller or webhooks.
+// Resource is a kind for which the project has an API, a controller or webhooks.
 type Resource struct {
 	API         *API         `yaml:"api,omitempty"`
 	Controller  bool         `yaml:"controller,omitempty"`
@@ -90,7 +90,7 @@ type Controller struct {
 	Name string `yaml:"name"`
 }
 
-// Webhooks are the webhooks that the project has for a kind.
+// Webhooks lists the webhooks that the project has for a kind.
 type Webhooks struct {
 	Conversion     bool     `yaml:"conversion,omitempty"`
 	Defaulting     bool     `yaml:"defaulting,omitempty"`
@@ -155,7 +155,7 @@ func (f *File) Check() error {
 	case f.Version != Version:
 		return fmt.Errorf("%s: version %q is not supported, only version %q is; use kubebuilder to migrate the project", Name, f.Version, Version)
 	case !slices.Contains(f.Layout, LayoutV4):
-		return fmt.Errorf("%s: layout %s is not supported, only %s is; use kubebuilder to migrate the project",
+		return fmt.Errorf("%s: layout %q is not supported, only %q is; use kubebuilder to migrate the project",
 			Name, strings.Join(f.Layout, ","), LayoutV4)
 	}
 	return nil

@@ -145,6 +145,14 @@ func TestAnEditChangesOnlyItsFields(t *testing.T) {
 			},
 			"version: \"3\"", "- controller: true\n  core: true\n  group: core\n  kind: Pod\n  version: v1\nversion: \"3\"",
 		},
+		"the first key": {func(f *File) { f.CLIVersion = "" }, "cliVersion: 4.15.0\n", ""},
+		"a list with a comment": {
+			func(f *File) { f.Layout = append(plugins{"first/v1"}, f.Layout...) },
+			"layout:\n", "layout:\n- first/v1\n",
+		},
+		"a controller": {
+			func(f *File) { f.Resources[0].Controllers = f.Resources[0].Controllers[1:] }, "  - name: boat\n", "",
+		},
 		"a resource again": {func(f *File) { f.Set(f.Resources[1]) }, "", ""},
 		"no more resource": {
 			func(f *File) { f.Delete(Resource{Core: true, Group: "apps", Kind: "Deployment", Version: "v1"}) },
@@ -157,6 +165,25 @@ func TestAnEditChangesOnlyItsFields(t *testing.T) {
 			// Flow style and the places of comments are not changed either.
 			wantText(t, f, strings.Replace(full, edit.old, edit.new, 1))
 		})
+	}
+}
+
+func TestTheHeaderStaysAtTheTop(t *testing.T) {
+	f := parse(t, "# header\ndomain: example.org\nversion: \"3\"\n")
+	f.CLIVersion = "4.15.0"
+	wantText(t, f, "# header\ncliVersion: 4.15.0\ndomain: example.org\nversion: \"3\"\n")
+	f = parse(t, "# header\ndomain: example.org\nversion: \"3\"\n")
+	f.Domain = ""
+	wantText(t, f, "# header\nversion: \"3\"\n")
+}
+
+func TestAnotherDocumentIsNotLost(t *testing.T) {
+	for _, first := range []string{"domain: a\n", "null\n"} {
+		f := parse(t, first+"---\ndomain: b\n")
+		f.Domain = "c"
+		if _, err := f.Bytes(); err == nil || !strings.Contains(err.Error(), "more than one YAML document") {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
@@ -267,13 +294,14 @@ func TestNamesThatTheAPIServerRefusesAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzEdit proves that an edit of a file that can be read gives a file that contains the
-// edited fields and everything else.
+// FuzzEdit checks that each file that can be read can also be edited, and that the result
+// contains the edited fields and all other fields that this package knows.
 func FuzzEdit(f *testing.F) {
 	f.Add(full)
 	f.Add("version: \"2\"\nresources:\n- kind: A\n- kind: A\n")
 	f.Add("resources: [{kind: A, group: b}, {}]\ndomain: &a b\nrepo: *a\n")
 	f.Add("# nothing\n")
+	f.Add("resources:\n-\n- kind: A\n- kind: B\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		file, err := Parse([]byte(text))
 		if err != nil {

@@ -39,12 +39,12 @@ func (r Resource) CheckNames() error {
 }
 
 func checkKind(kind string) error {
-	if problems := validation.IsDNS1035Label(strings.ToLower(kind)); len(problems) > 0 {
-		return fmt.Errorf("kind %q: %s", kind, problems[0])
-	}
+	problems := validation.IsDNS1035Label(strings.ToLower(kind))
 	switch {
 	case strings.Contains(kind, "-"):
 		return fmt.Errorf("kind %q: it must also be a Go identifier, so it must not contain a dash", kind)
+	case len(problems) > 0:
+		return fmt.Errorf("kind %q: use 1 to 63 letters and digits, starting with an uppercase letter", kind)
 	case kind[0] < 'A' || kind[0] > 'Z':
 		return fmt.Errorf("kind %q: it must start with an uppercase letter, as in %s", kind, strings.ToUpper(kind[:1])+kind[1:])
 	}

@@ -29,7 +29,8 @@ func await(ctx context.Context, url string, limit time.Duration) error {
 		if err == nil {
 			return nil
 		}
-		// A request that is cut off at the limit does not say why there is no page.
+		// The error of a request that is cut off at the limit does not explain why there is
+		// no page.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}

@@ -107,9 +107,9 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Eventually(func() []string { return eventsOf(ctx, w, "ChildRejected") }).Should(HaveLen(1))
 		quiet(w)
 		writes := len(w.journal.writes())
-		// A late event may cause another attempt and a new status. A retry with growing
-		// delays may write as little, but it needs a returned error, which the log would
-		// contain.
+		// A late event may cause another attempt and a new status. A retry with a growing
+		// back-off might not write more than that, but it happens only after Reconcile
+		// returns an error, and the log would contain that error.
 		Consistently(func() int { return len(w.journal.writes()) }).WithTimeout(2 * time.Second).Should(BeNumerically("<=", writes+2))
 		Expect(w.logs.String()).NotTo(MatchRegexp("Reconciler error.*Not a host"))
 		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Ingress.Host = "docs.example.org" })

@@ -94,8 +94,8 @@ func runsDeployments(ctx context.Context) bool {
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}, Template: pod},
 	}
 	create(ctx, d)
-	// A plane that envtest starts runs no controllers, unless koboshi test names some. On a
-	// busy machine, controllers may need many seconds.
+	// A plane that envtest starts runs no controllers, unless koboshi test enables some. On a
+	// busy machine, controllers may take many seconds.
 	patience := 3 * time.Second
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") || os.Getenv("KOBOSHI_CONTROLLERS") != "" {
 		patience = 20 * time.Second
@@ -161,8 +161,8 @@ func (w *world) run(change ...func(*Options)) {
 	go func() { ended <- mgr.Start(ctx) }()
 	w.stop = sync.OnceFunc(func() {
 		GinkgoHelper()
-		// If the context ends during the start, Start keeps a processor busy while it
-		// waits, which may delay the start for long.
+		// If the context ends while the manager is starting, Start keeps a processor busy
+		// while it waits, which may delay the start for a long time.
 		select {
 		case <-mgr.Elected():
 		case err := <-ended:

@@ -400,7 +400,7 @@ func TestAnnotationsOfWhatIsWatchedDoNotStayInMemory(t *testing.T) {
 	eventually(t, func() bool {
 		each = (heap() - before) / objects
 		return each <= size/2
-	}, "each watch keeps more in memory than half of its annotation, which has %d bytes", size)
+	}, "each watch keeps more than half the size of its annotation (%d bytes) in memory", size)
 }
 
 // heap returns the memory in use after a garbage collection, including stacks.

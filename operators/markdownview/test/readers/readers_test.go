@@ -33,7 +33,7 @@ func TestAllFilesOfABookHaveItsMark(t *testing.T) {
 	}
 }
 
-// many reports whether the readers have read enough.
+// many reports whether the readers have sent enough requests.
 func many(r Report) bool { return r.Requests >= 60 }
 
 // crowdAt reads a site whose nth response has the status and the edition that next returns,

@@ -53,8 +53,8 @@ func strip(obj any) (any, error) {
 	return obj, nil
 }
 
-// share replaces those strings of a bucket that many buckets have in common with a single
-// copy. In a decoded bucket, most of the text consists of such strings.
+// share makes buckets that have equal strings share one copy of each string. Such strings
+// make up most of the text of a decoded bucket.
 func share(b *storagev1.StorageBucket) {
 	once(&b.Namespace)
 	once(&b.Spec.Management)

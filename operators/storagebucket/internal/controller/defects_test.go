@@ -381,7 +381,7 @@ var _ = Describe("Known from other operators", func() {
 		first := w.newBucket("first", managedBucket)
 		create(ctx, first)
 		eventually(ctx, first, ready, "True Available")
-		// The controller must know that the store keeps the tags, so this asks its cache.
+		// The controller must know that the store keeps the tags, so the spec reads its cache.
 		Eventually(func() *bool {
 			store := w.newStore()
 			Expect(r.controllers.client.Get(ctx, client.ObjectKeyFromObject(store), store)).To(Succeed())

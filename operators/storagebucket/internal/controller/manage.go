@@ -59,17 +59,17 @@ func (r *Buckets) sync(ctx context.Context, t *task) error {
 		err = r.configure(ctx, t)
 	}
 	var failure *s3store.Error
+	now := metav1.NewTime(r.Clock.Now())
 	switch {
 	case errors.As(err, &failure):
 		r.set(t, storagev1.ConditionSynced, failed(failure))
 	case err == nil:
 		r.set(t, storagev1.ConditionSynced, found(reasonInSync, "the store holds what is declared"))
+		t.Status.LastDriftCheckTime = &now
 	}
 	if err == nil || s3store.ReasonOf(err) == s3store.ReasonUnsupported {
-		// Everything that the store supports was compared.
-		stamp := metav1.NewTime(r.Clock.Now())
-		t.Status.LastDriftCheckTime = &stamp
-		r.drift.checked(t.StorageBucket, stamp.Time)
+		// What the store does not support is tried again only at the next comparison.
+		r.drift.checked(t.StorageBucket, now.Time)
 	}
 	return err
 }

@@ -181,7 +181,7 @@ func discard(ctx context.Context, o client.Object) {
 }
 
 // The longest intervals that the CRDs allow. The time slot of an object can be at any point
-// of its interval, so the longer the interval, the rarer is a second probe during a spec.
+// of its interval, so a longer interval makes a second probe during a spec less likely.
 const (
 	longestHealth = 24 * time.Hour
 	longestProbe  = 7 * 24 * time.Hour

@@ -118,7 +118,7 @@ func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 		_, err := c.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key, VersionId: version})
 		return err
 	})
-	// Another client may have deleted the object before.
+	// Another client may already have deleted the object.
 	gone := undeleted != nil && (undeleted.code == "NoSuchKey" || undeleted.code == "NoSuchVersion")
 	if failure == nil && !gone {
 		failure = undeleted

@@ -102,8 +102,8 @@ func bind(ctx context.Context, namespace string, role *rbacv1.ClusterRole, accou
 }
 
 // awaitAllowed waits until the API server has noticed a newly granted rule, which takes a
-// moment. If a client used the right earlier, the API server would refuse it, and the
-// manager would cache the refusal.
+// moment. If a client used the right before that, the API server would refuse the request,
+// and the manager would cache the refusal.
 func awaitAllowed(ctx context.Context, namespace string, rule rbacv1.PolicyRule, account *corev1.ServiceAccount) {
 	GinkgoHelper()
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")

@@ -126,9 +126,9 @@ func TestStoreComesBackAtItsAddressWithItsBuckets(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, "--bucket", "photos")
 	address := s.host(t)
-	quickest := patience
-	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGTERM} {
-		quickest = min(quickest, s.stop(t, sig))
+	quickest := map[os.Signal]time.Duration{syscall.SIGTERM: patience, syscall.SIGINT: patience}
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGTERM, syscall.SIGINT} {
+		quickest[sig] = min(quickest[sig], s.stop(t, sig))
 		if c, err := net.Dial("tcp", address); err == nil {
 			_ = c.Close()
 			t.Fatal("the stopped program still listens on its port")
@@ -139,8 +139,10 @@ func TestStoreComesBackAtItsAddressWithItsBuckets(t *testing.T) {
 		}
 	}
 	// On a busy machine, a single stop may reach the limit.
-	if quickest > stopLimit {
-		t.Errorf("the quickest stop took %v", quickest)
+	for sig, took := range quickest {
+		if took > stopLimit {
+			t.Errorf("after %v, the quickest stop took %v", sig, took)
+		}
 	}
 }
 

@@ -164,7 +164,8 @@ func removeHooks(ctx context.Context) {
 		Expect(client.IgnoreNotFound(api.Delete(ctx, c.DeepCopy()))).To(Succeed())
 	}
 	Eventually(ctx, func() error { return tryInvalid(ctx) }).Should(Succeed())
-	// The API server learns of the two kinds of configurations independently.
+	// The API server notices changes of the two kinds of webhook configuration
+	// independently.
 	Eventually(ctx, func() (string, error) { return tryPath(ctx) }).Should(Equal("/x"))
 }
 
