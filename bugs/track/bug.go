@@ -82,7 +82,7 @@ func read(file string) (*bug, error) {
 	case b.ID == "" || b.Class == "":
 		return nil, fmt.Errorf("%s: id and class must be set", file)
 	case (len(b.Command) == 0) != (len(b.Repaired) == 0):
-		return nil, fmt.Errorf("%s: command and repaired must be set together", file)
+		return nil, fmt.Errorf("%s: set both \"command\" and \"repaired\", or neither of them", file)
 	case b.clean && len(b.Finds)+len(b.Verdicts)+len(b.Command) > 0:
 		return nil, fmt.Errorf("%s: finds, verdicts and command are allowed only in bug.yaml", file)
 	case !b.clean && len(b.Verdicts) == 0:

@@ -104,7 +104,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found in %d of %d runs", verdict, f.Reproduced, f.Attempts))
 		return false, nil
 	}
-	alone, err := s.alone(ctx, w, p.Scenario, f)
+	alone, err := s.withoutFault(ctx, w, p.Scenario, f)
 	if err != nil {
 		return false, err
 	}
@@ -116,10 +116,10 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	return true, nil
 }
 
-// alone runs the scenario without the fault. It returns a reason to doubt the finding, or
+// withoutFault runs the scenario without the fault. It returns a reason to doubt the finding, or
 // "". These control runs are necessary, because the three reference runs may have been
 // equal by chance.
-func (s *suspicions) alone(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (string, error) {
+func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (string, error) {
 	for n := range controls {
 		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
 		if err != nil {

@@ -68,8 +68,8 @@ func newEnvtestInstall(stdio Stdio) *cobra.Command {
 		Short: "Install Koboshi for one project, or for all that use setup-envtest",
 		Long: `Install Koboshi as etcd, kube-apiserver and kubectl in the folder
 bin/k8s/` + platformFolder() + ` of the current project. In a kubebuilder project,
-the Makefile and the suites started from an IDE look for these programs in that
-folder. To replace bin with another folder, use --bin-dir.
+the Makefile looks for these programs in that folder, and so do test suites that
+an IDE starts. To replace bin with another folder, use --bin-dir.
 
 With --store, Koboshi is installed for all projects, in the folder where
 setup-envtest keeps its downloads. If the file system supports hard links, the

@@ -37,10 +37,10 @@ packages. koboshi test exits with the exit code of go test.
 
 No controllers run by default, as with plain envtest. Use --controllers to name
 the controllers to run; the controllers that they depend on also run. Use the
-names that kube-controller-manager accepts, with or without "-controller". The
-name gc means the garbage collector; workloads and full mean the profiles of
-"koboshi up". The name kube-scheduler also adds a simulated node, so that Pods
-become Ready.
+names that kube-controller-manager accepts, with or without "-controller". Use
+"gc" for the garbage collector, and "workloads" or "full" for all controllers of
+that profile of "koboshi up". If you name kube-scheduler, there is also a
+simulated node, so that Pods become Ready.
 
 If --controllers is not given, the environment variable
 ` + controllersVar + ` names the controllers. If you set KOBOSHI_CONTROLLERS for

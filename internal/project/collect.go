@@ -94,8 +94,8 @@ func (p *Project) apart() ([]document, error) {
 	return docs, nil
 }
 
-// part reads a folder. If the folder's kustomization cannot be built, part reads the
-// files that the kustomization lists.
+// part reads a folder. If the folder has a kustomization that cannot be built, this
+// function reads each file that the kustomization lists.
 func (p *Project) part(dir, bases string) ([]document, error) {
 	if !exists(dir) {
 		return nil, nil

@@ -87,7 +87,8 @@ func (p *Project) MainFile() string {
 	return filepath.ToSlash(filepath.Join(p.Main, "main.go"))
 }
 
-// RoleFile returns the first file that a role of the controller came from, or "".
+// RoleFile returns the first of the files that contain roles of the controller, or "" if
+// there is none.
 func (p *Project) RoleFile() string {
 	file := ""
 	for _, role := range p.Subject.Roles {

@@ -131,7 +131,7 @@ type Process struct {
 // is idle again.
 type Step struct {
 	Name string `json:"name"`
-	// What holds "started" or "settled".
+	// What happened: "started" or "settled".
 	What string `json:"what"`
 	// Revision is the revision of the store when the step started or settled.
 	Revision int64 `json:"revision,omitempty"`

@@ -47,7 +47,7 @@ func FromBinary(ctx context.Context, binary string) (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("running %s envtest path: %w: %s; run make build, or name a folder with -koboshi DIR",
+		return "", fmt.Errorf("running \"%s envtest path\": %w: %s; run \"make build\", or give the folder of the program with -koboshi DIR",
 			binary, err, strings.TrimSpace(stderr.String()))
 	}
 	return strings.TrimSpace(string(out)), nil

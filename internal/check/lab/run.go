@@ -254,8 +254,8 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	// In a learning run, a controller that never comes to rest is reported instead of
-	// failed conditions.
+	// If a controller never comes to rest in a learning run, that is reported, and not the
+	// conditions that failed.
 	loops := m.Restless && r.lesson == nil
 	if late != nil && !loops {
 		return late

@@ -75,9 +75,9 @@ func (s *servers) urls() map[string]string {
 	return urls
 }
 
-// environment returns the environment variables of the endpoints, as NAME=URL. If direct is
-// set, the URLs are those of the servers, for commands; otherwise, they are those of the
-// proxies, for the controller.
+// environment returns the environment variables of the endpoints, as NAME=URL. Commands use
+// the URLs of the servers, which it returns if direct is set. The controller uses the URLs of
+// the proxies.
 func (s *servers) environment(direct bool) []string {
 	urls := s.urls()
 	if direct && s.running != nil {

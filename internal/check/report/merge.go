@@ -83,7 +83,7 @@ func parseShard(s string) (number, of int, err error) {
 	number, errLeft := strconv.Atoi(left)
 	of, errRight := strconv.Atoi(right)
 	if !found || errLeft != nil || errRight != nil || number < 1 || number > of {
-		return 0, 0, fmt.Errorf("a report with shard %q cannot be merged; name only reports that `koboshi check --shard i/n` wrote", inline(s))
+		return 0, 0, fmt.Errorf("a report with shard %q cannot be merged; merge only reports of `koboshi check --shard i/n`", inline(s))
 	}
 	return number, of, nil
 }

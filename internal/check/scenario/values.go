@@ -241,8 +241,8 @@ func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bo
 }
 
 // newKey returns a key for a map in the field with the given name. For limits and
-// requests, it returns the name of a real resource, because names of resources cannot be
-// invented.
+// requests, newKey returns the name of a real resource, because the API server accepts no
+// other name there.
 func newKey(name string) string {
 	switch name {
 	case "limits", "requests":

@@ -15,7 +15,7 @@
 // namespaces of the container, and the command starts with the same init. The
 // command has a separate user namespace, with the same single user as the
 // container, because a process with threads cannot join a user namespace.
-// Because of its separate user namespace, a command may signal the program, but
+// Therefore, a command may send signals to the program of the container, but may
 // not trace it.
 //
 // The calling process must be root of a user namespace in which no other user

@@ -36,8 +36,8 @@ type Config struct {
 	Root string
 	// ServingCert, ServingKey and ClientCA are the paths of PEM files.
 	ServingCert, ServingKey, ClientCA string
-	// Programs run in place of containers: each program replaces the containers that use
-	// its image. An empty WorkingDir means the working directory of the process that calls
+	// Programs maps an image to the program that runs instead of the containers with this
+	// image. An empty WorkingDir means the working directory of the process that calls
 	// Start.
 	Programs programs.Set
 	// HostPaths lists the folders in which hostPath volumes are allowed.

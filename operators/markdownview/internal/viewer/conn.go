@@ -74,7 +74,7 @@ func connectionOf(r *http.Request) *connection {
 	return c
 }
 
-// limited limits the number of open connections. Further connections wait in the kernel.
+// limited is a listener that limits the number of open connections. Further connections wait in the kernel.
 type limited struct {
 	net.Listener
 	places chan struct{}

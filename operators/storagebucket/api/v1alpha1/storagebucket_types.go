@@ -292,7 +292,7 @@ type StorageBucketStatus struct {
 
 	// The fields below come from v1.
 
-	// probe holds the remaining results of the last probe.
+	// probe is the result of the last probe, except its time and latency.
 	// +optional
 	Probe *ProbeOutcome `json:"probe,omitempty"`
 

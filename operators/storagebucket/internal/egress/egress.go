@@ -154,8 +154,8 @@ func (g *Guard) Control(host string) func(network, address string, c syscall.Raw
 	}
 }
 
-// checkAddress checks an address that host was resolved to. host may be a name or the
-// address itself.
+// checkAddress checks one of the addresses of a host. The parameter host is the name of the
+// host, or the address itself.
 func (g *Guard) checkAddress(host string, address netip.Addr) error {
 	a := meaning(address)
 	if network, is := specialNetwork(a); is {

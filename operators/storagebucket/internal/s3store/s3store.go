@@ -130,7 +130,7 @@ func (s *Store) noRoom(ctx context.Context) *Error {
 	}
 	return &Error{
 		Reason:     ReasonThrottled,
-		Message:    "the limits on requests to the store did not allow the request in time",
+		Message:    "the request was not sent in time, because of the limits on requests to the store",
 		RetryAfter: max(0, time.Until(s.limiter.PausedUntil())),
 	}
 }

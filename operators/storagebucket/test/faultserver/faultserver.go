@@ -39,7 +39,7 @@ type TB interface {
 // calls that handler and spoils its response.
 type Fault func(behind http.Handler) http.Handler
 
-// Rule selects requests, and the fault that they get.
+// Rule defines which requests get a fault, and which fault they get.
 type Rule struct {
 	// Method is the method of the request; empty means any.
 	Method string
