@@ -325,3 +325,16 @@ func FuzzEdit(f *testing.F) {
 		}
 	})
 }
+
+func TestThePluralIsRegularUnlessItIsGiven(t *testing.T) {
+	for kind, want := range map[string]string{
+		"MarkdownView": "markdownviews", "Policy": "policies", "Ingress": "ingresses", "Foo": "foos",
+	} {
+		if got := (Resource{Kind: kind}).PluralName(); got != want {
+			t.Errorf("the plural of %s is %q, want %q", kind, got, want)
+		}
+	}
+	if got := (Resource{Kind: "Boat", Plural: "fleet"}).PluralName(); got != "fleet" {
+		t.Errorf("the plural is %q, want the one that was given", got)
+	}
+}

@@ -4,8 +4,20 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gobuffalo/flect"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
+
+// RegularPlural returns the plural of a kind as controller-tools forms it, in lower case.
+func RegularPlural(kind string) string { return strings.ToLower(flect.Pluralize(kind)) }
+
+// PluralName returns the name of the resource in the paths of the API.
+func (r Resource) PluralName() string {
+	if r.Plural != "" {
+		return r.Plural
+	}
+	return RegularPlural(r.Kind)
+}
 
 // CheckDomain returns an error if API groups cannot end with the domain.
 func CheckDomain(domain string) error {
