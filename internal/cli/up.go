@@ -121,7 +121,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.plane.Etcd.KeyFile, "etcd-keyfile", "", "file with the client key for your etcd cluster")
 	fs.StringVar(&f.plane.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in your etcd cluster (default: /registry)")
 	fs.StringArrayVar(&f.plane.APIServerFlags, "kube-apiserver-arg", nil, "flag for kube-apiserver, such as feature-gates=X=true; may be repeated")
-	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "log verbosity of the Kubernetes components, as set by their -v flag")
+	fs.IntVarP(&f.plane.Verbosity, "v", "v", 0, "log verbosity of the Kubernetes components, on the same scale as their own -v flag")
 }
 
 func profileTable() string {

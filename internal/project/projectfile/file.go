@@ -72,7 +72,7 @@ type Resource struct {
 	Module   string `yaml:"module,omitempty"`
 	// Path is the import path of the package that contains the type.
 	Path string `yaml:"path,omitempty"`
-	// Plural is empty if it is the regular plural of the kind.
+	// If Plural is empty, the kind has the plural that RegularPlural returns.
 	Plural   string    `yaml:"plural,omitempty"`
 	Version  string    `yaml:"version"`
 	Webhooks *Webhooks `yaml:"webhooks,omitempty"`

@@ -414,8 +414,8 @@ func race(t *testing.T, s *Store, bucket string, write func(writer, i int), tole
 func TestObjectsThatDoNotGoAwayAreAnError(t *testing.T) {
 	s := gatewayStore(t)
 	bucket := newBucket(t, s, false)
-	// The real server lists the object below under another key, and then reports that
-	// key as deleted.
+	// The real server's listing shows a different key for this object. A request to delete
+	// the listed key succeeds, but the object remains.
 	key := "control\x01key"
 	put(t, s, bucket, key)
 	removed, done, err := s.Empty(t.Context(), bucket, 100)

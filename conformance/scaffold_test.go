@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A harbour is a project in a folder of its own, which only koboshi and go work on.
+type harbour struct {
+	*testing.T
+	dir string
+}
+
+// run runs a program in the project, and returns what it printed.
+func (h harbour) run(program string, args ...string) (string, error) {
+	h.Helper()
+	cmd := exec.CommandContext(h.Context(), program, args...)
+	cmd.Dir = h.dir
+	// The cache of the compiler is shared with the operators, which are built in this way.
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "CGO_ENABLED=0", "XDG_CACHE_HOME="+filepath.Join(h.dir, ".cache"), "GOCACHE="+goEnv(h, "GOCACHE"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (h harbour) must(program string, args ...string) string {
+	h.Helper()
+	out, err := h.run(program, args...)
+	if err != nil {
+		h.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func goEnv(t testing.TB, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func newHarbour(t *testing.T) harbour {
+	t.Helper()
+	h := harbour{t, filepath.Join(t.TempDir(), "harbour")}
+	if err := os.Mkdir(h.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.must(koboshi, "init", "--domain", "example.com", "--repo", "example.com/harbour")
+	return h
+}
+
+// The command lines are those of kubebuilder's documentation, with other names.
+func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1beta1", "--kind", "Ship", "--controller=false", "--make=false")
+	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--defaulting", "--make=false")
+	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--programmatic-validation", "--make=false")
+	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--conversion", "--spoke", "v1beta1", "--make=false")
+	h.must(koboshi, "edit", "--multigroup", "--make=false")
+	h.must(koboshi, "create", "api", "--group", "land", "--version", "v1alpha1", "--kind", "Car", "--namespaced=false", "--make=false")
+	h.must(koboshi, "create", "api", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--resource=false", "--make=false")
+	h.must(koboshi, "generate")
+	h.must(koboshi, "generate", "--check")
+	h.must("go", "vet", "./...")
+	h.must(koboshi, "test")
+	for _, folder := range []string{"default", "samples"} {
+		if out := h.must(koboshi, "kubectl", "kustomize", "config/"+folder); !strings.Contains(out, "kind: ") {
+			t.Errorf("config/%s contains no objects:\n%s", folder, out)
+		}
+	}
+
+	h.must(koboshi, "delete", "api", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--make=false")
+	h.must(koboshi, "delete", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
+	h.must(koboshi, "delete", "api", "--group", "land", "--version", "v1alpha1", "--kind", "Car")
+	h.must("go", "vet", "./...")
+	h.must(koboshi, "generate", "--check")
+}
+
+func TestADryRunWritesNothingAndPrintsTheDifference(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	out := h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--dry-run")
+	if !strings.Contains(out, "+++ b/api/v1/ship_types.go") || !strings.Contains(out, "+\tutilruntime.Must(seav1.AddToScheme(scheme))") {
+		t.Errorf("the difference is\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "api")); err == nil {
+		t.Error("the folder api was written")
+	}
+}
+
+func TestAConflictIsNamedAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	types := filepath.Join(h.dir, "api", "v1", "ship_types.go")
+	if err := os.MkdirAll(filepath.Dir(types), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(types, []byte("package v1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship"}
+	out, err := h.run(koboshi, args...)
+	if err == nil || !strings.Contains(out, "api/v1/ship_types.go: the file exists already") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), koboshi, append(args, "-o", "json")...)
+	cmd.Dir = h.dir
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	var result struct {
+		APIVersion string
+		Written    bool
+		Changes    []struct{ Path string }
+	}
+	if err := cmd.Run(); err == nil || json.Unmarshal(stdout.Bytes(), &result) != nil {
+		t.Fatalf("%v\n%s", err, stdout.Bytes())
+	}
+	if result.APIVersion != "scaffold.koboshi.dev/v1" || result.Written || len(result.Changes) < 10 {
+		t.Errorf("the result is %+v", result)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "internal")); err == nil {
+		t.Error("other files were written")
+	}
+}

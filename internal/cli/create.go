@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/scaffold"
+)
+
+func newCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Add an API, a controller or webhooks to the project",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCreateAPI(), newCreateWebhook())
+	return cmd
+}
+
+// bindKind adds the flags that name a kind.
+func bindKind(cmd *cobra.Command, k *scaffold.Kind) {
+	fs := cmd.Flags()
+	fs.StringVar(&k.Group, "group", "", "API group, without the project's domain")
+	fs.StringVar(&k.Version, "version", "", "version of the API, such as v1 or v1alpha1")
+	fs.StringVar(&k.Kind, "kind", "", "kind, such as Ship")
+}
+
+// bindExternal adds the flags for a kind that another project defines.
+func bindExternal(cmd *cobra.Command, k *scaffold.Kind) {
+	fs := cmd.Flags()
+	fs.StringVar(&k.Plural, "plural", "", "plural of the kind, if it is irregular")
+	fs.StringVar(&k.ExternalPath, "external-api-path", "", "import path of the package that defines the kind, if another project does")
+	fs.StringVar(&k.ExternalDomain, "external-api-domain", "", "rest of the API group of such a kind")
+	fs.StringVar(&k.ExternalModule, "external-api-module", "", "module of such a kind, if needed with @VERSION")
+}
+
+func newCreateAPI() *cobra.Command {
+	var f scaffoldFlags
+	var o scaffold.APIOptions
+	namespaced := true
+	cmd := &cobra.Command{
+		Use:   "api --group GROUP --version VERSION --kind KIND",
+		Short: "Add an API and its controller to the project",
+		Long: `Add an API and its controller to the project: the Go types, the CRD, a sample, a
+controller that keeps a ConfigMap for each object, its tests, its permissions, and
+a scenario for koboshi check. Replace the ConfigMap with what your kind needs.
+
+Files that you have edited keep your changes. If a change cannot be combined with
+yours, nothing is written, and each conflict is named.
+
+To reconcile a kind that the project does not define, such as a Deployment, use
+--resource=false.`,
+		Example: `  koboshi create api --group view --version v1 --kind MarkdownView
+  koboshi create api --group apps --version v1 --kind Deployment --resource=false
+  koboshi create api --group view --version v1 --kind Theme --namespaced=false --controller=false`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Dir, err = here(); err != nil {
+				return err
+			}
+			o.Force, o.ClusterScoped = f.force, !namespaced
+			if o.ExternalPath != "" && !cmd.Flags().Changed("resource") {
+				o.Resource = false
+			}
+			plan, err := scaffold.CreateAPI(o)
+			return f.execute(cmd, plan, err)
+		},
+	}
+	bindKind(cmd, &o.Kind)
+	bindExternal(cmd, &o.Kind)
+	fs := cmd.Flags()
+	fs.BoolVar(&o.Resource, "resource", true, "create the API")
+	fs.BoolVar(&o.Controller, "controller", true, "create a controller")
+	fs.BoolVar(&namespaced, "namespaced", true, "the objects belong to a namespace")
+	f.bindGenerate(cmd)
+	f.bind(cmd)
+	return cmd
+}
+
+func newCreateWebhook() *cobra.Command {
+	var f scaffoldFlags
+	var o scaffold.WebhookOptions
+	cmd := &cobra.Command{
+		Use:   "webhook --group GROUP --version VERSION --kind KIND [--defaulting] [--programmatic-validation] [--conversion]",
+		Short: "Add webhooks to a kind",
+		Long: `Add webhooks to a kind: code, tests, configuration, and a certificate from
+cert-manager. Webhooks that the kind has already stay, so you can add one after
+the other.
+
+--conversion makes the version the hub, to and from which the versions given with
+--spoke are converted.`,
+		Example: `  koboshi create webhook --group view --version v1 --kind MarkdownView --defaulting --programmatic-validation
+  koboshi create webhook --group view --version v1 --kind MarkdownView --conversion --spoke v1beta1`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Dir, err = here(); err != nil {
+				return err
+			}
+			o.Force = f.force
+			plan, err := scaffold.CreateWebhook(o)
+			return f.execute(cmd, plan, err)
+		},
+	}
+	bindKind(cmd, &o.Kind)
+	fs := cmd.Flags()
+	fs.BoolVar(&o.Defaulting, "defaulting", false, "a webhook that sets defaults")
+	fs.BoolVar(&o.Validation, "programmatic-validation", false, "a webhook that validates objects")
+	fs.BoolVar(&o.Conversion, "conversion", false, "a webhook that converts between versions")
+	fs.StringSliceVar(&o.Spokes, "spoke", nil, "versions that are converted to and from --version")
+	bindExternal(cmd, &o.Kind)
+	f.bindGenerate(cmd)
+	f.bind(cmd)
+	return cmd
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/manifest"
+)
+
+// generateVersion is the version of the output of koboshi generate -o json.
+const generateVersion = "generate.koboshi.dev/v1"
+
+// generateFlags holds the flags of koboshi generate as given.
+type generateFlags struct {
+	dir     string
+	check   bool
+	lenient bool
+	output  string
+}
+
+func newGenerate(stdio Stdio) *cobra.Command {
+	var f generateFlags
+	cmd := &cobra.Command{
+		Use:   "generate [flags] [controller-gen arguments...]",
+		Short: "Generate CRDs, RBAC roles, webhooks and Go code from the markers in the code",
+		Long: `Generate CRDs, RBAC roles, webhook configurations, deepcopy functions and apply
+configurations from the markers in the Go code, as controller-gen
+` + manifest.ToolsVersion + ` does, byte for byte. Only files that differ are written. If anything
+fails, nothing is written.
+
+What is generated comes from the project's Makefile: Koboshi reads the recipes of
+the targets manifests and generate, finds the calls of controller-gen in them,
+and does what they would do. It does not run other commands in these recipes, but
+names them. A project without such a Makefile gets what kubebuilder's Makefile
+would generate. Arguments replace all of this; their syntax is controller-gen's.
+
+A marker that is misspelled, has wrong arguments, or stands where it has no
+effect is an error. With --lenient, Koboshi ignores these markers, as
+controller-gen does.
+
+If nothing has changed since the last run, Koboshi only compares fingerprints,
+which it keeps in your cache folder.
+
+Exit code: 0 if all files are up to date or have been written; 1 if something is
+wrong with the project or, with --check, if a file is out of date; 2 if the
+command line is wrong.`,
+		Example: `  koboshi generate
+  koboshi generate --check
+  koboshi generate crd paths=./api/... output:crd:dir=config/crd/bases
+  koboshi generate -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.output != "" && f.output != "json" {
+				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
+			}
+			return f.run(cmd, args, stdio)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.dir, "dir", ".", "folder of the project, or a folder in it")
+	fs.BoolVar(&f.check, "check", false, "write nothing, and fail if a file is out of date; print the differences")
+	fs.BoolVar(&f.lenient, "lenient", false, "ignore wrong markers, as controller-gen does")
+	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
+	return cmd
+}
+
+func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) error {
+	start := time.Now()
+	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
+		return usageError{fmt.Errorf("--dir is %q, which is not a folder; name the folder of your project", f.dir)}
+	}
+	result, err := manifest.Generate(cmd.Context(), manifest.Options{
+		Dir: f.dir, Args: args, Check: f.check, Lenient: f.lenient, Cache: generateCache(),
+	})
+	var noProject *manifest.NoProjectError
+	switch {
+	case errors.As(err, &noProject), err != nil && manifest.IsCallError(err):
+		return usageError{err}
+	case err != nil:
+		return fmt.Errorf("generating: %w", err)
+	}
+	if f.output == "json" {
+		if err := f.writeJSON(cmd.OutOrStdout(), result, time.Since(start)); err != nil {
+			return err
+		}
+	} else if err := f.writeText(cmd.OutOrStdout(), stdio.Err, result, time.Since(start)); err != nil {
+		return err
+	}
+	return f.verdict(result)
+}
+
+// generateCache returns the folder for fingerprints, or an empty string if there is no cache
+// folder.
+func generateCache() string {
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(folder, "koboshi", "generate")
+}
+
+// verdict returns the error with which the command ends.
+func (f *generateFlags) verdict(result *manifest.Result) error {
+	switch problems, changed := len(result.Problems), result.Changed(); {
+	case problems == 1:
+		return errors.New("nothing was generated, because there is 1 problem; correct it, and run the command again")
+	case problems > 1:
+		return fmt.Errorf("nothing was generated, because there are %d problems; correct them, and run the command again", problems)
+	case f.check && changed == 1:
+		return errors.New("1 file is out of date; run koboshi generate, and commit the result")
+	case f.check && changed > 1:
+		return fmt.Errorf("%d files are out of date; run koboshi generate, and commit the result", changed)
+	}
+	return nil
+}
+
+// writeText writes notes and problems to the error stream, and everything else to the standard
+// output. Paths are relative to the current folder, so that terminals and editors can open
+// them.
+func (f *generateFlags) writeText(out, notes io.Writer, result *manifest.Result, took time.Duration) error {
+	for _, note := range result.Notes {
+		_, _ = fmt.Fprintf(notes, "koboshi: %s\n", note)
+	}
+	prefix := fromHere(result.Dir)
+	for _, p := range result.Problems {
+		if p.File != "" && !filepath.IsAbs(p.File) {
+			p.File = filepath.ToSlash(filepath.Join(prefix, p.File))
+		}
+		_, _ = fmt.Fprintln(notes, p)
+	}
+	if len(result.Problems) > 0 {
+		return nil
+	}
+	if _, err := out.Write(result.Stdout); err != nil {
+		return err
+	}
+	for _, file := range result.Files {
+		if file.Action == manifest.Unchanged {
+			continue
+		}
+		line := fmt.Sprintf("%s %s\n", file.Action, filepath.Join(prefix, file.Path))
+		if f.check {
+			line = file.Diff
+		}
+		if _, err := io.WriteString(out, line); err != nil {
+			return err
+		}
+	}
+	return f.writeSummary(out, notes, result, took)
+}
+
+// writeSummary writes the last line. It does not belong to the standard output if a generator
+// or a diff has written there.
+func (f *generateFlags) writeSummary(out, notes io.Writer, result *manifest.Result, took time.Duration) error {
+	changed := result.Changed()
+	if f.check && changed > 0 {
+		return nil
+	}
+	if len(result.Stdout) > 0 {
+		out = notes
+	}
+	files := "files"
+	if changed == 1 {
+		files = "file"
+	}
+	_, err := fmt.Fprintf(out, "generated %d %s, %d unchanged, in %.1f s\n", changed, files, len(result.Files)-changed, took.Seconds())
+	return err
+}
+
+// fromHere returns the folder relative to the current one, or the folder itself if the current
+// one is not known.
+func fromHere(dir string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return dir
+	}
+	if here, err = filepath.EvalSymlinks(here); err != nil {
+		return dir
+	}
+	relative, err := filepath.Rel(here, dir)
+	if err != nil {
+		return dir
+	}
+	return relative
+}
+
+// generateOutput is the output of koboshi generate -o json.
+type generateOutput struct {
+	APIVersion string `json:"apiVersion"`
+	// Dir is the folder to which all paths are relative.
+	Dir string `json:"dir"`
+	// Check reports whether the command was called with --check, so that nothing was written.
+	Check    bool               `json:"check"`
+	Files    []manifest.File    `json:"files"`
+	Problems []manifest.Problem `json:"problems"`
+	Notes    []string           `json:"notes"`
+	Stdout   string             `json:"stdout,omitempty"`
+	Seconds  float64            `json:"seconds"`
+}
+
+func (f *generateFlags) writeJSON(w io.Writer, result *manifest.Result, took time.Duration) error {
+	out := generateOutput{
+		APIVersion: generateVersion, Dir: result.Dir, Check: f.check,
+		Files: []manifest.File{}, Problems: []manifest.Problem{}, Notes: []string{},
+		Stdout: string(result.Stdout), Seconds: took.Round(time.Millisecond).Seconds(),
+	}
+	out.Files = append(out.Files, result.Files...)
+	out.Problems = append(out.Problems, result.Problems...)
+	out.Notes = append(out.Notes, result.Notes...)
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}

@@ -1,0 +1,289 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/manifest/makefile"
+)
+
+// projectCalls returns the calls of controller-gen that the project's Makefile makes, or else
+// those that kubebuilder's Makefile would make.
+func projectCalls(dir string) ([]Call, []string, error) {
+	file, err := makefile.Read(dir, os.Environ())
+	if err != nil {
+		return nil, nil, err
+	}
+	if file == nil {
+		return defaultCalls(dir)
+	}
+	f := &finder{file: file, seen: map[*makefile.Rule]bool{}}
+	if err := f.find(); err != nil {
+		return nil, nil, err
+	}
+	if len(f.calls) == 0 {
+		calls, notes, err := defaultCalls(dir)
+		if f.callsUs {
+			return calls, notes, err
+		}
+		note := file.Paths()[0] + " does not call controller-gen; the options are those of kubebuilder's Makefile"
+		return calls, append([]string{note}, notes...), err
+	}
+	return f.calls, append(f.versionNote(), f.notRun()...), nil
+}
+
+// finder finds the calls of controller-gen in a Makefile.
+type finder struct {
+	file  *makefile.File
+	seen  map[*makefile.Rule]bool
+	calls []Call
+	// others lists the other commands in the recipes that call controller-gen.
+	others []string
+	// versions lists the versions of controller-tools that the project pins.
+	versions []string
+	// callsUs means that a recipe calls koboshi generate without arguments.
+	callsUs bool
+}
+
+// find reads the rules that generate. Projects that were scaffolded by kubebuilder have the
+// targets manifests and generate.
+func (f *finder) find() error {
+	for _, target := range []string{"manifests", "generate"} {
+		if err := f.rules(f.file.Reached(target)); err != nil {
+			return err
+		}
+	}
+	if len(f.calls) > 0 {
+		return nil
+	}
+	return f.rules(f.file.Rules)
+}
+
+func (f *finder) rules(rules []*makefile.Rule) error {
+	for _, rule := range rules {
+		if f.seen[rule] {
+			continue
+		}
+		f.seen[rule] = true
+		if err := f.rule(rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rule reads a recipe.
+func (f *finder) rule(rule *makefile.Rule) error {
+	calls := len(f.calls)
+	var others []string
+	for _, line := range rule.Recipe {
+		other, err := f.line(rule, line)
+		if err != nil {
+			return err
+		}
+		others = append(others, other...)
+	}
+	if len(f.calls) > calls {
+		f.others = append(f.others, others...)
+	}
+	return nil
+}
+
+// mentions matches a line that may call controller-gen.
+var mentions = regexp.MustCompile(`(?i)controller[-_]?gen`)
+
+// line reads a line of a recipe. It returns the commands that are not run.
+func (f *finder) line(rule *makefile.Rule, line makefile.Line) (others []string, err error) {
+	call := Call{Dir: f.file.Dir, At: Position{File: line.Path, Line: line.Line}}
+	text, err := f.file.Expand(line.Text, rule)
+	if err != nil {
+		if startsWithCall(line.Text) {
+			return nil, atCall(call, fmt.Errorf("%w; set the variable in the environment, or pass controller-gen's arguments to koboshi generate", err))
+		}
+		return []string{f.other(line, firstWords(line.Text))}, nil
+	}
+	commands, err := makefile.Split(text)
+	if err != nil {
+		if mentions.MatchString(text) {
+			return nil, atCall(call, err)
+		}
+		return []string{f.other(line, firstWords(line.Text))}, nil
+	}
+	for _, command := range commands {
+		other, err := f.command(&call, command)
+		if err != nil {
+			return nil, err
+		}
+		if other != "" {
+			others = append(others, f.other(line, other))
+		}
+	}
+	return others, nil
+}
+
+// startsWithCall reports whether an unexpanded line is a call of controller-gen with options.
+func startsWithCall(text string) bool {
+	first, rest, _ := strings.Cut(strings.TrimLeft(text, "@-+ \t"), " ")
+	return mentions.MatchString(first) && !strings.Contains(first, "call") && strings.Contains(rest, "paths=")
+}
+
+func firstWords(text string) string {
+	words := strings.Fields(strings.TrimLeft(text, "@-+ \t"))
+	return strings.Join(words[:min(len(words), 3)], " ")
+}
+
+func (f *finder) other(line makefile.Line, command string) string {
+	return fmt.Sprintf("%s (%s)", strings.ReplaceAll(command, f.file.Dir+"/", ""), line.Position)
+}
+
+// harmless lists commands that generate nothing.
+var harmless = []string{"echo", "printf", "mkdir", "true", ":", "test", "[", "set", "exit"}
+
+// command reads a simple command. The call contains the folder, which cd changes.
+func (f *finder) command(call *Call, command makefile.Command) (other string, err error) {
+	args, isCall := callArguments(command)
+	switch {
+	case path.Base(command.Args[0]) == "koboshi" && len(command.Args) > 1 && command.Args[1] == "generate":
+		return "", f.addOurs(*call, command)
+	case isCall && len(args) == 0:
+		return "", nil // a call that prints the version
+	case isCall:
+		f.versions = append(f.versions, pinnedBy(command.Args, f.file.Dir)...)
+		return "", f.add(*call, command, args)
+	case command.Args[0] == "cd" && len(command.Args) == 2:
+		call.Dir = inDir(call.Dir, command.Args[1])
+		return "", nil
+	case command.Args[0] == "make" && f.submake(command.Args[1:]):
+		return "", f.rules(f.file.Reached(command.Args[1:]...))
+	case slices.Contains(harmless, command.Args[0]):
+		return "", nil
+	}
+	return strings.Join(command.Args[:min(len(command.Args), 3)], " "), nil
+}
+
+// add adds a call.
+func (f *finder) add(call Call, command makefile.Command, args []string) error {
+	call.Args = slices.DeleteFunc(args, func(arg string) bool { return arg == "" })
+	call.Env = slices.Clone(command.Env)
+	switch {
+	case command.Dynamic:
+		return atCall(call, errors.New("the shell computes arguments of controller-gen, or calls it under a condition; "+
+			"pass controller-gen's arguments to koboshi generate"))
+	case command.Redirected && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, "stdout") }):
+		return atCall(call, errors.New("the output of controller-gen is redirected; use an option such as output:dir=config/crd"))
+	}
+	f.calls = append(f.calls, call)
+	return nil
+}
+
+// addOurs adds a call of koboshi generate, whose arguments are those of controller-gen.
+func (f *finder) addOurs(call Call, command makefile.Command) error {
+	args := slices.DeleteFunc(slices.Clone(command.Args[2:]), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	if len(args) == 0 {
+		f.callsUs = true
+		return nil
+	}
+	return f.add(call, command, args)
+}
+
+// submake reports whether make is called with nothing but targets of the same Makefile.
+func (f *finder) submake(args []string) bool {
+	return len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool { return !f.file.Has(arg) })
+}
+
+// program matches the name of controller-gen, to which projects append a version.
+var program = regexp.MustCompile(`^controller-gen([-_]?v?[0-9].*)?(@.*)?$`)
+
+// wrappers lists commands that run the command in their arguments.
+var wrappers = []string{"env", "exec", "time", "command", "nice"}
+
+// callArguments returns the arguments of controller-gen if the command calls it. A call that
+// only prints something, such as the version, has no arguments.
+func callArguments(command makefile.Command) (args []string, ok bool) {
+	words := command.Args
+	for len(words) > 1 && (slices.Contains(wrappers, words[0]) || strings.Contains(words[0], "=")) {
+		words = words[1:]
+	}
+	if path.Base(words[0]) == "go" && len(words) > 1 && (words[1] == "run" || words[1] == "tool") {
+		words = words[2:]
+		for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+			words = words[1:]
+		}
+	}
+	if len(words) == 0 || !program.MatchString(path.Base(strings.TrimSuffix(words[0], "/"))) {
+		return nil, false
+	}
+	args = words[1:]
+	generates := slices.ContainsFunc(args, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, ":")
+		_, known := generators[name]
+		return known || strings.HasPrefix(arg, "paths=")
+	})
+	if !generates {
+		return nil, true
+	}
+	return slices.Clone(args), true
+}
+
+func (f *finder) notRun() []string {
+	if len(f.others) == 0 {
+		return nil
+	}
+	const most = 5
+	note := "not run: " + strings.Join(f.others[:min(len(f.others), most)], ", ")
+	if len(f.others) > most {
+		note += fmt.Sprintf(" and %d more commands", len(f.others)-most)
+	}
+	return []string{note}
+}
+
+// versionNote returns a note if the project pins another version of controller-tools.
+func (f *finder) versionNote() []string {
+	for _, name := range []string{"CONTROLLER_TOOLS_VERSION", "CONTROLLER_GEN_VERSION", "CONTROLLER_GEN_VER"} {
+		if version, err := f.file.Variable(name); err == nil && version != "" {
+			f.versions = append(f.versions, version)
+		}
+	}
+	for _, version := range f.versions {
+		if strings.HasPrefix(version, "v") && version != ToolsVersion {
+			return []string{fmt.Sprintf("the project uses controller-gen %s; koboshi generates what controller-gen %s does", version, ToolsVersion)}
+		}
+	}
+	return nil
+}
+
+// required matches the line of a go.mod that requires controller-tools.
+var required = regexp.MustCompile(`(?m)^\s*(?:require\s+)?sigs\.k8s\.io/controller-tools\s+(v\S+)`)
+
+// pinnedBy returns the version that a call through the go command runs.
+func pinnedBy(args []string, dir string) []string {
+	file := ""
+	for i, arg := range args {
+		if _, version, ok := strings.Cut(arg, "controller-gen@"); ok {
+			return []string{version}
+		}
+		if name, ok := strings.CutPrefix(arg, "-modfile="); ok {
+			file = name
+		}
+		if arg == "tool" && i == 1 && file == "" {
+			file = "go.mod"
+		}
+	}
+	if file == "" {
+		return nil
+	}
+	data, err := os.ReadFile(inDir(dir, filepath.FromSlash(file)))
+	if err != nil {
+		return nil
+	}
+	if match := required.FindSubmatch(data); match != nil {
+		return []string{string(match[1])}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
+)
+
+// A Plan is what a command is going to do. Nothing has been written yet.
+type Plan struct {
+	Dir     string
+	Changes []Change
+	// Notes tell the user what else to do, or what was left out.
+	Notes []string
+	// Modules lists the modules that the project needs in addition, as arguments of go get.
+	Modules []string
+	// Generate means that the markers of the project have changed.
+	Generate bool
+}
+
+// open reads the PROJECT file of a folder, which must be one that this package can edit.
+func open(dir string) (*projectfile.File, error) {
+	f, err := projectfile.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	if f.Version == "" && len(f.Layout) == 0 {
+		return nil, fmt.Errorf("there is no %s in %s; run koboshi init first, or change to the folder of a project", projectfile.Name, dir)
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	for _, needed := range []struct{ key, value string }{{"repo", f.Repo}, {"projectName", f.ProjectName}} {
+		if needed.value == "" {
+			return nil, fmt.Errorf("%s: %s is missing; add it", projectfile.Name, needed.key)
+		}
+	}
+	return f, nil
+}
+
+// plan computes the changes that follow from an edit of PROJECT. If force is set, files that
+// a person has changed are replaced or deleted.
+func plan(dir string, f *projectfile.File, force bool, edit func(*projectfile.File) error) (*Plan, error) {
+	before, err := Render(f)
+	if err != nil {
+		return nil, err
+	}
+	old, err := f.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if err := edit(f); err != nil {
+		return nil, err
+	}
+	after, err := Render(f)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Dir: dir}
+	if p.Changes, err = Difference(dir, before, after); err != nil {
+		return nil, err
+	}
+	if force {
+		for i := range p.Changes {
+			p.Changes[i].Conflicts = nil
+		}
+	}
+	return p, p.project(f, old)
+}
+
+// project adds the change of the PROJECT file, which comes last: if writing fails before,
+// the command can be repeated.
+func (p *Plan) project(f *projectfile.File, old []byte) error {
+	data, err := f.Bytes()
+	if err != nil || bytes.Equal(data, old) {
+		return err
+	}
+	c := Change{Action: ActionUpdate, Path: projectfile.Name, Old: old, New: data}
+	if _, err := os.Stat(filepath.Join(p.Dir, projectfile.Name)); err != nil {
+		c.Action, c.Old = ActionCreate, nil
+	}
+	p.Changes = append(p.Changes, c)
+	return nil
+}

@@ -1,0 +1,331 @@
+package scaffold
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// project is a project in a temporary folder.
+type project struct {
+	*testing.T
+	dir string
+}
+
+func newProject(t *testing.T) project {
+	t.Helper()
+	p := project{t, filepath.Join(t.TempDir(), "harbour")}
+	p.run(Init(InitOptions{Dir: p.dir, Domain: "example.com", Repo: "example.com/harbour"}))
+	return p
+}
+
+// run carries out a plan that must have no conflicts.
+func (p project) run(plan *Plan, err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, c := range Conflicting(plan.Changes) {
+		p.Fatalf("%s: %s", c.Path, c.Conflicts[0])
+	}
+	if err := Write(plan.Dir, plan.Changes); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p project) api(group, version, kind string) {
+	p.Helper()
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: group, Version: version, Kind: kind}, Resource: true, Controller: true}))
+}
+
+func (p project) webhook(o WebhookOptions) {
+	p.Helper()
+	o.Dir = p.dir
+	p.run(CreateWebhook(o))
+}
+
+// files returns the contents of all files.
+func (p project) files() map[string]string {
+	p.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(p.dir, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		rel, _ := filepath.Rel(p.dir, file)
+		all[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return all
+}
+
+func (p project) write(name, content string) {
+	p.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o644); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// edit replaces a text that must be in the file.
+func (p project) edit(name, old, text string) {
+	p.Helper()
+	content := p.files()[name]
+	if !strings.Contains(content, old) {
+		p.Fatalf("%s does not contain %q:\n%s", name, old, content)
+	}
+	p.write(name, strings.Replace(content, old, text, 1))
+}
+
+func (p project) same(want map[string]string) {
+	p.Helper()
+	if diff := cmp.Diff(want, p.files()); diff != "" {
+		p.Error(diff)
+	}
+}
+
+var ship = Kind{Group: "sea", Version: "v1", Kind: "Ship"}
+
+func TestFilesParseAndContainNoNameOfTheExample(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	p.api("sea", "v1beta1", "Ship")
+	p.api("sea", "v1", "Map") // a keyword of Go
+	p.webhook(WebhookOptions{Kind: ship, Defaulting: true, Validation: true, Conversion: true, Spokes: []string{"v1beta1"}})
+	p.webhook(WebhookOptions{Kind: Kind{Group: "sea", Version: "v1", Kind: "Map"}, Validation: true})
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}, Controller: true}))
+	for name, content := range p.files() {
+		for _, word := range []string{"xemplar", "v1alpha7", "v1alpha8", "koboshi.example", "<<<<", "2099"} {
+			if strings.Contains(name+content, word) {
+				t.Errorf("%s contains %q", name, word)
+			}
+		}
+		switch path.Ext(name) {
+		case ".go":
+			if _, err := parser.ParseFile(token.NewFileSet(), name, content, 0); err != nil {
+				t.Error(err)
+			}
+		case ".yaml":
+			var any any
+			if err := yaml.Unmarshal([]byte(content), &any); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestACommandRunTwiceChangesNothing(t *testing.T) {
+	p := newProject(t)
+	commands := []func() (*Plan, error){
+		func() (*Plan, error) {
+			return Init(InitOptions{Dir: p.dir, Domain: "example.com", Repo: "example.com/harbour"})
+		},
+		func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true})
+		},
+		func() (*Plan, error) {
+			return CreateWebhook(WebhookOptions{Dir: p.dir, Kind: ship, Defaulting: true, Validation: true})
+		},
+		func() (*Plan, error) { return Edit(EditOptions{Dir: p.dir, MultiGroup: true}) },
+	}
+	for i, command := range commands {
+		p.run(command())
+		plan, err := command()
+		if err != nil || len(plan.Changes) > 0 {
+			t.Errorf("command %d: %v, %d changes", i, err, len(plan.Changes))
+		}
+	}
+}
+
+func TestDeletingUndoesCreating(t *testing.T) {
+	p := newProject(t)
+	empty := p.files()
+	p.api("sea", "v1", "Ship")
+	one := p.files()
+	p.api("sea", "v1", "Port")
+	p.webhook(WebhookOptions{Kind: ship, Defaulting: true})
+	p.webhook(WebhookOptions{Kind: ship, Validation: true})
+
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship, Webhooks: true}))
+	p.same(one)
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship}))
+	p.same(empty)
+}
+
+func TestWebhooksAddedOneByOneAreThoseAddedTogether(t *testing.T) {
+	together, apart := newProject(t), newProject(t)
+	for _, p := range []project{together, apart} {
+		p.api("sea", "v1", "Ship")
+	}
+	together.webhook(WebhookOptions{Kind: ship, Defaulting: true, Validation: true})
+	apart.webhook(WebhookOptions{Kind: ship, Defaulting: true})
+	apart.webhook(WebhookOptions{Kind: ship, Validation: true})
+	apart.same(together.files())
+}
+
+func TestSeveralGroupsAndBackMovesEveryFile(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	p.webhook(WebhookOptions{Kind: ship, Defaulting: true})
+	p.edit("api/v1/ship_types.go", "\tText string", "\t// depth is in metres.\n\tDepth int32 `json:\"depth,omitempty\"`\n\n\tText string")
+	if err := os.MkdirAll(filepath.Join(p.dir, "internal", "harbour"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write("internal/harbour/harbour.go", "package harbour\n\nimport seav1 \"example.com/harbour/api/v1\"\n\nvar Ship seav1.Ship\n")
+	before := p.files()
+	p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true}))
+	after := p.files()
+	if !strings.Contains(after["api/sea/v1/ship_types.go"], "Depth int32") || after["api/v1/ship_types.go"] != "" {
+		t.Errorf("the types have not moved: %q", after["api/sea/v1/ship_types.go"])
+	}
+	if !strings.Contains(after["internal/harbour/harbour.go"], `"example.com/harbour/api/sea/v1"`) {
+		t.Errorf("an import has not changed:\n%s", after["internal/harbour/harbour.go"])
+	}
+	if !strings.Contains(after["cmd/main.go"], "seacontroller.ShipReconciler{") {
+		t.Errorf("main.go does not use the moved package:\n%s", after["cmd/main.go"])
+	}
+	p.api("land", "v1", "Ship")
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "land", Version: "v1", Kind: "Ship"}}))
+	p.run(Edit(EditOptions{Dir: p.dir}))
+	p.same(before)
+}
+
+func TestEditsOfAPersonSurvive(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	p.edit("cmd/main.go", "// +kubebuilder:scaffold:builder\n", "")
+	p.edit("cmd/main.go", "setupLog.Info(\"Starting the manager\")", "setupLog.Info(\"Casting off\")")
+	p.edit("config/default/kustomization.yaml", "#- ../prometheus", "- ../prometheus")
+	p.edit("config/crd/kustomization.yaml", "resources:\n", "resources:\n- own.yaml\n")
+	p.edit("api/v1/ship_types.go", "type ShipSpec struct {", "type ShipSpec struct {\n\t// Mine.\n\tMine string `json:\"mine\"`\n")
+	p.edit("Makefile", "##@ Development", "##@ Shipbuilding")
+
+	p.api("sea", "v1", "Port")
+	p.webhook(WebhookOptions{Kind: ship, Defaulting: true, Validation: true})
+	p.api("sea", "v1beta1", "Ship")
+
+	files := p.files()
+	for name, texts := range map[string][]string{
+		"cmd/main.go":                       {"Casting off", "PortReconciler", "SetupShipWebhookWithManager", "seav1beta1.AddToScheme"},
+		"config/default/kustomization.yaml": {"\n- ../prometheus", "- ../webhook", "certificate_replacements.yaml"},
+		"config/crd/kustomization.yaml":     {"- own.yaml", "_ports.yaml"},
+		"api/v1/ship_types.go":              {"Mine string", "+kubebuilder:storageversion"},
+		"Makefile":                          {"##@ Shipbuilding"},
+	} {
+		for _, text := range texts {
+			if !strings.Contains(files[name], text) {
+				t.Errorf("%s lacks %q:\n%s", name, text, files[name])
+			}
+		}
+	}
+	if strings.Count(files["cmd/main.go"], "seav1.AddToScheme") != 1 {
+		t.Errorf("seav1 is not registered once:\n%s", files["cmd/main.go"])
+	}
+}
+
+func TestAnEditedFileIsNotDeleted(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	p.edit("internal/controller/ship_controller.go", "package controller", "// Mine.\npackage controller")
+	plan, err := Delete(DeleteOptions{Dir: p.dir, Kind: ship})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := Conflicting(plan.Changes); len(c) != 1 || c[0].Path != "internal/controller/ship_controller.go" {
+		t.Errorf("conflicts %+v", c)
+	}
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship, Force: true}))
+	if files := p.files(); files["internal/controller/ship_controller.go"] != "" {
+		t.Error("--force did not delete the file")
+	}
+}
+
+func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	before := p.files()
+	api := func(k Kind, resource, controller bool) func() (*Plan, error) {
+		return func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: k, Resource: resource, Controller: controller})
+		}
+	}
+	hook := func(o WebhookOptions) func() (*Plan, error) {
+		o.Dir = p.dir
+		return func() (*Plan, error) { return CreateWebhook(o) }
+	}
+	for want, command := range map[string]func() (*Plan, error){
+		"--kind is missing":            api(Kind{Group: "sea", Version: "v1"}, true, true),
+		"uppercase letter":             api(Kind{Group: "sea", Version: "v1", Kind: "ship"}, true, true),
+		"use a version such as v1":     api(Kind{Group: "sea", Version: "1.0", Kind: "Port"}, true, true),
+		`group "Sea.example.com"`:      api(Kind{Group: "Sea", Version: "v1", Kind: "Port"}, true, true),
+		"koboshi edit --multigroup":    api(Kind{Group: "land", Version: "v1", Kind: "Car"}, true, true),
+		"nothing to create":            api(ship, false, false),
+		"no API for kind Port":         api(Kind{Group: "sea", Version: "v1", Kind: "Port"}, false, true),
+		"run koboshi create api first": hook(WebhookOptions{Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}, Defaulting: true}),
+		"use --defaulting":             hook(WebhookOptions{Kind: ship}),
+		"--spoke needs --conversion":   hook(WebhookOptions{Kind: ship, Defaulting: true, Spokes: []string{"v2"}}),
+		"create api --version v2":      hook(WebhookOptions{Kind: ship, Conversion: true, Spokes: []string{"v2"}}),
+		"cannot be its own spoke":      hook(WebhookOptions{Kind: ship, Conversion: true, Spokes: []string{"v1"}}),
+		"has no API of kind Boat": func() (*Plan, error) {
+			return Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Boat"}})
+		},
+		"has no webhook of kind Ship": func() (*Plan, error) { return Delete(DeleteOptions{Dir: p.dir, Kind: ship, Webhooks: true}) },
+		"holds the project harbour": func() (*Plan, error) {
+			return Init(InitOptions{Dir: p.dir, Domain: "other.example", Repo: "example.com/harbour"})
+		},
+		"run koboshi init first": func() (*Plan, error) { return Edit(EditOptions{Dir: t.TempDir(), MultiGroup: true}) },
+		"give it with --repo":    func() (*Plan, error) { return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com"}) },
+		`domain "Example"`: func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "Example", Repo: "a.example/b"})
+		},
+		"is not the path of a Go module": func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "https://x"})
+		},
+		"go.mod names the module": func() (*Plan, error) {
+			return Init(InitOptions{Dir: p.dir, Domain: "example.com", Repo: "a.example/b"})
+		},
+	} {
+		plan, err := command()
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("the error is %v, want %q; plan %+v", err, want, plan)
+		}
+	}
+	p.same(before)
+}
+
+func TestAFolderWithOtherFilesIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"README.md", "LICENSE", ".gitignore", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("mine\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := InitOptions{Dir: dir, Name: "harbour", Domain: "example.com", Repo: "example.com/harbour"}
+	if _, err := Init(o); err == nil || !strings.Contains(err.Error(), "notes.txt") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestTheModuleOfGoModIsUsed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/harbour\n\ngo 1.26\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := project{t, dir}
+	p.run(Init(InitOptions{Dir: dir, Name: "harbour", Domain: "example.com"}))
+	if mod := p.files()["go.mod"]; !strings.HasPrefix(mod, "module example.com/harbour\n") || !strings.Contains(mod, "controller-runtime") {
+		t.Errorf("go.mod is\n%s", mod)
+	}
+}

@@ -1,0 +1,240 @@
+// Package scaffold writes and edits projects in kubebuilder's layout go/v4.
+//
+// What a project consists of is a function of its PROJECT file. A command edits PROJECT,
+// and applies the resulting difference to the files of the project:
+//
+//	PROJECT before ──Render──▶ Tree ─┐
+//	PROJECT after ───Render──▶ Tree ─┴difference─▶ merge with the files ──▶ Changes
+//
+// So a command changes only what its own difference changes. Whatever a person has edited
+// stays, also in projects that kubebuilder or operator-sdk has scaffolded.
+package scaffold
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
+	"github.com/koboshi-dev/koboshi/internal/scaffold/merge"
+)
+
+// templates holds the files of an example project, in layers. A test composes the layers,
+// and compiles and tests the result.
+//
+//go:embed all:_layers
+var templates embed.FS
+
+// A Tree holds the files that belong to a project, by path.
+type Tree map[string]File
+
+// A File is a file that koboshi scaffolds.
+type File struct {
+	// ID identifies the file when its path changes, as when a project gets several groups.
+	ID string
+	// Content is the complete file.
+	Content []byte
+	// Generated means that koboshi generate replaces the file, so it is never merged.
+	Generated bool
+}
+
+// The layers. A layer with a plural name holds files that exist once, however many
+// resources there are; the other layers hold the files of one resource. If a file is in
+// several layers, the difference to the next lower layer is what the layer adds to it.
+const (
+	layerInit        = "init"
+	layerAPIs        = "apis"
+	layerAPI         = "api"
+	layerStorage     = "storage" // marks the stored one of several versions
+	layerControllers = "controllers"
+	layerController  = "controller"
+	layerBare        = "bare" // the controller of a kind that the project does not define
+	layerWebhooks    = "webhooks"
+	layerWebhook     = "webhook"
+	layerAdmission   = "admission"
+	layerDefaulting  = "defaulting"
+	layerValidation  = "validation"
+	layerBareWebhook = "barewebhook" // tests for the webhooks of such a kind
+	layerConversion  = "conversion"
+	layerSpoke       = "spoke"
+)
+
+// below lists the layers that a layer changes, the lowest first.
+var below = map[string][]string{
+	layerAPIs:        {layerInit},
+	layerAPI:         {layerInit, layerAPIs},
+	layerStorage:     {layerAPI},
+	layerControllers: {layerInit},
+	layerController:  {layerInit, layerControllers},
+	layerBare:        {layerInit, layerControllers},
+	layerWebhooks:    {layerInit},
+	layerWebhook:     {layerInit, layerWebhooks},
+	layerAdmission:   {layerWebhooks},
+	layerDefaulting:  {layerWebhook},
+	layerValidation:  {layerWebhook},
+	layerConversion:  {layerAPIs},
+	layerSpoke:       {layerWebhooks},
+}
+
+// Render returns the files of a project that has just been scaffolded.
+func Render(f *projectfile.File) (Tree, error) {
+	r := renderer{project: f, tree: Tree{}}
+	r.layer(layerInit, nil, "")
+	for i := range f.Resources {
+		r.resource(&f.Resources[i])
+	}
+	return r.tree, r.err
+}
+
+// A renderer collects the files of a project.
+type renderer struct {
+	project *projectfile.File
+	tree    Tree
+	err     error // the first error
+}
+
+func (r *renderer) resource(res *projectfile.Resource) {
+	own := res.API != nil && !res.Core && !res.External
+	if own {
+		r.layer(layerAPIs, nil, "")
+		r.layer(layerAPI, res, "")
+		if r.stored(res) {
+			r.layer(layerStorage, res, "")
+		}
+	} else if res.External {
+		// The manager has to know the types of the other project.
+		r.add(r.file(layerAPI, "cmd/main.go", namingOf(r.project, res, ""), res))
+	}
+	if res.Reconciled() {
+		r.layer(layerControllers, res, "")
+		if own {
+			r.layer(layerController, res, "")
+		} else {
+			r.layer(layerBare, res, "")
+		}
+	}
+	if w := res.Webhooks; w != nil && (w.Defaulting || w.Validation || w.Conversion) {
+		r.webhooks(res, w, own)
+	}
+}
+
+func (r *renderer) webhooks(res *projectfile.Resource, w *projectfile.Webhooks, own bool) {
+	if !own && (w.Defaulting || w.Validation) {
+		r.bareWebhooks(res, w)
+	}
+	r.layer(layerWebhooks, res, "")
+	r.layer(layerWebhook, res, "")
+	if w.Defaulting || w.Validation {
+		r.layer(layerAdmission, res, "")
+	}
+	if w.Defaulting {
+		r.layer(layerDefaulting, res, "")
+	}
+	if w.Validation {
+		r.layer(layerValidation, res, "")
+	}
+	if w.Conversion {
+		r.layer(layerConversion, res, "")
+	}
+	for _, spoke := range w.Spoke {
+		r.layer(layerSpoke, res, spoke)
+	}
+}
+
+// bareWebhooks adds the tests of webhooks for a kind without samples. They replace those of
+// the layers defaulting and validation.
+func (r *renderer) bareWebhooks(res *projectfile.Resource, w *projectfile.Webhooks) {
+	names := namingOf(r.project, res, "")
+	for name, wanted := range map[string]bool{"exemplar_defaulter_test.go": w.Defaulting, "exemplar_validator_test.go": w.Validation} {
+		if wanted {
+			r.add(r.file(layerBareWebhook, "internal/webhook/v1alpha7/"+name, names, res))
+		}
+	}
+}
+
+// stored reports whether the version must be marked as the one that is stored. This is the
+// hub of the conversion, or else the first version.
+func (r *renderer) stored(res *projectfile.Resource) bool {
+	var versions []projectfile.Resource
+	for _, other := range r.project.Resources {
+		if other.Kind == res.Kind && other.QualifiedGroup() == res.QualifiedGroup() && other.API != nil {
+			versions = append(versions, other)
+		}
+	}
+	hub := slices.IndexFunc(versions, func(v projectfile.Resource) bool { return v.Webhooks != nil && v.Webhooks.Conversion })
+	return len(versions) > 1 && versions[max(hub, 0)].Version == res.Version
+}
+
+func (r *renderer) add(err error) { r.err = cmp.Or(r.err, err) }
+
+// layer adds the files of a layer.
+func (r *renderer) layer(name string, res *projectfile.Resource, spoke string) {
+	names := namingOf(r.project, res, spoke)
+	root := path.Join("_layers", name)
+	err := fs.WalkDir(templates, root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		return r.file(name, strings.TrimPrefix(file, root+"/"), names, res)
+	})
+	if err != nil {
+		r.add(fmt.Errorf("rendering the templates of %s: %w", name, err))
+	}
+}
+
+// file adds one file of a layer, or what the layer adds to the file of a lower layer.
+func (r *renderer) file(layer, template string, names naming, res *projectfile.Resource) error {
+	content, err := read(layer, template, names)
+	if err != nil {
+		return err
+	}
+	var base []byte
+	for _, lower := range below[layer] {
+		if data, err := read(lower, template, names); err == nil {
+			base = data
+		}
+	}
+	at := names.path(template)
+	have, exists := r.tree[at]
+	switch {
+	case !exists:
+		id := template
+		if res != nil && at != template {
+			id = fmt.Sprintf("%s %s/%s %s", template, res.QualifiedGroup(), res.Version, res.Kind)
+		}
+		r.tree[at] = File{ID: id, Content: content, Generated: generated(at)}
+		return nil
+	case have.Generated || base == nil:
+		return nil // another resource has added the same file
+	}
+	merged, conflicts := merge.File(at, base, have.Content, content)
+	if len(conflicts) > 0 {
+		return fmt.Errorf("%s: %s", at, conflicts[0])
+	}
+	have.Content = merged
+	r.tree[at] = have
+	return nil
+}
+
+// read returns a file of a layer with the names of the project.
+func read(layer, template string, names naming) ([]byte, error) {
+	data, err := templates.ReadFile(path.Join("_layers", layer, template))
+	if err != nil {
+		return nil, err
+	}
+	return names.content(template, data)
+}
+
+// generated reports whether koboshi generate writes the file.
+func generated(name string) bool {
+	return strings.HasPrefix(path.Base(name), "zz_generated.") || strings.HasPrefix(name, "config/crd/bases/") ||
+		name == "config/rbac/role.yaml" || name == "config/webhook/manifests.yaml"
+}
+
+// Paths returns the paths of the files, sorted.
+func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
