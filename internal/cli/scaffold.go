@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
@@ -128,7 +129,7 @@ func writeDiff(out io.Writer, c scaffold.Change) error {
 		to = os.DevNull
 	}
 	return difflib.WriteUnifiedDiff(out, difflib.UnifiedDiff{
-		A: difflib.SplitLines(string(c.Old)), B: difflib.SplitLines(string(c.New)), FromFile: from, ToFile: to, Context: 3,
+		A: slices.Collect(strings.Lines(string(c.Old))), B: slices.Collect(strings.Lines(string(c.New))), FromFile: from, ToFile: to, Context: 3,
 	})
 }
 

@@ -67,6 +67,7 @@ func Difference(dir string, before, after Tree) ([]Change, error) {
 		was, existed := before[from]
 		d.file(at, from, was, after[at], existed)
 	}
+	d.needed(after)
 	for _, at := range before.Paths() {
 		if _, stays := after[at]; !stays && !gone[at] {
 			d.delete(at, before[at])
@@ -118,6 +119,23 @@ func (d *differ) file(at, from string, was, is File, existed bool) {
 			return
 		}
 		d.changes = append(d.changes, c)
+	}
+}
+
+// needed adds the shared Go files that are missing in a folder in which the command creates
+// others, such as the functions that all tests of controllers use. A project of kubebuilder
+// has never had them.
+func (d *differ) needed(after Tree) {
+	created := map[string]bool{}
+	for _, c := range d.changes {
+		created[path.Dir(c.Path)] = created[path.Dir(c.Path)] || c.Action == ActionCreate
+	}
+	for _, at := range after.Paths() {
+		file := after[at]
+		planned := slices.ContainsFunc(d.changes, func(c Change) bool { return c.Path == at })
+		if file.Shared && !planned && path.Ext(at) == ".go" && created[path.Dir(at)] && d.read(at) == nil {
+			d.changes = append(d.changes, Change{Action: ActionCreate, Path: at, New: file.Content})
+		}
 	}
 }
 

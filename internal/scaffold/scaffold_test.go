@@ -329,3 +329,22 @@ func TestTheModuleOfGoModIsUsed(t *testing.T) {
 		t.Errorf("go.mod is\n%s", mod)
 	}
 }
+
+func TestSharedTestFilesAreAddedToAProjectThatLacksThem(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	if err := os.Remove(filepath.Join(p.dir, "internal/controller/manager_test.go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(p.dir, "internal/controller/ship_controller_test.go")); err != nil {
+		t.Fatal(err)
+	}
+	p.api("sea", "v1", "Port")
+	files := p.files()
+	if files["internal/controller/manager_test.go"] == "" {
+		t.Error("the file that the tests of the new controller need is missing")
+	}
+	if files["internal/controller/ship_controller_test.go"] != "" {
+		t.Error("a file that a person has deleted is there again")
+	}
+}

@@ -39,6 +39,8 @@ type File struct {
 	ID string
 	// Content is the complete file.
 	Content []byte
+	// Shared means that the file belongs to no single resource, and others may need it.
+	Shared bool
 	// Generated means that koboshi generate replaces the file, so it is never merged.
 	Generated bool
 }
@@ -207,7 +209,8 @@ func (r *renderer) file(layer, template string, names naming, res *projectfile.R
 		if res != nil && at != template {
 			id = fmt.Sprintf("%s %s/%s %s", template, res.QualifiedGroup(), res.Version, res.Kind)
 		}
-		r.tree[at] = File{ID: id, Content: content, Generated: generated(at)}
+		shared := !strings.Contains(template, strings.ToLower(exampleKind))
+		r.tree[at] = File{ID: id, Content: content, Shared: shared, Generated: generated(at)}
 		return nil
 	case have.Generated || base == nil:
 		return nil // another resource has added the same file

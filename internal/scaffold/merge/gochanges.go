@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bytes"
+	"go/ast"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 type goChanges struct {
 	imports, noImports []importSpec
 	added, removed     []change
+	// base is the file before the changes. What the changes add may refer to its names.
+	base *source
 }
 
 // A change adds or removes a declaration or a statement.
@@ -21,7 +24,7 @@ type change struct {
 
 // difference returns the changes from b to t.
 func difference(b, t *source) goChanges {
-	var c goChanges
+	c := goChanges{base: b}
 	c.imports = missing(b.imports(), t.imports())
 	c.noImports = missing(t.imports(), b.imports())
 	c.compare(b.decls(), t.decls())
@@ -78,7 +81,7 @@ func (c goChanges) apply(s *source) ([]byte, []Conflict) {
 		s, conflicts = next, append(conflicts, conflict...)
 	}
 	for _, ch := range c.added {
-		next, conflict := s.add(ch)
+		next, conflict := c.add(s, ch)
 		s, conflicts = next, append(conflicts, conflict...)
 	}
 	for _, i := range c.imports {
@@ -88,6 +91,50 @@ func (c goChanges) apply(s *source) ([]byte, []Conflict) {
 		s = s.removeImport(i)
 	}
 	return formatted(s.text), conflicts
+}
+
+// lacks returns a name to which a piece refers and that the file does not contain, although
+// the scaffold does, or "". If the name is that of an import, lacks adds the import.
+func (c goChanges) lacks(s *source, ch change) (*source, string) {
+	if ch.in == "" {
+		return s, ""
+	}
+	have := s.names()
+	for name := range c.base.names() {
+		if have[name] || !regexp.MustCompile(`(^|[^.\w])`+name+`\b`).MatchString(ch.code) {
+			continue
+		}
+		i := slices.IndexFunc(c.base.imports(), func(i importSpec) bool { return i.local() == name })
+		if i < 0 {
+			return s, name
+		}
+		s = s.addImport(c.base.imports()[i])
+	}
+	return s, ""
+}
+
+// names returns the identifiers of the file that are not selected from something else.
+func (s *source) names() map[string]bool {
+	names := map[string]bool{}
+	for _, i := range s.imports() {
+		names[i.local()] = true
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			ast.Inspect(sel.X, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					names[id.Name] = true
+				}
+				return true
+			})
+			return false
+		}
+		if id, ok := n.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+		return true
+	})
+	return names
 }
 
 // replaced returns the source with other text between two offsets. If the result does not
@@ -127,7 +174,7 @@ func find(pieces []piece, in, code string) *piece {
 
 // add inserts a piece after the piece that precedes it in the scaffold, before the one that
 // follows it, or where the scaffold marker is.
-func (s *source) add(ch change) (*source, []Conflict) {
+func (c goChanges) add(s *source, ch change) (*source, []Conflict) {
 	all := s.pieces(ch.in != "")
 	if find(all, ch.in, ch.code) != nil {
 		return s, nil // a person has added it already
@@ -137,7 +184,11 @@ func (s *source) add(ch change) (*source, []Conflict) {
 			return next, nil
 		}
 	}
-	at, ok := s.place(all, ch)
+	s, name := c.lacks(s, ch)
+	if name != "" {
+		return s, []Conflict{{Reason: "the file has no " + name + ", to which this code refers; add the code by hand", Text: ch.text}}
+	}
+	at, ok := s.place(s.pieces(ch.in != ""), ch)
 	if ok {
 		text := ch.text
 		if !strings.HasSuffix(text, "\n") {

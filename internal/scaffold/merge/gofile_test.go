@@ -227,3 +227,16 @@ func FuzzGo(f *testing.F) {
 		_, _ = File("a.go", []byte(base), []byte(ours), []byte(theirs))
 	})
 }
+
+func TestCodeThatRefersToAMissingVariableIsAConflict(t *testing.T) {
+	theirs := strings.Replace(after, "\tif err := (&controller", "\tsetupLog.Info(\"ships\")\n\tif err := (&controller", 1)
+	base := strings.Replace(before, "var scheme", "var setupLog = ctrl.Log\n\nvar scheme", 1)
+	theirs = strings.Replace(theirs, "var scheme", "var setupLog = ctrl.Log\n\nvar scheme", 1)
+	merged, conflicts := apply(t, "main.go", base, mine, theirs)
+	if len(conflicts) != 1 || !strings.Contains(conflicts[0].Reason, "has no setupLog") || strings.Contains(merged, "setupLog") {
+		t.Errorf("%+v\n%s", conflicts, merged)
+	}
+	if !strings.Contains(merged, "\"os\"") {
+		t.Errorf("the import of os is missing:\n%s", merged)
+	}
+}
