@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
@@ -96,6 +98,9 @@ func (k Kind) resource(f *projectfile.File, own bool) (projectfile.Resource, err
 		if needed.value == "" {
 			return r, fmt.Errorf("%s is missing", needed.flag)
 		}
+	}
+	if problems := validation.IsDNS1035Label(k.Plural); k.Plural != "" && len(problems) > 0 {
+		return r, fmt.Errorf("--plural %q: %s", k.Plural, problems[0])
 	}
 	if k.Plural != "" && k.Plural != projectfile.RegularPlural(k.Kind) {
 		r.Plural = k.Plural

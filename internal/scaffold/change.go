@@ -41,6 +41,9 @@ type Change struct {
 	// Conflicts lists the parts of the difference that cannot be applied, because a person
 	// has changed the same part of the file.
 	Conflicts []merge.Conflict
+	// Forcible means that --force overrides the conflicts: the whole file is replaced or
+	// deleted.
+	Forcible bool
 }
 
 // Difference returns what a project's folder lacks of the difference between two trees. It
@@ -144,7 +147,7 @@ func (d *differ) exists(at string, ours []byte, is File) {
 	if bytes.Equal(ours, is.Content) || is.Generated {
 		return
 	}
-	d.changes = append(d.changes, Change{Action: ActionUpdate, Path: at, Old: ours, New: is.Content, Conflicts: []merge.Conflict{{
+	d.changes = append(d.changes, Change{Action: ActionUpdate, Path: at, Old: ours, New: is.Content, Forcible: true, Conflicts: []merge.Conflict{{
 		Reason: "the file exists already; move it away, or replace it with --force",
 	}}})
 }
@@ -154,7 +157,7 @@ func (d *differ) delete(at string, was File) {
 	if ours == nil {
 		return
 	}
-	c := Change{Action: ActionDelete, Path: at, Old: ours}
+	c := Change{Action: ActionDelete, Path: at, Old: ours, Forcible: true}
 	if !bytes.Equal(ours, was.Content) && !was.Generated {
 		c.Conflicts = []merge.Conflict{{Reason: "you changed this file; delete it by hand, or with --force"}}
 	}
@@ -225,6 +228,15 @@ func importsOf(source []byte, moved map[string]string) []byte {
 		return formatted
 	}
 	return out
+}
+
+// force overrides the conflicts that concern whole files.
+func force(changes []Change) {
+	for i := range changes {
+		if changes[i].Forcible {
+			changes[i].Conflicts = nil
+		}
+	}
 }
 
 // Conflicting returns the changes that have conflicts.

@@ -61,9 +61,12 @@ func Init(o InitOptions) (*Plan, error) {
 	}
 	for i, c := range p.Changes {
 		// A go.mod that only names the module is what go mod init has written.
-		if o.Force || c.Path == "go.mod" && !strings.Contains(string(c.Old), "require") {
+		if c.Path == "go.mod" && !strings.Contains(string(c.Old), "require") {
 			p.Changes[i].Conflicts = nil
 		}
+	}
+	if o.Force {
+		force(p.Changes)
 	}
 	return p, p.project(f, nil)
 }

@@ -41,9 +41,9 @@ func open(dir string) (*projectfile.File, error) {
 	return f, nil
 }
 
-// plan computes the changes that follow from an edit of PROJECT. If force is set, files that
-// a person has changed are replaced or deleted.
-func plan(dir string, f *projectfile.File, force bool, edit func(*projectfile.File) error) (*Plan, error) {
+// plan computes the changes that follow from an edit of PROJECT. If forced is set, files
+// that a person has changed are replaced or deleted.
+func plan(dir string, f *projectfile.File, forced bool, edit func(*projectfile.File) error) (*Plan, error) {
 	before, err := Render(f)
 	if err != nil {
 		return nil, err
@@ -63,10 +63,8 @@ func plan(dir string, f *projectfile.File, force bool, edit func(*projectfile.Fi
 	if p.Changes, err = Difference(dir, before, after); err != nil {
 		return nil, err
 	}
-	if force {
-		for i := range p.Changes {
-			p.Changes[i].Conflicts = nil
-		}
+	if forced {
+		force(p.Changes)
 	}
 	return p, p.project(f, old)
 }

@@ -348,3 +348,15 @@ func TestSharedTestFilesAreAddedToAProjectThatLacksThem(t *testing.T) {
 		t.Error("a file that a person has deleted is there again")
 	}
 }
+
+func TestForceDoesNotReplaceCodeThatCannotBeMerged(t *testing.T) {
+	p := newProject(t)
+	p.write("cmd/main.go", "package main\n\nfunc main() {}\n")
+	plan, err := CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := Conflicting(plan.Changes); len(c) != 1 || c[0].Path != "cmd/main.go" {
+		t.Errorf("conflicts %+v", c)
+	}
+}

@@ -62,6 +62,7 @@ const (
 	layerDefaulting  = "defaulting"
 	layerValidation  = "validation"
 	layerBareWebhook = "barewebhook" // tests for the webhooks of such a kind
+	layerSample      = "sample" // reads samples in the tests of webhooks
 	layerConversion  = "conversion"
 	layerSpoke       = "spoke"
 )
@@ -131,6 +132,9 @@ func (r *renderer) webhooks(res *projectfile.Resource, w *projectfile.Webhooks, 
 	}
 	r.layer(layerWebhooks, res, "")
 	r.layer(layerWebhook, res, "")
+	if own && (w.Defaulting || w.Validation || len(w.Spoke) > 0) {
+		r.layer(layerSample, res, "")
+	}
 	if w.Defaulting || w.Validation {
 		r.layer(layerAdmission, res, "")
 	}
