@@ -130,6 +130,8 @@ func controllerGen(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join("operators", "storagebucket", "tools", "go.mod"), "-n", "controller-gen")
 	cmd.Dir = repository
+	// It is built as make verify of the operators builds it, so that it is compiled only once.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %v", cmd, err)
