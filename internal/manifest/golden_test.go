@@ -127,3 +127,12 @@ func TestToolsVersionIsThatOfGoMod(t *testing.T) {
 		t.Errorf("go.mod requires %q, and ToolsVersion is %s", match, ToolsVersion)
 	}
 }
+
+func TestAProjectInTheLayoutOfKubebuilderIsUpToDate(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(repository, "conformance", "envtest", "testdata", "project")
+	result := generated(t, Options{Dir: dir, Check: true})
+	if result.Changed() > 0 || len(result.Files) != 4 {
+		t.Errorf("the files are %+v", result.Files)
+	}
+}
