@@ -22,7 +22,8 @@ func (h harbour) run(program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(h.Context(), program, args...)
 	cmd.Dir = h.dir
 	// The cache of the compiler is shared with the operators, which are built in this way.
-	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "CGO_ENABLED=0", "XDG_CACHE_HOME="+filepath.Join(h.dir, ".cache"), "GOCACHE="+goEnv(h, "GOCACHE"))
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "CGO_ENABLED=0", "XDG_CACHE_HOME="+filepath.Join(h.dir, ".cache"), "GOCACHE="+goEnv(h, "GOCACHE"),
+		"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=3m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=3m")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -62,7 +62,7 @@ const (
 	layerDefaulting  = "defaulting"
 	layerValidation  = "validation"
 	layerBareWebhook = "barewebhook" // tests for the webhooks of such a kind
-	layerSample      = "sample" // reads samples in the tests of webhooks
+	layerSample      = "sample"      // reads samples in the tests of webhooks
 	layerConversion  = "conversion"
 	layerSpoke       = "spoke"
 )

@@ -31,7 +31,7 @@ import (
 // container have ended. So the specs test the watches, the cache and the queue too.
 func runManager(add func(ctrl.Manager) error) {
 	GinkgoHelper()
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  scheme.Scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},

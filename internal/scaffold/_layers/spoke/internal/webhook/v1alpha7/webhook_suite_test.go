@@ -91,11 +91,11 @@ var _ = BeforeSuite(func() {
 	go func() { stopped <- mgr.Start(ctx) }()
 	DeferCleanup(func() {
 		stop()
-		Eventually(stopped).WithTimeout(20 * time.Second).Should(Receive(BeNil()))
+		Eventually(stopped).WithTimeout(time.Minute).Should(Receive(BeNil()))
 	})
 	Eventually(func() error {
 		return mgr.GetWebhookServer().StartedChecker()(nil)
-	}).WithTimeout(20 * time.Second).Should(Succeed())
+	}).WithTimeout(time.Minute).Should(Succeed())
 })
 
 var _ = AfterSuite(func() {
