@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/koboshi-dev/koboshi/internal/scaffold"
@@ -55,7 +57,7 @@ To reconcile a kind that the project does not define, such as a Deployment, use
   koboshi create api --group view --version v1 --kind Theme --namespaced=false --controller=false`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = here(); err != nil {
+			if o.Dir, err = os.Getwd(); err != nil {
 				return err
 			}
 			o.Force, o.ClusterScoped = f.force, !namespaced
@@ -93,7 +95,7 @@ the other.
   koboshi create webhook --group view --version v1 --kind MarkdownView --conversion --spoke v1beta1`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = here(); err != nil {
+			if o.Dir, err = os.Getwd(); err != nil {
 				return err
 			}
 			o.Force = f.force

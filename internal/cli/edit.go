@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/koboshi-dev/koboshi/internal/scaffold"
@@ -19,7 +21,7 @@ your changes, and all imports of the moved packages are changed.
 		Example: "  koboshi edit --multigroup",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = here(); err != nil {
+			if o.Dir, err = os.Getwd(); err != nil {
 				return err
 			}
 			o.Force = f.force
@@ -61,7 +63,7 @@ written, and each of them is named. --force deletes them too.`,
 		Example: "  koboshi delete " + what + " --group view --version v1 --kind MarkdownView",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = here(); err != nil {
+			if o.Dir, err = os.Getwd(); err != nil {
 				return err
 			}
 			o.Force = f.force

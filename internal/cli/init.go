@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/koboshi-dev/koboshi/internal/scaffold"
@@ -23,7 +25,7 @@ If the folder holds the same project already, koboshi init changes nothing.`,
   koboshi init --domain example.com --repo github.com/me/ships --multigroup --dry-run`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = here(); err != nil {
+			if o.Dir, err = os.Getwd(); err != nil {
 				return err
 			}
 			o.Force = f.force

@@ -41,9 +41,6 @@ func (f *scaffoldFlags) bindGenerate(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.generate, "make", true, "run koboshi generate afterwards")
 }
 
-// here returns the current folder.
-func here() (string, error) { return os.Getwd() }
-
 // execute carries out a plan, unless it has conflicts, and reports what has changed.
 func (f *scaffoldFlags) execute(cmd *cobra.Command, p *scaffold.Plan, err error) error {
 	if err != nil {

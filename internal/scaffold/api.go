@@ -28,9 +28,7 @@ type APIOptions struct {
 	Resource, Controller bool
 	// ClusterScoped means that the objects belong to no namespace.
 	ClusterScoped bool
-	// ControllerName is the name of one of several controllers of a kind.
-	ControllerName string
-	Force          bool
+	Force         bool
 }
 
 // CreateAPI plans a new API, or a controller for an existing one.

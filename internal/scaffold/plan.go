@@ -13,8 +13,6 @@ import (
 type Plan struct {
 	Dir     string
 	Changes []Change
-	// Notes tell the user what else to do, or what was left out.
-	Notes []string
 	// Modules lists the modules that the project needs in addition, as arguments of go get.
 	Modules []string
 	// Generate means that the markers of the project have changed.

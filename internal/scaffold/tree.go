@@ -74,7 +74,6 @@ var below = map[string][]string{
 	layerStorage:     {layerAPI},
 	layerControllers: {layerInit},
 	layerController:  {layerInit, layerControllers},
-	layerBare:        {layerInit, layerControllers},
 	layerWebhooks:    {layerInit},
 	layerWebhook:     {layerInit, layerWebhooks},
 	layerAdmission:   {layerWebhooks},
@@ -118,12 +117,22 @@ func (r *renderer) resource(res *projectfile.Resource) {
 		if own {
 			r.layer(layerController, res, "")
 		} else {
-			r.layer(layerBare, res, "")
+			r.bareController(res)
 		}
 	}
 	if w := res.Webhooks; w != nil && (w.Defaulting || w.Validation || w.Conversion) {
 		r.webhooks(res, w, own)
 	}
+}
+
+// bareController adds a controller for a kind that the project does not define. It is added
+// to the manager and to the tests like any other controller.
+func (r *renderer) bareController(res *projectfile.Resource) {
+	names := namingOf(r.project, res, "")
+	for _, file := range []string{"cmd/main.go", "internal/controller/suite_test.go"} {
+		r.add(r.file(layerController, file, names, res))
+	}
+	r.layer(layerBare, res, "")
 }
 
 func (r *renderer) webhooks(res *projectfile.Resource, w *projectfile.Webhooks, own bool) {

@@ -170,7 +170,7 @@ func TestEditedCodeIsNotRemoved(t *testing.T) {
 		t.Errorf("the edited code is gone:\n%s", merged)
 	}
 	if strings.Contains(merged, "shipv1") {
-		t.Errorf("the code that nobody edited is still there:\n%s", merged)
+		t.Errorf("the unedited code is still there:\n%s", merged)
 	}
 	if len(conflicts) != 1 || conflicts[0].Line != 28 && conflicts[0].Line != 29 || !strings.Contains(conflicts[0].Reason, "by hand") {
 		t.Errorf("conflicts %+v", conflicts)
