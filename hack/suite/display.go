@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,8 @@ const (
 	terminalInterval = time.Second
 	pipeInterval     = 30 * time.Second
 	columns          = 79
+	// repeated is the number of lines of a failed part that the summary repeats.
+	repeated = 60
 )
 
 // display prints the progress of the suite. On a terminal it shows the running parts on
@@ -88,8 +91,8 @@ func (d *display) clear() {
 	}
 }
 
-// summary repeats the rows if a failure was printed between them, and ends with one line
-// for the entire suite.
+// summary ends with one line for the entire suite. If a part failed, it first repeats the
+// end of that part's output and all rows, because a reader of a long log starts at its end.
 func (d *display) summary(results []result) int {
 	failed, tests := 0, 0
 	for _, r := range results {
@@ -99,6 +102,11 @@ func (d *display) summary(results []result) int {
 		}
 	}
 	if failed > 0 {
+		for _, r := range results {
+			if r.err != nil {
+				fmt.Fprintf(d.out, "\n-- the end of the output of %s:\n%s", r.target, lastLines(r.failure, repeated))
+			}
+		}
 		fmt.Fprintln(d.out)
 		for _, r := range results {
 			fmt.Fprintln(d.out, row(r))
@@ -107,6 +115,13 @@ func (d *display) summary(results []result) int {
 	fmt.Fprintf(d.out, "\n%d tests in %s; parts of the suite:\n%d passed, %d failed\n",
 		tests, minutes(time.Since(d.began)), len(results)-failed, failed)
 	return failed
+}
+
+// lastLines returns the last n lines of text, each with its line end.
+func lastLines(text []byte, n int) []byte {
+	lines := bytes.SplitAfter(append(bytes.TrimRight(text, "\n"), '\n'), []byte("\n"))
+	lines = lines[:len(lines)-1] // the empty text after the last line end
+	return bytes.Join(lines[max(0, len(lines)-n):], nil)
 }
 
 func row(r result) string {
