@@ -2,10 +2,13 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -48,12 +51,16 @@ func ok(ctx context.Context, url string) error {
 	return nil
 }
 
-// freeAddresses returns unused loopback addresses. All listeners stay open until the last
-// address is chosen, because the kernel may choose a closed port again.
+// freeAddresses returns unused loopback addresses. Their ports are below those that Linux
+// chooses for other programs (from 32768), so none of them takes a port before the manager
+// does. All listeners stay open until the last address is chosen, so that all differ.
 func freeAddresses(count int) ([]string, error) {
 	var all []string
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(all) < count {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}

@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,13 +40,20 @@ type managerProcess struct {
 	metricsAddress string
 }
 
-// freeAddress returns an address that is free at this moment.
+// freeAddress returns an address that is free at this moment. Its port is below those that
+// Linux chooses for other programs (from 32768), so none of them takes the port before the
+// manager does.
 func freeAddress() string {
 	GinkgoHelper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
+		defer l.Close()
+		return l.Addr().String()
+	}
 }
 
 // startManager runs a manager with a token and additional arguments, which override the
