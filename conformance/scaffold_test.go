@@ -52,7 +52,7 @@ func newHarbour(t *testing.T) harbour {
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h.must(koboshi, "init", "--domain", "example.com", "--repo", "example.com/harbour")
+	h.must(koboshi, "init", "--plugins", "go/v4", "--domain", "example.com", "--repo", "example.com/harbour", "--license", "none", "--owner", "The Harbour Authors")
 	return h
 }
 

@@ -158,7 +158,7 @@ func (d *differ) delete(at string, was File) {
 		return
 	}
 	c := Change{Action: ActionDelete, Path: at, Old: ours, Forcible: true}
-	if !bytes.Equal(ours, was.Content) && !was.Generated {
+	if !bytes.Equal(withoutHeader(at, ours), withoutHeader(at, was.Content)) && !was.Generated {
 		c.Conflicts = []merge.Conflict{{Reason: "you changed this file; delete it by hand, or with --force"}}
 	}
 	d.changes = append(d.changes, c)

@@ -25,6 +25,10 @@ type InitOptions struct {
 	Repo string
 	// Name is the name of the project; empty means the name of the folder.
 	Name string
+	// License is the licence at the top of each Go file: apache2, which is the default, or
+	// none. Owner is the holder of the copyright. LicenseFile is a file with a Go comment
+	// that is used instead.
+	License, Owner, LicenseFile string
 	// MultiGroup means that each API group has folders of its own.
 	MultiGroup bool
 	// Force replaces existing files.
@@ -51,7 +55,11 @@ func Init(o InitOptions) (*Plan, error) {
 	}
 	f = projectfile.New(o.Name, o.Domain, o.Repo)
 	f.MultiGroup = o.MultiGroup
-	after, err := Render(f)
+	header, err := o.header()
+	if err != nil {
+		return nil, err
+	}
+	after, err := Render(f, header)
 	if err != nil {
 		return nil, err
 	}

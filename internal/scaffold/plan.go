@@ -42,7 +42,11 @@ func open(dir string) (*projectfile.File, error) {
 // plan computes the changes that follow from an edit of PROJECT. If forced is set, files
 // that a person has changed are replaced or deleted.
 func plan(dir string, f *projectfile.File, forced bool, edit func(*projectfile.File) error) (*Plan, error) {
-	before, err := Render(f)
+	header, err := headerOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	before, err := Render(f, header)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +57,7 @@ func plan(dir string, f *projectfile.File, forced bool, edit func(*projectfile.F
 	if err := edit(f); err != nil {
 		return nil, err
 	}
-	after, err := Render(f)
+	after, err := Render(f, header)
 	if err != nil {
 		return nil, err
 	}

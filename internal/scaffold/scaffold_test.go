@@ -7,8 +7,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -256,6 +258,10 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 	p := newProject(t)
 	p.api("sea", "v1", "Ship")
 	before := p.files()
+	text := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(text, []byte("All rights reserved.\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	api := func(k Kind, resource, controller bool) func() (*Plan, error) {
 		return func() (*Plan, error) {
 			return CreateAPI(APIOptions{Dir: p.dir, Kind: k, Resource: resource, Controller: controller})
@@ -295,6 +301,21 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 		},
 		"go.mod names the module": func() (*Plan, error) {
 			return Init(InitOptions{Dir: p.dir, Domain: "example.com", Repo: "a.example/b"})
+		},
+		`unknown licence "mit"`: func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "a.example/b", License: "mit"})
+		},
+		"text.txt:1: this is not a Go comment": func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "a.example/b", LicenseFile: text})
+		},
+		"omit --license": func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "a.example/b", LicenseFile: text, Owner: "Crew"})
+		},
+		"no such file": func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "a.example/b", LicenseFile: text + "x"})
+		},
+		"--owner \"*/ package x": func() (*Plan, error) {
+			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "a.example/b", Owner: "*/ package x /*"})
 		},
 	} {
 		plan, err := command()
@@ -359,4 +380,55 @@ func TestForceDoesNotReplaceCodeThatCannotBeMerged(t *testing.T) {
 	if c := Conflicting(plan.Changes); len(c) != 1 || c[0].Path != "cmd/main.go" {
 		t.Errorf("conflicts %+v", c)
 	}
+}
+
+func TestEachGoFileBeginsWithTheHeaderOfTheProject(t *testing.T) {
+	year := strconv.Itoa(time.Now().Year())
+	own := filepath.Join(t.TempDir(), "own.txt")
+	if err := os.WriteFile(own, []byte("// Copyright YEAR Crew\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		InitOptions
+		boilerplate, top string
+	}{
+		"default":         {InitOptions{}, "/*\nLicensed under the Apache", "/*\nLicensed under the Apache"},
+		"owner":           {InitOptions{Owner: "Crew"}, "/*\nCopyright " + year + " Crew.\n\nLicensed under the Apache", "/*\nCopyright " + year + " Crew.\n\nLicensed under the Apache"},
+		"none":            {InitOptions{License: "none"}, "", "package v1\n"},
+		"owner, none":     {InitOptions{License: "none", Owner: "Crew Inc."}, "/*\nCopyright " + year + " Crew Inc.\n*/\n", "/*\nCopyright " + year + " Crew Inc.\n*/\n\npackage v1\n"},
+		"file of its own": {InitOptions{LicenseFile: own}, "// Copyright YEAR Crew\n", "// Copyright " + year + " Crew\n\npackage v1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project{t, t.TempDir()}
+			c.Dir, c.Name, c.Domain, c.Repo = p.dir, "harbour", "example.com", "example.com/harbour"
+			p.run(Init(c.InitOptions))
+			p.api("sea", "v1", "Ship")
+			files := p.files()
+			if got := files[headerPath]; !strings.HasPrefix(got, c.boilerplate) || c.boilerplate == "" && got != "" {
+				t.Errorf("%s is %q", headerPath, got)
+			}
+			if got := files["api/v1/ship_types.go"]; !strings.HasPrefix(got, c.top) {
+				t.Errorf("ship_types.go begins with %q, want %q", got[:min(len(got), 80)], c.top)
+			}
+			for file, content := range files {
+				if path.Ext(file) == ".go" && strings.Contains(content, "Apache") != strings.Contains(c.top, "Apache") {
+					t.Errorf("%s has another licence than the project:\n%s", file, content)
+				}
+			}
+		})
+	}
+}
+
+func TestDeletingIgnoresTheYearInTheHeader(t *testing.T) {
+	p := newProject(t)
+	p.write(headerPath, "// Copyright 2024 Crew\n")
+	empty := p.files()
+	p.api("sea", "v1", "Ship")
+	if types := p.files()["api/v1/ship_types.go"]; !strings.HasPrefix(types, "// Copyright 2024 Crew\n\npackage") {
+		t.Errorf("the header of the project is not used:\n%s", types)
+	}
+	p.write(headerPath, "// Copyright 2025 Crew\n")
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship}))
+	empty[headerPath] = "// Copyright 2025 Crew\n"
+	p.same(empty)
 }

@@ -83,9 +83,10 @@ var below = map[string][]string{
 	layerSpoke:       {layerWebhooks},
 }
 
-// Render returns the files of a project that has just been scaffolded.
-func Render(f *projectfile.File) (Tree, error) {
-	r := renderer{project: f, tree: Tree{}}
+// Render returns the files of a project that has just been scaffolded. The header is the
+// comment at the top of each Go file; it may be empty.
+func Render(f *projectfile.File, header string) (Tree, error) {
+	r := renderer{project: f, header: header, tree: Tree{}}
 	r.layer(layerInit, nil, "")
 	for i := range f.Resources {
 		r.resource(&f.Resources[i])
@@ -96,6 +97,7 @@ func Render(f *projectfile.File) (Tree, error) {
 // A renderer collects the files of a project.
 type renderer struct {
 	project *projectfile.File
+	header  string
 	tree    Tree
 	err     error // the first error
 }
@@ -204,13 +206,13 @@ func (r *renderer) layer(name string, res *projectfile.Resource, spoke string) {
 
 // file adds one file of a layer, or what the layer adds to the file of a lower layer.
 func (r *renderer) file(layer, template string, names naming, res *projectfile.Resource) error {
-	content, err := read(layer, template, names)
+	content, err := r.read(layer, template, names)
 	if err != nil {
 		return err
 	}
 	var base []byte
 	for _, lower := range below[layer] {
-		if data, err := read(lower, template, names); err == nil {
+		if data, err := r.read(lower, template, names); err == nil {
 			base = data
 		}
 	}
@@ -237,13 +239,16 @@ func (r *renderer) file(layer, template string, names naming, res *projectfile.R
 	return nil
 }
 
-// read returns a file of a layer with the names of the project.
-func read(layer, template string, names naming) ([]byte, error) {
+// read returns a file of a layer with the names and the header of the project.
+func (r *renderer) read(layer, template string, names naming) ([]byte, error) {
 	data, err := templates.ReadFile(path.Join("_layers", layer, template))
 	if err != nil {
 		return nil, err
 	}
-	return names.content(template, data)
+	if data, err = names.content(template, data); err != nil {
+		return nil, err
+	}
+	return withHeader(template, data, r.header)
 }
 
 // generated reports whether koboshi generate writes the file.
