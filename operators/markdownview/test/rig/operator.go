@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -51,13 +52,17 @@ func ok(ctx context.Context, url string) error {
 	return nil
 }
 
+// portsTried counts the ports that this process has tried.
+var portsTried atomic.Int64
+
 // freeAddresses returns unused loopback addresses. Their ports are below those that Linux
 // chooses for other programs (from 32768), so none of them takes a port before the manager
 // does. All listeners stay open until the last address is chosen, so that all differ.
 func freeAddresses(count int) ([]string, error) {
 	var all []string
 	for len(all) < count {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)))
+		port := 20000 + (int64(os.Getpid())+portsTried.Add(1))%10000
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,13 +40,17 @@ type managerProcess struct {
 	metricsAddress string
 }
 
+// portsTried counts the ports that this process has tried.
+var portsTried atomic.Int64
+
 // freeAddress returns an address that is free at this moment. Its port is below those that
 // Linux chooses for other programs (from 32768), so none of them takes the port before the
 // manager does.
 func freeAddress() string {
 	GinkgoHelper()
 	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)))
+		port := 20000 + (int64(os.Getpid())+portsTried.Add(1))%10000
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
