@@ -104,7 +104,7 @@ func (d *display) summary(results []result) int {
 	if failed > 0 {
 		for _, r := range results {
 			if r.err != nil {
-				fmt.Fprintf(d.out, "\n-- the end of the output of %s:\n%s", r.target, lastLines(r.failure, repeated))
+				fmt.Fprintf(d.out, "\n-- the end of the output of %s:\n%s\n", r.target, lastLines(r.failure, repeated))
 			}
 		}
 		fmt.Fprintln(d.out)
@@ -117,11 +117,10 @@ func (d *display) summary(results []result) int {
 	return failed
 }
 
-// lastLines returns the last n lines of text, each with its line end.
+// lastLines returns the last n lines of text.
 func lastLines(text []byte, n int) []byte {
-	lines := bytes.SplitAfter(append(bytes.TrimRight(text, "\n"), '\n'), []byte("\n"))
-	lines = lines[:len(lines)-1] // the empty text after the last line end
-	return bytes.Join(lines[max(0, len(lines)-n):], nil)
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return bytes.Join(lines[max(0, len(lines)-n):], []byte("\n"))
 }
 
 func row(r result) string {

@@ -76,11 +76,11 @@ func (k *kubebuilderFlags) bind(cmd *cobra.Command) {
 func (k *kubebuilderFlags) check() error {
 	for _, plugin := range k.plugins {
 		if plugin != "go/v4" && plugin != projectfile.LayoutV4 {
-			return fmt.Errorf("unknown plugin %q; koboshi init creates the layout go/v4 only", plugin)
+			return fmt.Errorf("unknown plugin %q; omit --plugins, because koboshi init always uses go/v4", plugin)
 		}
 	}
 	if k.version != "3" {
-		return fmt.Errorf("unknown version %q of PROJECT; koboshi init writes version 3 only", k.version)
+		return fmt.Errorf("unknown project version %q; omit --project-version, because koboshi init always writes version 3", k.version)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -42,7 +41,10 @@ func (o *InitOptions) header() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("--license-file: %w", err)
 		}
-		return string(data), checkHeader(o.LicenseFile, data)
+		return thisYear(string(data)), checkHeader(o.LicenseFile, data)
+	}
+	if strings.Contains(o.Owner, "*/") {
+		return "", fmt.Errorf("--owner %q: the name is written into a Go comment, so it cannot contain */", o.Owner)
 	}
 	var paragraphs []string
 	if o.Owner != "" {
@@ -62,8 +64,7 @@ func (o *InitOptions) header() (string, error) {
 	if len(paragraphs) == 0 {
 		return "", nil
 	}
-	text := "/*\n" + strings.Join(paragraphs, "\n\n") + "\n*/\n"
-	return text, checkHeader("--owner "+strconv.Quote(o.Owner), []byte(text))
+	return "/*\n" + strings.Join(paragraphs, "\n\n") + "\n*/\n", nil
 }
 
 // headerOf returns the header of the project in a folder, or "" if it has none.
@@ -95,8 +96,12 @@ func checkHeader(name string, text []byte) error {
 	}
 }
 
-// withHeader replaces the header of the templates. Like controller-gen, it replaces the word
-// YEAR.
+// thisYear replaces the word YEAR, as controller-gen does with its option year.
+func thisYear(header string) string {
+	return strings.ReplaceAll(header, " YEAR", fmt.Sprintf(" %d", time.Now().Year()))
+}
+
+// withHeader replaces the header of the templates.
 func withHeader(name string, content []byte, header string) ([]byte, error) {
 	if name == headerPath {
 		return []byte(header), nil
@@ -109,7 +114,7 @@ func withHeader(name string, content []byte, header string) ([]byte, error) {
 		return nil, err
 	}
 	if header = strings.TrimSpace(header); header != "" {
-		header = strings.ReplaceAll(header, " YEAR", fmt.Sprintf(" %d", time.Now().Year())) + "\n\n"
+		header = thisYear(header) + "\n\n"
 	}
 	return bytes.Replace(content, []byte(example+"\n"), []byte(header), 1), nil
 }

@@ -396,13 +396,18 @@ func TestEachGoFileBeginsWithTheHeaderOfTheProject(t *testing.T) {
 		"owner":           {InitOptions{Owner: "Crew"}, "/*\nCopyright " + year + " Crew.\n\nLicensed under the Apache", "/*\nCopyright " + year + " Crew.\n\nLicensed under the Apache"},
 		"none":            {InitOptions{License: "none"}, "", "package v1\n"},
 		"owner, none":     {InitOptions{License: "none", Owner: "Crew Inc."}, "/*\nCopyright " + year + " Crew Inc.\n*/\n", "/*\nCopyright " + year + " Crew Inc.\n*/\n\npackage v1\n"},
-		"file of its own": {InitOptions{LicenseFile: own}, "// Copyright YEAR Crew\n", "// Copyright " + year + " Crew\n\npackage v1\n"},
+		"file of its own": {InitOptions{LicenseFile: own}, "// Copyright " + year + " Crew\n", "// Copyright " + year + " Crew\n\npackage v1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := project{t, t.TempDir()}
 			c.Dir, c.Name, c.Domain, c.Repo = p.dir, "harbour", "example.com", "example.com/harbour"
 			p.run(Init(c.InitOptions))
 			p.api("sea", "v1", "Ship")
+			p.api("sea", "v1beta1", "Ship")
+			p.webhook(WebhookOptions{Kind: ship, Defaulting: true, Validation: true, Conversion: true, Spokes: []string{"v1beta1"}})
+			deployment := Kind{Group: "apps", Version: "v1", Kind: "Deployment"}
+			p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: deployment, Controller: true}))
+			p.webhook(WebhookOptions{Kind: deployment, Defaulting: true, Validation: true})
 			files := p.files()
 			if got := files[headerPath]; !strings.HasPrefix(got, c.boilerplate) || c.boilerplate == "" && got != "" {
 				t.Errorf("%s is %q", headerPath, got)
@@ -416,6 +421,17 @@ func TestEachGoFileBeginsWithTheHeaderOfTheProject(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheYearInTheHeaderOfAProjectIsReplacedInNewFiles(t *testing.T) {
+	p := newProject(t)
+	p.write(headerPath, "// Copyright YEAR Crew\n")
+	p.api("sea", "v1", "Ship")
+	files := p.files()
+	want := "// Copyright " + strconv.Itoa(time.Now().Year()) + " Crew\n\npackage v1\n"
+	if types := files["api/v1/ship_types.go"]; !strings.HasPrefix(types, want) || files[headerPath] != "// Copyright YEAR Crew\n" {
+		t.Errorf("%s is %q, and ship_types.go is\n%s", headerPath, files[headerPath], types)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // A page that is sixteen times as large may take sixty times as long, but not 256 times.
 // The test measures processor time without garbage collection. A bad measurement is
 // repeated, because other programs on the machine may slow the test down, but not each
-// time. The test is not part of a build with the race detector, which takes most of the
-// time there.
+// time. A build with the race detector leaves the test out, because the detector would use
+// most of the time that is measured.
 func TestHostilePagesTakeLinearTime(t *testing.T) {
 	const (
 		size   = 1 << 18

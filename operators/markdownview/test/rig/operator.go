@@ -52,8 +52,12 @@ func ok(ctx context.Context, url string) error {
 	return nil
 }
 
-// portsTried counts the ports that this process has tried.
-var portsTried atomic.Int64
+// firstPort is far from that of processes with neighbouring IDs. portsTried counts the ports
+// that this process has tried.
+var (
+	firstPort  = int64(os.Getpid()) * 7919
+	portsTried atomic.Int64
+)
 
 // freeAddresses returns unused loopback addresses. Their ports are below those that Linux
 // chooses for other programs (from 32768), so none of them takes a port before the manager
@@ -61,7 +65,7 @@ var portsTried atomic.Int64
 func freeAddresses(count int) ([]string, error) {
 	var all []string
 	for len(all) < count {
-		port := 20000 + (int64(os.Getpid())+portsTried.Add(1))%10000
+		port := 20000 + (firstPort+portsTried.Add(1))%10000
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue

@@ -40,8 +40,12 @@ type managerProcess struct {
 	metricsAddress string
 }
 
-// portsTried counts the ports that this process has tried.
-var portsTried atomic.Int64
+// firstPort is far from that of processes with neighbouring IDs. portsTried counts the ports
+// that this process has tried.
+var (
+	firstPort  = int64(os.Getpid()) * 7919
+	portsTried atomic.Int64
+)
 
 // freeAddress returns an address that is free at this moment. Its port is below those that
 // Linux chooses for other programs (from 32768), so none of them takes the port before the
@@ -49,7 +53,7 @@ var portsTried atomic.Int64
 func freeAddress() string {
 	GinkgoHelper()
 	for {
-		port := 20000 + (int64(os.Getpid())+portsTried.Add(1))%10000
+		port := 20000 + (firstPort+portsTried.Add(1))%10000
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
