@@ -41,8 +41,8 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		{"up --data-dir=" + file, file + " is not a directory; choose another --data-dir"},
 		{"up --data-dir=" + foreign, "so Koboshi did not create it; choose an empty or new --data-dir"},
 		{"version there", `koboshi version takes no arguments, but got "there"; see koboshi version --help`},
-		{"init --plugins go/v3", `unknown plugin "go/v3"; omit --plugins`},
-		{"init --project-version 2", `unknown project version "2"; omit --project-version`},
+		{"init --plugins go/v3", `unknown plugin "go/v3"; omit --plugins, because koboshi init always uses go/v4`},
+		{"init --project-version 2", `unknown project version "2"; omit --project-version, because koboshi init always writes version 3`},
 		{"version -o yaml", `unknown output format "yaml"; use -o json, or omit -o`},
 	} {
 		code, stdout, stderr := run(t, strings.Fields(test.args)...)
