@@ -66,7 +66,7 @@ func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--programmatic-validation", "--make=false")
 	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--conversion", "--spoke", "v1beta1", "--make=false")
 	h.must(koboshi, "edit", "--multigroup", "--make=false")
-	h.must(koboshi, "create", "api", "--group", "land", "--version", "v1alpha1", "--kind", "Car", "--namespaced=false", "--make=false")
+	h.must(koboshi, "create", "api", "--group", "land", "--version", "v1alpha1", "--kind", "Car", "--namespaced=false", "--shape", "external", "--make=false")
 	h.must(koboshi, "create", "api", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--resource=false", "--make=false")
 	h.must(koboshi, "generate")
 	h.must(koboshi, "generate", "--check")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,12 +48,17 @@ func newCreateAPI() *cobra.Command {
 controller that keeps a ConfigMap for each object, its tests, its permissions, and
 a scenario for koboshi check. Replace the ConfigMap with what your kind needs.
 
+With --shape external, the controller keeps a text in a store outside the cluster
+instead. It has a finalizer, records what it may have created before it creates it,
+and checks the store regularly.
+
 Files that you have edited keep your changes. If a change cannot be combined with
 yours, nothing is written, and each conflict is named.
 
 To reconcile a kind that the project does not define, such as a Deployment, use
 --resource=false.`,
 		Example: `  koboshi create api --group view --version v1 --kind MarkdownView
+  koboshi create api --group media --version v1 --kind Film --shape external
   koboshi create api --group apps --version v1 --kind Deployment --resource=false
   koboshi create api --group view --version v1 --kind Theme --namespaced=false --controller=false`,
 		Args: noArgs,
@@ -74,6 +80,7 @@ To reconcile a kind that the project does not define, such as a Deployment, use
 	fs.BoolVar(&o.Resource, "resource", true, "create the API")
 	fs.BoolVar(&o.Controller, "controller", true, "create a controller")
 	fs.BoolVar(&namespaced, "namespaced", true, "the objects belong to a namespace")
+	fs.StringVar(&o.Shape, "shape", "", "example that the controller begins with: "+strings.Join(scaffold.Shapes, " or ")+" (default children)")
 	f.bindGenerate(cmd)
 	f.bind(cmd)
 	return cmd

@@ -28,7 +28,9 @@ type APIOptions struct {
 	Resource, Controller bool
 	// ClusterScoped means that the objects belong to no namespace.
 	ClusterScoped bool
-	Force         bool
+	// Shape is one of Shapes, or empty to keep the shape that the kind has.
+	Shape string
+	Force bool
 }
 
 // CreateAPI plans a new API, or a controller for an existing one.
@@ -50,7 +52,11 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 	if o.Resource && (r.Core || r.External) {
 		return nil, fmt.Errorf("kind %s is defined elsewhere; use --resource=false to create only a controller", r.Kind)
 	}
+	if err := checkShape(o, r); err != nil {
+		return nil, err
+	}
 	p, err := plan(o.Dir, f, o.Force, func(f *projectfile.File) error {
+		setShape(f, r, o.Shape)
 		if o.Resource && r.API == nil {
 			r.API = &projectfile.API{CRDVersion: "v1", Namespaced: !o.ClusterScoped}
 		}

@@ -65,7 +65,9 @@ func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming
 		// the same name.
 		pairs = append(pairs,
 			`"`+exampleRepo+"/"+example.controller+`"`, fmt.Sprintf("%scontroller %q", alias(r.Group), f.Repo+"/"+own.controller),
+			exampleRepo+"/"+example.controller+"/", f.Repo+"/"+own.controller+"/",
 			"controller."+exampleKind+"Reconciler", alias(r.Group)+"controller."+r.Kind+"Reconciler",
+			"controller."+exampleKind+"Store", alias(r.Group)+"controller."+r.Kind+"Store",
 			`filepath.Join("..", ".."`, `filepath.Join("..", "..", ".."`,
 			"webhook"+exampleVersion, "webhook"+alias(r.Group)+r.Version,
 		)
@@ -80,6 +82,7 @@ func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming
 		exampleGroup+"."+exampleDomain, r.QualifiedGroup(),
 		exampleGroup+"-koboshi-example", strings.ReplaceAll(r.QualifiedGroup(), ".", "-"),
 		exampleGroup+exampleVersion, alias(r.Group)+r.Version,
+		strings.ToUpper(exampleGroup+"_"+exampleKind), strings.ToUpper(alias(r.Group)+"_"+r.Kind),
 	)
 	words := append([]string{
 		strings.ToLower(exampleKind) + "s", r.PluralName(), strings.ToLower(exampleKind), lower, exampleKind, r.Kind,

@@ -48,6 +48,14 @@ func (p project) api(group, version, kind string) {
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: group, Version: version, Kind: kind}, Resource: true, Controller: true}))
 }
 
+func (p project) external(group, version, kind string) {
+	p.Helper()
+	p.run(CreateAPI(APIOptions{
+		Dir: p.dir, Kind: Kind{Group: group, Version: version, Kind: kind},
+		Resource: true, Controller: true, Shape: ShapeExternal,
+	}))
+}
+
 func (p project) webhook(o WebhookOptions) {
 	p.Helper()
 	o.Dir = p.dir
@@ -106,9 +114,11 @@ func TestFilesParseAndContainNoNameOfTheExample(t *testing.T) {
 	p.api("sea", "v1", "Map") // a keyword of Go
 	p.webhook(WebhookOptions{Kind: ship, Defaulting: true, Validation: true, Conversion: true, Spokes: []string{"v1beta1"}})
 	p.webhook(WebhookOptions{Kind: Kind{Group: "sea", Version: "v1", Kind: "Map"}, Validation: true})
+	p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true}))
+	p.external("land", "v1", "Car")
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}, Controller: true}))
 	for name, content := range p.files() {
-		for _, word := range []string{"xemplar", "v1alpha7", "v1alpha8", "koboshi.example", "<<<<", "2099"} {
+		for _, word := range []string{"xemplar", "EXEMPLAR", "GALLERY", "v1alpha7", "v1alpha8", "koboshi.example", "<<<<", "2099"} {
 			if strings.Contains(name+content, word) {
 				t.Errorf("%s contains %q", name, word)
 			}
@@ -161,6 +171,9 @@ func TestDeletingUndoesCreating(t *testing.T) {
 
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship, Webhooks: true}))
+	p.same(one)
+	p.external("sea", "v1", "Port")
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
 	p.same(one)
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship}))
 	p.same(empty)
@@ -237,6 +250,24 @@ func TestEditsOfAPersonSurvive(t *testing.T) {
 	}
 }
 
+func TestAShapeCanBeChangedAndStaysOtherwise(t *testing.T) {
+	p := newProject(t)
+	p.api("sea", "v1", "Ship")
+	children := p.files()
+	p.external("sea", "v1", "Ship")
+	external := p.files()
+	if types := external["api/v1/ship_types.go"]; !strings.Contains(types, "External *ShipExternal") {
+		t.Errorf("the types do not have the shape:\n%s", types)
+	}
+	if main := external["cmd/main.go"]; !strings.Contains(main, `os.Getenv("SEA_SHIP_STORE")`) {
+		t.Errorf("the controller does not have the shape:\n%s", main)
+	}
+	p.api("sea", "v1", "Ship")
+	p.same(external)
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Shape: ShapeChildren}))
+	p.same(children)
+}
+
 func TestAnEditedFileIsNotDeleted(t *testing.T) {
 	p := newProject(t)
 	p.api("sea", "v1", "Ship")
@@ -272,12 +303,18 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 		return func() (*Plan, error) { return CreateWebhook(o) }
 	}
 	for want, command := range map[string]func() (*Plan, error){
-		"--kind is missing":            api(Kind{Group: "sea", Version: "v1"}, true, true),
-		"uppercase letter":             api(Kind{Group: "sea", Version: "v1", Kind: "ship"}, true, true),
-		"use a version such as v1":     api(Kind{Group: "sea", Version: "1.0", Kind: "Port"}, true, true),
-		`group "Sea.example.com"`:      api(Kind{Group: "Sea", Version: "v1", Kind: "Port"}, true, true),
-		"koboshi edit --multigroup":    api(Kind{Group: "land", Version: "v1", Kind: "Car"}, true, true),
-		"nothing to create":            api(ship, false, false),
+		"--kind is missing":         api(Kind{Group: "sea", Version: "v1"}, true, true),
+		"uppercase letter":          api(Kind{Group: "sea", Version: "v1", Kind: "ship"}, true, true),
+		"use a version such as v1":  api(Kind{Group: "sea", Version: "1.0", Kind: "Port"}, true, true),
+		`group "Sea.example.com"`:   api(Kind{Group: "Sea", Version: "v1", Kind: "Port"}, true, true),
+		"koboshi edit --multigroup": api(Kind{Group: "land", Version: "v1", Kind: "Car"}, true, true),
+		"nothing to create":         api(ship, false, false),
+		`unknown shape "ball"`: func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Shape: "ball"})
+		},
+		"omit --shape": func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Shape: ShapeExternal})
+		},
 		"no API for kind Port":         api(Kind{Group: "sea", Version: "v1", Kind: "Port"}, false, true),
 		"run koboshi create api first": hook(WebhookOptions{Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}, Defaulting: true}),
 		"use --defaulting":             hook(WebhookOptions{Kind: ship}),

@@ -55,6 +55,7 @@ const (
 	layerStorage     = "storage" // marks the stored one of several versions
 	layerControllers = "controllers"
 	layerController  = "controller"
+	layerExternal    = "external"
 	layerBare        = "bare" // the controller of a kind that the project does not define
 	layerWebhooks    = "webhooks"
 	layerWebhook     = "webhook"
@@ -74,6 +75,7 @@ var below = map[string][]string{
 	layerStorage:     {layerAPI},
 	layerControllers: {layerInit},
 	layerController:  {layerInit, layerControllers},
+	layerExternal:    {layerInit},
 	layerWebhooks:    {layerInit},
 	layerWebhook:     {layerInit, layerWebhooks},
 	layerAdmission:   {layerWebhooks},
@@ -104,7 +106,11 @@ type renderer struct {
 
 func (r *renderer) resource(res *projectfile.Resource) {
 	own := res.API != nil && !res.Core && !res.External
+	shape := r.project.Shape(*res)
 	if own {
+		if shape == ShapeExternal {
+			r.externalTypes(res)
+		}
 		r.layer(layerAPIs, nil, "")
 		r.layer(layerAPI, res, "")
 		if r.stored(res) {
@@ -116,9 +122,12 @@ func (r *renderer) resource(res *projectfile.Resource) {
 	}
 	if res.Reconciled() {
 		r.layer(layerControllers, res, "")
-		if own {
+		switch {
+		case own && shape == ShapeExternal:
+			r.externalController(res)
+		case own:
 			r.layer(layerController, res, "")
-		} else {
+		default:
 			r.bareController(res)
 		}
 	}

@@ -36,6 +36,7 @@ type File struct {
 	Layout      plugins    `yaml:"layout,omitempty"`
 	MultiGroup  bool       `yaml:"multigroup,omitempty"`
 	Namespaced  bool       `yaml:"namespaced,omitempty"`
+	Plugins     Settings   `yaml:"plugins,omitempty"`
 	ProjectName string     `yaml:"projectName,omitempty"`
 	Repo        string     `yaml:"repo,omitempty"`
 	Resources   []Resource `yaml:"resources,omitempty"`
@@ -55,6 +56,25 @@ func (p *plugins) UnmarshalYAML(node *yaml.Node) error {
 		return nil
 	}
 	return node.Decode((*[]string)(p))
+}
+
+// Settings holds the settings of koboshi. kubebuilder keeps them, because it stores the
+// settings of its plugins in the same place.
+type Settings struct {
+	Shapes Shapes `yaml:"shapes.koboshi.dev/v1,omitempty"`
+}
+
+// Shapes lists the kinds whose controller does not have the default shape.
+type Shapes struct {
+	Resources []Shape `yaml:"resources,omitempty"`
+}
+
+// Shape names the shape of a kind in all its versions.
+type Shape struct {
+	Domain string `yaml:"domain,omitempty"`
+	Group  string `yaml:"group,omitempty"`
+	Kind   string `yaml:"kind"`
+	Name   string `yaml:"shape"`
 }
 
 // Resource is a kind for which the project has an API, a controller or webhooks.
@@ -115,6 +135,11 @@ func (r Resource) Reconciled() bool { return r.Controller || len(r.Controllers) 
 // Same reports whether both resources have the same group, version and kind.
 func (r Resource) Same(other Resource) bool {
 	return r.Group == other.Group && r.Domain == other.Domain && r.Version == other.Version && r.Kind == other.Kind
+}
+
+// sameKind reports whether both resources are versions of the same kind.
+func (r Resource) sameKind(other Resource) bool {
+	return r.Group == other.Group && r.Domain == other.Domain && r.Kind == other.Kind
 }
 
 // New returns the file of a project without resources.
@@ -178,7 +203,34 @@ func (f *File) Set(r Resource) {
 	f.Resources = append(f.Resources, r)
 }
 
-// Delete removes the resource of the same group, version and kind, if there is one.
+// Delete removes the resource of the same group, version and kind, if there is one. The
+// shape of the kind is removed with its last version.
 func (f *File) Delete(r Resource) {
 	f.Resources = slices.DeleteFunc(f.Resources, r.Same)
+	if !slices.ContainsFunc(f.Resources, r.sameKind) {
+		f.SetShape(r, "")
+	}
+}
+
+// Shape returns the name of the shape of a kind, or "" for the default one.
+func (f *File) Shape(r Resource) string {
+	for _, s := range f.Plugins.Shapes.Resources {
+		if s.of(r) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// SetShape records the shape of a kind. An empty name means the default one.
+func (f *File) SetShape(r Resource, name string) {
+	shapes := &f.Plugins.Shapes
+	shapes.Resources = slices.DeleteFunc(shapes.Resources, func(s Shape) bool { return s.of(r) })
+	if name != "" {
+		shapes.Resources = append(shapes.Resources, Shape{Domain: r.Domain, Group: r.Group, Kind: r.Kind, Name: name})
+	}
+}
+
+func (s Shape) of(r Resource) bool {
+	return s.Domain == r.Domain && s.Group == r.Group && s.Kind == r.Kind
 }
