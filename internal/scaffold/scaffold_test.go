@@ -116,6 +116,7 @@ func TestFilesParseAndContainNoNameOfTheExample(t *testing.T) {
 	p.webhook(WebhookOptions{Kind: Kind{Group: "sea", Version: "v1", Kind: "Map"}, Validation: true})
 	p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true}))
 	p.external("land", "v1", "Car")
+	p.external("land", "v1", "Ship") // the same kind in two groups
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}, Controller: true}))
 	for name, content := range p.files() {
 		for _, word := range []string{"xemplar", "EXEMPLAR", "GALLERY", "v1alpha7", "v1alpha8", "koboshi.example", "<<<<", "2099"} {

@@ -75,7 +75,7 @@ var below = map[string][]string{
 	layerStorage:     {layerAPI},
 	layerControllers: {layerInit},
 	layerController:  {layerInit, layerControllers},
-	layerExternal:    {layerInit},
+	layerExternal:    {layerInit, layerAPIs},
 	layerWebhooks:    {layerInit},
 	layerWebhook:     {layerInit, layerWebhooks},
 	layerAdmission:   {layerWebhooks},
