@@ -56,6 +56,8 @@ type File struct {
 	Action Action `json:"action"`
 	// Diff is the difference between the file and what would be written.
 	Diff string `json:"diff,omitempty"`
+
+	data []byte // nil if the file on disk is up to date
 }
 
 // Result is the result of Generate.
@@ -82,6 +84,14 @@ func (r *Result) Changed() (n int) {
 		}
 	}
 	return n
+}
+
+// Content returns what a file in the result contains, or would contain without Options.Check.
+func (r *Result) Content(f File) ([]byte, error) {
+	if f.data != nil {
+		return f.data, nil
+	}
+	return os.ReadFile(inDir(r.Dir, filepath.FromSlash(f.Path)))
 }
 
 // generation is one call of Generate.
@@ -324,7 +334,7 @@ func (g *generation) finish() error {
 	g.result.Stdout = g.store.stdout.Bytes()
 	for _, path := range sortedKeys(g.store.files) {
 		o := g.store.files[path]
-		file := File{Path: g.relative(path), Action: Unchanged}
+		file := File{Path: g.relative(path), Action: Unchanged, data: o.data}
 		switch {
 		case o.new:
 			file.Action = Created
