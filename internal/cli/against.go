@@ -135,6 +135,13 @@ func (c *comparison) verdict() error {
 	return fmt.Errorf("%s users of %s; keep the old behaviour, or make the change in a new version of the API", breaks(c.Breaking()), c.Revision)
 }
 
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 func breaks(n int) string {
 	if n == 1 {
 		return "1 change breaks"
@@ -158,8 +165,8 @@ func (c *comparison) write(w io.Writer) error {
 	case c.Nothing != "":
 		_, _ = fmt.Fprintf(&out, "nothing to compare: %s\n", c.Nothing)
 	default:
-		_, _ = fmt.Fprintf(&out, "against %s: %d breaking, %d warnings; %d CRDs changed, %d objects tried\n",
-			c.Revision, c.Breaking(), len(c.Findings)-c.Breaking(), c.CRDs, c.Objects)
+		_, _ = fmt.Fprintf(&out, "against %s: %d breaking, %s; %s changed, %s tried\n",
+			c.Revision, c.Breaking(), counted(len(c.Findings)-c.Breaking(), "warning"), counted(c.CRDs, "CRD"), counted(c.Objects, "object"))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -173,7 +180,7 @@ func writeFinding(out *strings.Builder, f compat.Finding) {
 	for i, effect := range f.Effects {
 		_, _ = fmt.Fprintln(out, wrapped("  ", "    ", effect.Action+" "+effect.Message))
 		if i == 0 && effect.Object != nil {
-			_, _ = fmt.Fprintln(out, wrapped("  ", "    ", "with "+effect.Origin+" object: "+effect.Text()))
+			_, _ = fmt.Fprintln(out, wrapped("  ", "    ", "object ("+effect.Origin+"): "+effect.Text()))
 		}
 	}
 	if f.StoredUsable {
