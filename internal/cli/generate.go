@@ -98,6 +98,7 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 	case err != nil:
 		return fmt.Errorf("generating: %w", err)
 	}
+	took := time.Since(start)
 	var against *comparison
 	if f.against != "" && len(result.Problems) == 0 {
 		if against, err = compareWith(cmd.Context(), f.against, result, stdio); err != nil {
@@ -109,7 +110,7 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 			return err
 		}
 	} else {
-		if err := f.writeText(cmd.OutOrStdout(), stdio.Err, result, time.Since(start)); err != nil {
+		if err := f.writeText(cmd.OutOrStdout(), stdio.Err, result, took); err != nil {
 			return err
 		}
 		if err := against.write(cmd.OutOrStdout()); err != nil {
