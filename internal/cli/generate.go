@@ -22,6 +22,7 @@ type generateFlags struct {
 	dir     string
 	check   bool
 	lenient bool
+	against string
 	output  string
 }
 
@@ -45,19 +46,29 @@ A marker that is misspelled, has wrong arguments, or stands where it has no
 effect is an error. With --lenient, Koboshi ignores these markers, as
 controller-gen does.
 
+With --check --against, Koboshi also checks whether the API is safe for users of
+an earlier revision: it compares the CRDs with those that git has there, and lets
+an API server store objects under the old CRDs, and read, write and convert them
+under the new ones. The objects are the samples of that revision, and objects
+generated for the fields that changed.
+
 If nothing has changed since the last run, Koboshi only compares fingerprints,
 which it keeps in your cache folder.
 
 Exit code: 0 if all files are up to date or have been written; 1 if something is
-wrong with the project or, with --check, if a file is out of date; 2 if the
-command line is wrong.`,
+wrong with the project or, with --check, if a file is out of date or a change
+breaks users; 2 if the command line is wrong.`,
 		Example: `  koboshi generate
   koboshi generate --check
+  koboshi generate --check --against v1.2.0
   koboshi generate crd paths=./api/... output:crd:dir=config/crd/bases
   koboshi generate -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.output != "" && f.output != "json" {
 				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
+			}
+			if cmd.Flags().Changed("against") && (!f.check || f.against == "") {
+				return usageError{errors.New("--against needs --check and a revision; use koboshi generate --check --against v1.2.0")}
 			}
 			return f.run(cmd, args, stdio)
 		},
@@ -66,6 +77,7 @@ command line is wrong.`,
 	fs.SortFlags = false
 	fs.StringVar(&f.dir, "dir", ".", "folder of the project, or a folder in it")
 	fs.BoolVar(&f.check, "check", false, "write nothing, and fail if a file is out of date; print the differences")
+	fs.StringVar(&f.against, "against", "", "with --check: revision of git whose users must not be broken, such as a tag")
 	fs.BoolVar(&f.lenient, "lenient", false, "ignore wrong markers, as controller-gen does")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
@@ -86,14 +98,34 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 	case err != nil:
 		return fmt.Errorf("generating: %w", err)
 	}
-	if f.output == "json" {
-		if err := f.writeJSON(cmd.OutOrStdout(), result, time.Since(start)); err != nil {
+	took := time.Since(start)
+	var against *comparison
+	if f.against != "" && len(result.Problems) == 0 {
+		if against, err = compareWith(cmd.Context(), f.against, result, stdio); err != nil {
 			return err
 		}
-	} else if err := f.writeText(cmd.OutOrStdout(), stdio.Err, result, time.Since(start)); err != nil {
-		return err
 	}
-	return f.verdict(result)
+	if f.output == "json" {
+		if err := f.writeJSON(cmd.OutOrStdout(), result, against, time.Since(start)); err != nil {
+			return err
+		}
+	} else {
+		if err := f.writeText(cmd.OutOrStdout(), stdio.Err, result, took); err != nil {
+			return err
+		}
+		if err := against.write(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+	}
+	return joined(f.verdict(result), against.verdict())
+}
+
+// joined joins the verdicts in one line.
+func joined(first, second error) error {
+	if first != nil && second != nil {
+		return fmt.Errorf("%w; %w", first, second)
+	}
+	return errors.Join(first, second)
 }
 
 // generateCache returns the folder for fingerprints, or an empty string if there is no cache
@@ -202,14 +234,16 @@ type generateOutput struct {
 	Problems []manifest.Problem `json:"problems"`
 	Notes    []string           `json:"notes"`
 	Stdout   string             `json:"stdout,omitempty"`
-	Seconds  float64            `json:"seconds"`
+	// Against is the comparison with an earlier revision.
+	Against *comparison `json:"against,omitempty"`
+	Seconds float64     `json:"seconds"`
 }
 
-func (f *generateFlags) writeJSON(w io.Writer, result *manifest.Result, took time.Duration) error {
+func (f *generateFlags) writeJSON(w io.Writer, result *manifest.Result, against *comparison, took time.Duration) error {
 	out := generateOutput{
 		APIVersion: generateVersion, Dir: result.Dir, Check: f.check,
 		Files: []manifest.File{}, Problems: []manifest.Problem{}, Notes: []string{},
-		Stdout: string(result.Stdout), Seconds: took.Round(time.Millisecond).Seconds(),
+		Stdout: string(result.Stdout), Against: against, Seconds: took.Round(time.Millisecond).Seconds(),
 	}
 	out.Files = append(out.Files, result.Files...)
 	out.Problems = append(out.Problems, result.Problems...)

@@ -72,6 +72,10 @@ type Result struct {
 	Stdout []byte
 	// Cached means that the fingerprint shows that nothing has changed.
 	Cached bool
+
+	// contents holds the content of the files by path. If it lacks a file, the file on disk is
+	// up to date.
+	contents map[string][]byte
 }
 
 // Changed returns the number of files that were or would be written.
@@ -82,6 +86,14 @@ func (r *Result) Changed() (n int) {
 		}
 	}
 	return n
+}
+
+// Content returns what a file in the result contains, or would contain without Options.Check.
+func (r *Result) Content(f File) ([]byte, error) {
+	if data, ok := r.contents[f.Path]; ok {
+		return data, nil
+	}
+	return os.ReadFile(inDir(r.Dir, filepath.FromSlash(f.Path)))
 }
 
 // generation is one call of Generate.
@@ -321,7 +333,7 @@ func (g *generation) finish() error {
 	if err := g.store.compare(); err != nil {
 		return err
 	}
-	g.result.Stdout = g.store.stdout.Bytes()
+	g.result.Stdout, g.result.contents = g.store.stdout.Bytes(), map[string][]byte{}
 	for _, path := range sortedKeys(g.store.files) {
 		o := g.store.files[path]
 		file := File{Path: g.relative(path), Action: Unchanged}
@@ -335,6 +347,7 @@ func (g *generation) finish() error {
 			file.Diff = unified(file.Path, o)
 		}
 		g.result.Files = append(g.result.Files, file)
+		g.result.contents[file.Path] = o.data
 	}
 	if g.options.Check {
 		return nil
