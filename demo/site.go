@@ -16,6 +16,8 @@ import (
 const (
 	siteDir = "operators/markdownview"
 	book    = "docs/guide"
+	// japanese contains those pages of the book that exist in Japanese.
+	japanese = "docs/guide.ja"
 
 	viewerImage   = "ghcr.io/koboshi-dev/markdownview"
 	viewerTag     = viewerImage + ":v0.1.0"
@@ -93,21 +95,17 @@ func (d *demo) editHandbook(ctx context.Context) error {
 	})
 }
 
-// handbook returns a MarkdownView that contains all files of the handbook.
+// handbook returns a MarkdownView that contains all files of the handbook in both languages.
 func handbook() (manifest []byte, files int, err error) {
-	markdowns := map[string]string{}
-	root := os.DirFS(book)
-	err = fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) == ".go" {
-			return err
-		}
-		text, err := fs.ReadFile(root, path)
-		markdowns[path] = string(text)
-		return err
-	})
+	markdowns, err := pages(book)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading the handbook: %w", err)
+		return nil, 0, err
 	}
+	translated, err := pages(japanese)
+	if err != nil {
+		return nil, 0, err
+	}
+	addJapanese(markdowns, translated)
 	manifest, err = json.Marshal(map[string]any{
 		"apiVersion": "view.koboshi.dev/v1",
 		"kind":       "MarkdownView",
@@ -115,6 +113,38 @@ func handbook() (manifest []byte, files int, err error) {
 		"spec":       map[string]any{"replicas": 2, "title": "Koboshi", "markdowns": markdowns},
 	})
 	return manifest, len(markdowns), err
+}
+
+// pages reads the files of a book, except Go code.
+func pages(folder string) (map[string]string, error) {
+	all := map[string]string{}
+	root := os.DirFS(folder)
+	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) == ".go" {
+			return err
+		}
+		text, err := fs.ReadFile(root, path)
+		all[path] = string(text)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the handbook: %w", err)
+	}
+	return all, nil
+}
+
+// addJapanese adds the Japanese pages to the book below ja/, and to its table of contents
+// before the glossary.
+func addJapanese(markdowns, translated map[string]string) {
+	const summary = "SUMMARY.md"
+	part := strings.ReplaceAll(translated[summary], "](", "](ja/")
+	markdowns[summary] = strings.Replace(markdowns[summary], "\n---\n", "\n"+part+"\n---\n", 1)
+	for path, text := range translated {
+		if path != summary {
+			// In the repository, the two languages are in neighbouring folders.
+			markdowns["ja/"+path] = strings.ReplaceAll(text, "](../../guide/", "](../../")
+		}
+	}
 }
 
 // reachable waits for the address that the plane forwards to a Service, and returns that

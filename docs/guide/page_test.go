@@ -27,11 +27,12 @@ type link struct {
 type block struct {
 	line     int // number of its first line of code
 	language string
+	file     string // path of the file that contains this code, or empty
 	text     string
 }
 
 var (
-	fence      = regexp.MustCompile("^ {0,3}```([a-z]*)$")
+	fence      = regexp.MustCompile("^ {0,3}```([a-z]*)(?: file=([^ ]+))?$")
 	heading    = regexp.MustCompile(`^#{1,6} +(.+?)$`)
 	codeSpan   = regexp.MustCompile("`[^`]*`")
 	inlineLink = regexp.MustCompile(`\]\(([^()\s]*)\)`)
@@ -40,7 +41,12 @@ var (
 
 func readPage(t *testing.T, name string) page {
 	t.Helper()
-	data, err := fs.ReadFile(Files, name)
+	return readPageIn(t, Files, name)
+}
+
+func readPageIn(t *testing.T, folder fs.FS, name string) page {
+	t.Helper()
+	data, err := fs.ReadFile(folder, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +56,7 @@ func readPage(t *testing.T, name string) page {
 		number := i + 1
 		switch mark := fence.FindStringSubmatch(line); {
 		case mark != nil && open == nil:
-			open = &block{line: number + 1, language: mark[1]}
+			open = &block{line: number + 1, language: mark[1], file: mark[2]}
 		case mark != nil && mark[1] == "":
 			p.blocks = append(p.blocks, *open)
 			open = nil
