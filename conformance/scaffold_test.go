@@ -80,7 +80,8 @@ func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 
 	h.must(koboshi, "delete", "api", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--make=false")
 	h.must(koboshi, "delete", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
-	h.must(koboshi, "delete", "api", "--group", "land", "--version", "v1alpha1", "--kind", "Car")
+	h.must(koboshi, "delete", "api", "--group", "land", "--version", "v1alpha1", "--kind", "Car", "--make=false")
+	h.must(koboshi, "rename", "api", "--group", "sea", "--kind", "Ship", "--to", "Boat")
 	h.must("go", "vet", "./...")
 	h.must(koboshi, "generate", "--check")
 }

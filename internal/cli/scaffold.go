@@ -62,6 +62,7 @@ func (f *scaffoldFlags) execute(cmd *cobra.Command, p *scaffold.Plan, err error)
 	if len(conflicts) > 0 {
 		return errors.New("nothing was written, because of the conflicts above; resolve them, and run the command again")
 	}
+	f.notes(cmd.ErrOrStderr(), p)
 	if !write || len(p.Changes) == 0 {
 		return nil
 	}
@@ -88,6 +89,13 @@ func (f *scaffoldFlags) report(out io.Writer, p *scaffold.Plan) error {
 		}
 	}
 	return nil
+}
+
+// notes writes the notes of a plan, which do not belong to the standard output.
+func (f *scaffoldFlags) notes(out io.Writer, p *scaffold.Plan) {
+	for _, note := range p.Notes {
+		_, _ = fmt.Fprintf(out, "koboshi: %s\n", note)
+	}
 }
 
 // line writes one change: its conflicts, or its difference, or what was done.
@@ -139,6 +147,7 @@ type scaffoldOutput struct {
 	// prevented it.
 	Written bool             `json:"written"`
 	Changes []scaffoldChange `json:"changes"`
+	Notes   []string         `json:"notes,omitempty"`
 }
 
 type scaffoldChange struct {
@@ -156,7 +165,7 @@ type scaffoldConflict struct {
 
 func (f *scaffoldFlags) writeJSON(out io.Writer, p *scaffold.Plan) error {
 	result := scaffoldOutput{
-		APIVersion: scaffoldVersion, Dir: p.Dir, Changes: []scaffoldChange{},
+		APIVersion: scaffoldVersion, Dir: p.Dir, Changes: []scaffoldChange{}, Notes: p.Notes,
 		Written: !f.dryRun && len(scaffold.Conflicting(p.Changes)) == 0,
 	}
 	for _, c := range p.Changes {

@@ -175,7 +175,25 @@ func Rewrite(dir string, changes []Change, moved map[string]string) ([]Change, e
 			changes[i].New = importsOf(c.New, moved)
 		}
 	}
-	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+	err := goFiles(dir, func(rel string) error {
+		if slices.ContainsFunc(changes, func(c Change) bool { return c.Path == rel || c.From == rel }) {
+			return nil
+		}
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(rel)))
+		if err != nil {
+			return err
+		}
+		if next := importsOf(data, moved); !bytes.Equal(next, data) {
+			changes = append(changes, Change{Action: ActionUpdate, Path: rel, Old: data, New: next})
+		}
+		return nil
+	})
+	return changes, err
+}
+
+// goFiles visits the Go files of a project, except for those that the go command ignores.
+func goFiles(dir string, visit func(name string) error) error {
+	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -189,20 +207,8 @@ func Rewrite(dir string, changes []Change, moved map[string]string) ([]Change, e
 		if err != nil {
 			return err
 		}
-		rel = filepath.ToSlash(rel)
-		if slices.ContainsFunc(changes, func(c Change) bool { return c.Path == rel || c.From == rel }) {
-			return nil
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if next := importsOf(data, moved); !bytes.Equal(next, data) {
-			changes = append(changes, Change{Action: ActionUpdate, Path: rel, Old: data, New: next})
-		}
-		return nil
+		return visit(filepath.ToSlash(rel))
 	})
-	return changes, err
 }
 
 // importsOf returns the source with other import paths. A file that does not parse stays as

@@ -17,6 +17,8 @@ type Plan struct {
 	Modules []string
 	// Generate means that the markers of the project have changed.
 	Generate bool
+	// Notes lists what the user should know, in whole sentences without a period.
+	Notes []string
 }
 
 // open reads the PROJECT file of a folder, which must be one that this package can edit.

@@ -127,8 +127,11 @@ func changeList(list, was, now *yaml.Node) {
 	read := slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return entry.Tag == "!!null" })
 	used := make([]bool, len(was.Content))
 	list.Content = nil
-	for _, after := range now.Content {
+	for n, after := range now.Content {
 		i := slices.IndexFunc(was.Content, func(before *yaml.Node) bool { return identity(before) == identity(after) })
+		if i < 0 {
+			i = renamed(was, now, n)
+		}
 		if i < 0 || used[i] {
 			list.Content = append(list.Content, after)
 			continue
@@ -139,6 +142,18 @@ func changeList(list, was, now *yaml.Node) {
 		}
 		list.Content = append(list.Content, read[i])
 	}
+}
+
+// renamed returns n if the entry of this number has only got other names, and otherwise -1.
+func renamed(was, now *yaml.Node, n int) int {
+	if len(was.Content) != len(now.Content) || was.Content[n].Kind != yaml.MappingNode {
+		return -1
+	}
+	before := identity(was.Content[n])
+	if slices.ContainsFunc(now.Content, func(after *yaml.Node) bool { return identity(after) == before }) {
+		return -1
+	}
+	return n
 }
 
 // identity returns what identifies an entry of a list: the value of a scalar, the names of a
