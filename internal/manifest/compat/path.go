@@ -17,10 +17,10 @@ func (p path) child(name string) path { return append(p[:len(p):len(p)], name) }
 func (p path) String() string {
 	var out strings.Builder
 	for _, name := range p {
-		switch {
-		case name == anyItem:
+		switch name {
+		case anyItem:
 			out.WriteString(anyItem)
-		case name == anyKey:
+		case anyKey:
 			out.WriteString("[key]")
 		default:
 			if out.Len() > 0 {

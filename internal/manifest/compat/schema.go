@@ -48,8 +48,7 @@ func (c *comparison) below(at path, old, updated *node) {
 			c.safe(at.child(name))
 		}
 	}
-	switch was, now := itemsOf(old), itemsOf(updated); {
-	case was != nil && now != nil:
+	if was, now := itemsOf(old), itemsOf(updated); was != nil && now != nil {
 		c.schemas(at.child(anyItem), was, now)
 	}
 	switch was, now := valuesOf(old), valuesOf(updated); {
@@ -187,9 +186,9 @@ func textRules(c *comparison, at path, old, updated *node) {
 	default:
 		c.add(Warning, "pattern-changed", at, instead, "the pattern changes from %s to %s; no tried value was refused", old.Pattern, updated.Pattern)
 	}
-	switch {
-	case updated.Format == old.Format:
-	case updated.Format == "":
+	switch updated.Format {
+	case old.Format:
+	case "":
 		c.safe(at)
 	default:
 		c.add(Warning, "format-changed", at, instead, "the format %s is required; no tried value was refused", updated.Format)
