@@ -52,6 +52,6 @@ A renamed kind is a new API: existing objects in clusters keep the old kind.`,
 	fs.StringVar(&o.To, "to", "", "new name of the kind")
 	fs.StringVar(&o.Plural, "plural", "", "plural of the new name, if it is irregular")
 	f.bindGenerate(cmd)
-	f.bind(cmd)
+	f.bindReport(cmd)
 	return cmd
 }

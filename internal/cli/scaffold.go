@@ -21,7 +21,7 @@ import (
 // scaffoldVersion is the version of the output of the scaffolding commands with -o json.
 const scaffoldVersion = "scaffold.koboshi.dev/v1"
 
-// scaffoldFlags holds the flags that all scaffolding commands have.
+// scaffoldFlags holds the flags that the scaffolding commands share.
 type scaffoldFlags struct {
 	dryRun, force bool
 	generate      bool
@@ -29,10 +29,15 @@ type scaffoldFlags struct {
 }
 
 func (f *scaffoldFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace or delete files even if you have edited them")
+	f.bindReport(cmd)
+}
+
+// bindReport adds the flags of commands that never replace or delete a file.
+func (f *scaffoldFlags) bindReport(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing; print the differences")
-	fs.BoolVar(&f.force, "force", false, "replace or delete files even if you have edited them")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 }
 
