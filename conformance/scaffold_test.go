@@ -84,6 +84,27 @@ func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 	h.must(koboshi, "rename", "api", "--group", "sea", "--kind", "Ship", "--to", "Boat")
 	h.must("go", "vet", "./...")
 	h.must(koboshi, "generate", "--check")
+	h.staleList()
+}
+
+// staleList requires that generate repairs the list of kinds in AGENTS.md.
+func (h harbour) staleList() {
+	h.Helper()
+	file := filepath.Join(h.dir, "AGENTS.md")
+	data, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(data), "| Boat sea.example.com/v1 |") {
+		h.Fatalf("%v:\n%s", err, data)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(data, []byte("| Boat "), []byte("| Raft ")), 0o644); err != nil {
+		h.Fatal(err)
+	}
+	if out, err := h.run(koboshi, "generate", "--check"); err == nil || !strings.Contains(out, "+| Boat sea.example.com/v1 |") {
+		h.Errorf("%v: %s", err, out)
+	}
+	if out := h.must(koboshi, "generate"); !strings.Contains(out, "updated AGENTS.md") {
+		h.Error(out)
+	}
+	h.must(koboshi, "generate", "--check")
 }
 
 func TestADryRunWritesNothingAndPrintsTheDifference(t *testing.T) {

@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/koboshi-dev/koboshi/internal/manifest"
+	"github.com/koboshi-dev/koboshi/internal/scaffold"
 )
 
 // generateVersion is the version of the output of koboshi generate -o json.
@@ -98,6 +101,11 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 	case err != nil:
 		return fmt.Errorf("generating: %w", err)
 	}
+	if len(args) == 0 && len(result.Problems) == 0 {
+		if err := f.agents(result); err != nil {
+			return err
+		}
+	}
 	took := time.Since(start)
 	var against *comparison
 	if f.against != "" && len(result.Problems) == 0 {
@@ -118,6 +126,23 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 		}
 	}
 	return joined(f.verdict(result), against.verdict())
+}
+
+// agents keeps the list of kinds in AGENTS.md up to date.
+func (f *generateFlags) agents(result *manifest.Result) error {
+	plan, err := scaffold.Agents(result.Dir)
+	if err != nil || len(plan.Changes) == 0 {
+		return err
+	}
+	c := plan.Changes[0]
+	var diff strings.Builder
+	if f.check {
+		err = writeDiff(&diff, c)
+	} else {
+		err = scaffold.Write(plan.Dir, plan.Changes)
+	}
+	result.Files = slices.Insert(result.Files, 0, manifest.File{Path: c.Path, Action: manifest.Updated, Diff: diff.String()})
+	return err
 }
 
 // joined joins the verdicts in one line.

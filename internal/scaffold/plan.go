@@ -73,9 +73,12 @@ func plan(dir string, f *projectfile.File, forced bool, edit func(*projectfile.F
 	return p, p.project(f, old)
 }
 
-// project adds the change of the PROJECT file, which comes last: if writing fails before,
-// the command can be repeated.
+// project adds the changes of AGENTS.md and of the PROJECT file, which comes last: if writing
+// fails before, the command can be repeated.
 func (p *Plan) project(f *projectfile.File, old []byte) error {
+	if err := p.agents(f); err != nil {
+		return err
+	}
 	data, err := f.Bytes()
 	if err != nil || bytes.Equal(data, old) {
 		return err

@@ -269,6 +269,38 @@ func TestAShapeCanBeChangedAndStaysOtherwise(t *testing.T) {
 	p.same(children)
 }
 
+func TestTheListOfKindsIsKeptUpToDateAndTheRestOfTheFileStays(t *testing.T) {
+	p := newProject(t)
+	p.edit(agentsPath, "# harbour\n", "# Our harbour\n")
+	mine := p.files()[agentsPath]
+	p.api("sea", "v1", "Ship")
+	p.webhook(WebhookOptions{Kind: ship, Validation: true})
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}, Controller: true}))
+	const rows = "| Ship sea.example.com/v1 | `api/v1/ship_types.go` | `internal/controller/ship_controller.go` | `internal/webhook/v1/ship_webhook.go` | `check/sea_v1_ship.yaml` |\n" +
+		"| Deployment apps/v1 | | `internal/controller/deployment_controller.go` | | |\n"
+	listed := p.files()[agentsPath]
+	if !strings.HasPrefix(listed, "# Our harbour\n") || !strings.Contains(listed, rows) {
+		t.Errorf("%s is\n%s", agentsPath, listed)
+	}
+
+	// kubebuilder changes PROJECT, but not this file.
+	p.write(agentsPath, mine)
+	p.run(Agents(p.dir))
+	if got := p.files()[agentsPath]; got != listed {
+		t.Errorf("%s is\n%s", agentsPath, got)
+	}
+	if plan, err := Agents(p.dir); err != nil || len(plan.Changes) > 0 {
+		t.Errorf("%v, %d changes", err, len(plan.Changes))
+	}
+
+	p.write(agentsPath, "mine\n")
+	p.run(Agents(p.dir))
+	p.api("sea", "v1", "Port")
+	if got := p.files()[agentsPath]; got != "mine\n" {
+		t.Errorf("a file without a list was changed:\n%s", got)
+	}
+}
+
 func TestAnEditedFileIsNotDeleted(t *testing.T) {
 	p := newProject(t)
 	p.api("sea", "v1", "Ship")
