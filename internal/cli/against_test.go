@@ -139,6 +139,11 @@ func TestAgainstNamesWhatCannotBeCompared(t *testing.T) {
 		t.Errorf("exit code %d: %s\n%s", code, out, stderr)
 	}
 
+	t.Run("repository of another user", func(t *testing.T) {
+		t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1") // git's own tests use this variable
+		wantUsage("dubious ownership", "--check", "--against", "v1")
+	})
+
 	before, err := os.ReadFile(shipCRD)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ A renamed kind is a new API: existing objects in clusters keep the old kind.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.Group, "group", "", "API group, without the project's domain")
-	fs.StringVar(&o.Kind, "kind", "", "present name of the kind")
+	fs.StringVar(&o.Kind, "kind", "", "current name of the kind")
 	fs.StringVar(&o.To, "to", "", "new name of the kind")
 	fs.StringVar(&o.Plural, "plural", "", "plural of the new name, if it is irregular")
 	f.bindGenerate(cmd)

@@ -36,21 +36,20 @@ func Agents(dir string) (*Plan, error) {
 // agents adds the change of AGENTS.md. A person may edit everything outside the list, so the
 // list is replaced, and nothing is merged.
 func (p *Plan) agents(f *projectfile.File) error {
-	i := slices.IndexFunc(p.Changes, func(c Change) bool { return c.Path == agentsPath })
-	if i < 0 {
-		data, err := os.ReadFile(filepath.Join(p.Dir, agentsPath))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if next := withKinds(data, f); !bytes.Equal(next, data) {
-			p.Changes = append(p.Changes, Change{Action: ActionUpdate, Path: agentsPath, Old: data, New: next})
-		}
+	if i := slices.IndexFunc(p.Changes, func(c Change) bool { return c.Path == agentsPath }); i >= 0 {
+		p.Changes[i].New = withKinds(p.Changes[i].New, f)
 		return nil
 	}
-	p.Changes[i].New = withKinds(p.Changes[i].New, f)
+	data, err := os.ReadFile(filepath.Join(p.Dir, agentsPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if next := withKinds(data, f); !bytes.Equal(next, data) {
+		p.Changes = append(p.Changes, Change{Action: ActionUpdate, Path: agentsPath, Old: data, New: next})
+	}
 	return nil
 }
 
@@ -71,15 +70,14 @@ func kinds(f *projectfile.File) []byte {
 	for i := range f.Resources {
 		r := &f.Resources[i]
 		names := namingOf(f, r, "")
-		own := r.API != nil && !r.Core && !r.External
 		files := []struct {
 			exists bool
 			path   string
 		}{
-			{own, "api/v1alpha7/exemplar_types.go"},
+			{r.Own(), "api/v1alpha7/exemplar_types.go"},
 			{r.Reconciled(), "internal/controller/exemplar_controller.go"},
-			{r.Webhooks != nil && (r.Webhooks.Defaulting || r.Webhooks.Validation || r.Webhooks.Conversion), "internal/webhook/v1alpha7/exemplar_webhook.go"},
-			{own && r.Reconciled(), "check/gallery_v1alpha7_exemplar.yaml"},
+			{r.HasWebhooks(), "internal/webhook/v1alpha7/exemplar_webhook.go"},
+			{r.Own() && r.Reconciled(), "check/gallery_v1alpha7_exemplar.yaml"},
 		}
 		_, _ = fmt.Fprintf(&out, "| %s %s/%s |", r.Kind, r.QualifiedGroup(), r.Version)
 		for _, file := range files {

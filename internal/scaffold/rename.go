@@ -95,7 +95,7 @@ func (o *RenameOptions) versions(f *projectfile.File) ([]int, error) {
 		return nil, fmt.Errorf("the project has a kind %s in the group %s already; choose another name", f.Resources[to[0]].Kind, o.Group)
 	}
 	first := f.Resources[from[0]]
-	if first.API == nil || first.Core || first.External {
+	if !first.Own() {
 		return nil, fmt.Errorf("kind %s is defined elsewhere, so this project cannot rename it", o.Kind)
 	}
 	first.Kind, first.Plural = o.To, o.plural()

@@ -105,7 +105,7 @@ type renderer struct {
 }
 
 func (r *renderer) resource(res *projectfile.Resource) {
-	own := res.API != nil && !res.Core && !res.External
+	own := res.Own()
 	shape := r.project.Shape(*res)
 	if own {
 		if shape == ShapeExternal {
@@ -131,8 +131,8 @@ func (r *renderer) resource(res *projectfile.Resource) {
 			r.bareController(res)
 		}
 	}
-	if w := res.Webhooks; w != nil && (w.Defaulting || w.Validation || w.Conversion) {
-		r.webhooks(res, w, own)
+	if res.HasWebhooks() {
+		r.webhooks(res, res.Webhooks, own)
 	}
 }
 

@@ -47,7 +47,8 @@ func Open(ctx context.Context, dir, name string) (*Revision, error) {
 		if errors.Is(err, exec.ErrNotFound) {
 			return nil, errors.New("--against needs git, which is not on the PATH; install it")
 		}
-		return nil, &RefError{fmt.Sprintf("%s is not in a git repository; --against needs the history of the project", dir)}
+		// The reason may be another one, such as a folder that belongs to another user.
+		return nil, &RefError{fmt.Sprintf("%s is not in a git repository that can be read; --against needs the history of the project: %s", dir, firstLine(err))}
 	}
 	hash, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	if err != nil {
@@ -55,6 +56,12 @@ func Open(ctx context.Context, dir, name string) (*Revision, error) {
 	}
 	r.hash = strings.TrimSpace(string(hash))
 	return r, nil
+}
+
+// firstLine returns the first line of an error.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // git runs git in the project's folder.

@@ -48,13 +48,13 @@ func (c *comparison) safe(at path) {
 	c.changes = append(c.changes, change{safe: true, Finding: Finding{Version: c.version, path: at}})
 }
 
-// removed returns a finding for each CRD that does not exist any more.
+// removed returns a finding for each CRD that no longer exists.
 func removed(in Input) (findings []Finding) {
 	for _, old := range in.Old {
 		if _, ok := find(in.New, old.CRD.Name); !ok {
 			findings = append(findings, Finding{
 				File: old.File, CRD: old.CRD.Name, Rule: "crd-removed", Severity: Breaking,
-				Message: fmt.Sprintf("the CRD is removed; whoever deletes it deletes all objects of kind %s", old.CRD.Spec.Names.Kind),
+				Message: fmt.Sprintf("the CRD is removed; deleting it from a cluster also deletes all objects of kind %s", old.CRD.Spec.Names.Kind),
 				Instead: "keep the CRD, and mark its versions as deprecated",
 			})
 		}
@@ -75,7 +75,7 @@ func compare(p *pair) []change {
 			continue
 		}
 		if old.Served && !updated.Served {
-			c.add(Breaking, "version-not-served", nil, "keep serving the version, and mark it as deprecated", "the version is not served any more")
+			c.add(Breaking, "version-not-served", nil, "keep serving the version, and mark it as deprecated", "the version is no longer served")
 			continue
 		}
 		c.versions(old, updated)
@@ -185,7 +185,7 @@ func (c *comparison) subresources(old, updated *apiextensionsv1.CustomResourceSu
 		c.add(Breaking, "status-subresource-removed", path{"status"}, "keep the subresource", "the subresource status is removed, so writes to it fail")
 	}
 	if old.Status == nil && updated.Status != nil {
-		// Old clients that write the status with the object are ignored; objects show this.
+		// The API server then ignores a status that is written with the object; objects show this.
 		c.safe(path{"status"})
 	}
 	if old.Scale != nil && updated.Scale == nil {

@@ -326,7 +326,7 @@ func (e *experiment) observe(o *stored, seen observation, action, message string
 	e.observations = append(e.observations, seen)
 }
 
-// refuse records an error of the API server, with one observation for each field.
+// refuse records that the API server refused a request, with one observation for each field.
 func (e *experiment) refuse(o *stored, action string, err error) {
 	if !e.answered(err) {
 		return

@@ -55,7 +55,7 @@ func (c *comparison) below(at path, old, updated *node) {
 	case was != nil && now != nil:
 		c.schemas(at.child(anyKey), was, now)
 	case was != nil && !keepsUnknown(updated):
-		c.add(Breaking, "field-removed", at.child(anyKey), "keep the map", "the map accepts no keys any more, so its content in stored objects is lost")
+		c.add(Breaking, "field-removed", at.child(anyKey), "keep the map", "the map no longer accepts keys, so its content in stored objects is lost")
 	}
 }
 
@@ -108,7 +108,7 @@ func typeOf(n *node) string {
 
 func nullableRemoved(c *comparison, at path, old, updated *node) {
 	if old.Nullable && !updated.Nullable {
-		c.add(Breaking, "nullable-removed", at, "keep the field nullable", "the field does not accept null any more")
+		c.add(Breaking, "nullable-removed", at, "keep the field nullable", "the field no longer accepts null")
 	}
 }
 
@@ -117,7 +117,7 @@ func enumTightened(c *comparison, at path, old, updated *node) {
 		return
 	}
 	if len(old.Enum) == 0 {
-		c.add(Breaking, "enum-added", at, "check the value in the controller, and report it in a condition", "the field accepts only certain values now")
+		c.add(Breaking, "enum-added", at, "check the value in the controller, and report it in a condition", "the field now accepts only certain values")
 		return
 	}
 	for _, value := range old.Enum {
@@ -159,7 +159,7 @@ func boundsTightened(c *comparison, at path, old, updated *node) {
 	exclusive := updated.ExclusiveMaximum && !old.ExclusiveMaximum && old.Maximum != nil ||
 		updated.ExclusiveMinimum && !old.ExclusiveMinimum && old.Minimum != nil
 	if exclusive {
-		c.add(Breaking, "limit-tightened", at, instead, "the limit itself is not accepted any more")
+		c.add(Breaking, "limit-tightened", at, instead, "the limit itself is no longer accepted")
 	}
 	if updated.MultipleOf != nil && (old.MultipleOf == nil || *old.MultipleOf != *updated.MultipleOf) {
 		c.add(Breaking, "limit-added", at, instead, "the value must be a multiple of %v", *updated.MultipleOf)
@@ -248,7 +248,7 @@ func text(value *string, otherwise string) string {
 
 func unknownFieldsPruned(c *comparison, at path, old, updated *node) {
 	if keepsUnknown(old) && !keepsUnknown(updated) {
-		c.add(Breaking, "unknown-fields-pruned", at, "keep x-kubernetes-preserve-unknown-fields", "unknown fields are not kept any more")
+		c.add(Breaking, "unknown-fields-pruned", at, "keep x-kubernetes-preserve-unknown-fields", "unknown fields are no longer kept")
 	}
 	if updated.XEmbeddedResource && !old.XEmbeddedResource {
 		c.add(Breaking, "embedded-resource-added", at, "keep the field as it is", "the field must now be a complete object with apiVersion and kind")

@@ -132,6 +132,15 @@ func (r Resource) QualifiedGroup() string {
 // Reconciled reports whether the project has a controller for the resource.
 func (r Resource) Reconciled() bool { return r.Controller || len(r.Controllers) > 0 }
 
+// Own reports whether the project defines the kind itself.
+func (r Resource) Own() bool { return r.API != nil && !r.Core && !r.External }
+
+// HasWebhooks reports whether the project has a webhook of any type for the resource.
+func (r Resource) HasWebhooks() bool {
+	w := r.Webhooks
+	return w != nil && (w.Defaulting || w.Validation || w.Conversion)
+}
+
 // Same reports whether both resources have the same group, version and kind.
 func (r Resource) Same(other Resource) bool {
 	return r.Group == other.Group && r.Domain == other.Domain && r.Version == other.Version && r.Kind == other.Kind

@@ -13,16 +13,13 @@ limitations under the License.
 */
 
 // Command gallery_v1alpha7_exemplar runs the store for koboshi check, on the port in the
-// variable PORT. With the argument list, it lists the texts in the store whose address is in
-// GALLERY_EXEMPLAR_STORE.
+// variable PORT.
 package main
 
 import (
-	"fmt"
-	"io"
+	"log"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"time"
 
@@ -30,38 +27,10 @@ import (
 )
 
 func main() {
-	run := serve
-	if len(os.Args) == 2 && os.Args[1] == "list" {
-		run = list
-	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func serve() error {
 	server := &http.Server{
 		Addr:              net.JoinHostPort("127.0.0.1", os.Getenv("PORT")),
 		Handler:           exemplarserver.New(),
 		ReadHeaderTimeout: 10 * time.Second,
 	}
-	return server.ListenAndServe()
-}
-
-func list() error {
-	address, err := url.JoinPath(os.Getenv("GALLERY_EXEMPLAR_STORE"), "texts")
-	if err != nil {
-		return err
-	}
-	resp, err := http.Get(address)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the store responded with %s", resp.Status)
-	}
-	_, err = io.Copy(os.Stdout, resp.Body)
-	return err
+	log.Fatal(server.ListenAndServe())
 }
