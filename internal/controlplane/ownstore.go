@@ -61,9 +61,13 @@ func (p *Plane) withStore(ctx context.Context, use func(context.Context) error) 
 }
 
 func (p *Plane) newKeeper() *baseline.Keeper {
-	return baseline.New(baseline.Config{
+	c := baseline.Config{
 		Store: p.etcd, API: p.loopback, Prefix: p.storePrefix(), Bootstrap: p.bootstrapKeys(), Waiting: p.opts.Waiting,
-	})
+	}
+	if p.opts.Profile.Has("clusterrole-aggregation-controller") {
+		c.Aggregated = []string{"admin", "edit", "view"}
+	}
+	return baseline.New(c)
 }
 
 // bootstrapKeys lists the keys of the objects that the plane itself creates, possibly after

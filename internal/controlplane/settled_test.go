@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -86,5 +87,50 @@ func TestPlaneHasNotSettledWhileSomethingShowsWhatWasUndone(t *testing.T) {
 	late.Key, late.Now = "configmaps/base/late", value
 	if err := l.keeper.Settled(t.Context(), late); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
 		t.Errorf("a watch cache that is behind: %v, want an error that names its kind", err)
+	}
+}
+
+func TestTheBaselineContainsTheRulesOfAggregatedRoles(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
+	// Nothing aggregates roles in this profile, so the test does it.
+	l := newLab(t, "api", 0)
+	if len(l.keeper.Aggregated) > 0 {
+		t.Errorf("without the controller, the plane waits for the rules of %q", l.keeper.Aggregated)
+	}
+	keeper := baseline.New(baseline.Config{Store: l.etcd, API: l.loopback, Prefix: l.storePrefix(), Aggregated: []string{"admin", "edit", "deleted"}})
+	roles := l.typed.RbacV1().ClusterRoles()
+	for _, name := range []string{"admin", "edit"} {
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := keeper.Checkpoint(soon)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "ClusterRole "+name+" has no rules yet") {
+			t.Errorf("the error is %v, want one that names the ClusterRole %s", err, name)
+		}
+		role, err := roles.Get(t.Context(), name, metav1.GetOptions{})
+		l.ok(err)
+		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
+		_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+		l.ok(err)
+	}
+	l.ok(keeper.Checkpoint(t.Context()))
+}
+
+func TestAPlaneWithTheControllerHasAggregatedRolesInItsBaseline(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
+	l := newLab(t, "full", 0)
+	if len(l.keeper.Aggregated) == 0 {
+		t.Error("the plane does not wait for the rules of aggregated roles")
+	}
+	l.checkpoint()
+	for _, name := range l.keeper.Aggregated {
+		role, err := l.typed.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
+		l.ok(err)
+		if role.AggregationRule == nil || len(role.Rules) == 0 {
+			t.Errorf("%s: %+v", name, role)
+		}
 	}
 }

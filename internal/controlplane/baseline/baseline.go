@@ -21,6 +21,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -59,6 +61,11 @@ type Config struct {
 	// Bootstrap lists the keys below Prefix of the objects that the plane itself creates,
 	// possibly after /readyz is green. A baseline contains all the keys in Bootstrap.
 	Bootstrap []string
+	// Aggregated lists the ClusterRoles that the API server creates without rules, and whose
+	// rules upstream's aggregation controller then fills in. Until it has done so, it may be
+	// waiting for a retry, which nothing shows. A baseline without the rules would be in
+	// conflict with the controller: each would undo the writes of the other.
+	Aggregated []string
 	// Waiting receives the reason why a Checkpoint or Reset takes long. It may be nil.
 	Waiting func(what string)
 }
@@ -149,6 +156,9 @@ func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error 
 			return fmt.Errorf("%s does not exist yet", key)
 		}
 	}
+	if err := k.aggregated(ctx); err != nil {
+		return err
+	}
 	differences, err := candidate.Differences(ctx)
 	if err != nil {
 		return err
@@ -157,6 +167,23 @@ func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error 
 		return fmt.Errorf("%d objects are still changing, among them %s", len(differences), differences[0].Key)
 	}
 	return idle(nil)
+}
+
+// aggregated returns an error if a ClusterRole in Aggregated exists, but has no rules yet.
+func (k *Keeper) aggregated(ctx context.Context) error {
+	for _, name := range k.Aggregated {
+		role, err := k.client.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // a user has deleted it
+		}
+		if err != nil {
+			return err
+		}
+		if len(role.Rules) == 0 {
+			return fmt.Errorf("the ClusterRole %s has no rules yet", name)
+		}
+	}
+	return nil
 }
 
 // lasting removes the differences that the plane itself causes continually.
