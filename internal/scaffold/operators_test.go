@@ -1,0 +1,99 @@
+package scaffold
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
+)
+
+// explanations explains where the operators differ from the scaffold.
+const explanations = "../../docs/design/2026-11-25-operators.md"
+
+// An explanation is a row of a table in explanations.
+type explanation struct {
+	pattern   string
+	operators []string
+}
+
+func TestWhereAnOperatorDiffersFromTheScaffoldIsExplained(t *testing.T) {
+	rows := readExplanations(t)
+	used := map[string]bool{}
+	for _, operator := range operators(t) {
+		for _, file := range differing(t, filepath.Join("../../operators", operator)) {
+			found := false
+			for _, row := range rows {
+				if matches, _ := path.Match(row.pattern, file); matches && slices.Contains(row.operators, operator) {
+					if found {
+						t.Errorf("%s: two rows explain %s of %s", explanations, file, operator)
+					}
+					found, used[operator+" "+row.pattern] = true, true
+				}
+			}
+			if !found {
+				t.Errorf("operators/%s/%s is not what the scaffold makes, and %s does not say why", operator, file, explanations)
+			}
+		}
+	}
+	for _, row := range rows {
+		for _, operator := range row.operators {
+			if !used[operator+" "+row.pattern] {
+				t.Errorf("%s explains %s of %s, but no such file differs from the scaffold", explanations, row.pattern, operator)
+			}
+		}
+	}
+}
+
+func readExplanations(t *testing.T) (rows []explanation) {
+	data, err := os.ReadFile(explanations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(.+)` \\| (.+) \\| .+ \\|$").FindAllStringSubmatch(string(data), -1) {
+		if _, err := path.Match(m[1], ""); err != nil {
+			t.Errorf("%s: %s: %v", explanations, m[1], err)
+		}
+		rows = append(rows, explanation{m[1], strings.Split(m[2], ", ")})
+	}
+	return rows
+}
+
+// operators lists the folders of the operators.
+func operators(t *testing.T) (names []string) {
+	files, err := filepath.Glob("../../operators/*/" + projectfile.Name)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no operators: %v", err)
+	}
+	for _, file := range files {
+		names = append(names, filepath.Base(filepath.Dir(file)))
+	}
+	return names
+}
+
+// differing lists the files of the scaffold that a project has with another content or not at all.
+func differing(t *testing.T, dir string) (files []string) {
+	project, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := headerOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := Render(project, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range tree.Paths() {
+		if data, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !bytes.Equal(data, tree[file].Content) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
