@@ -23,6 +23,7 @@ type outcome struct {
 	tally *tally
 
 	mu      sync.Mutex
+	used    map[judge.Unused]bool    // permissions that only runs with a fault needed
 	lessons map[string]*fleet.Lesson // keyed by the name of the scenario
 	result  *Result
 }
@@ -36,7 +37,7 @@ func newOutcome(o Options) *outcome {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
 	return &outcome{
-		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, tally: newTally(r),
+		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, used: map[judge.Unused]bool{}, tally: newTally(r),
 		result: &Result{Report: r, Traces: map[string][]trace.Entry{}, Scenarios: map[string]*scenario.Scenario{}},
 	}
 }
@@ -127,22 +128,30 @@ func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
 	r.Findings = append(r.Findings, found...)
 	r.Tried = o.tally.all()
-	r.Notes = append(r.Notes, o.unused()...)
+	r.Unused = o.unused()
 	r.Seconds = time.Since(o.began).Seconds()
 	r.Sort()
 	return o.result
 }
 
-// unused lists the permissions that no scenario needed.
-func (o *outcome) unused() (notes []string) {
+// needed remembers permissions that a run with a fault needed.
+func (o *outcome) needed(used []judge.Unused) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, u := range used {
+		o.used[u] = true
+	}
+}
+
+// unused lists the permissions that no run needed, in any scenario. A permission may be needed
+// only after a fault, for example to read what another instance has written.
+func (o *outcome) unused() (unused []judge.Unused) {
 	first := true
 	for _, l := range o.lessons {
 		if first {
-			notes, first = slices.Clone(l.Unused), false
-			continue
+			unused, first = slices.Clone(l.Unused), false
 		}
-		notes = slices.DeleteFunc(notes, func(note string) bool { return !slices.Contains(l.Unused, note) })
+		unused = slices.DeleteFunc(unused, func(u judge.Unused) bool { return o.used[u] || !slices.Contains(l.Unused, u) })
 	}
-	slices.Sort(notes)
-	return notes
+	return unused
 }

@@ -154,11 +154,18 @@ func TestShardsTogetherAreTheWholePlanWithoutOverlap(t *testing.T) {
 	}
 }
 
-func TestPermissionIsUnusedIfNoScenarioNeedsIt(t *testing.T) {
+func TestPermissionIsUnusedIfNoRunNeedsIt(t *testing.T) {
 	c := newCheck(Options{})
-	c.lessons["one"] = &fleet.Lesson{Lesson: &lab.Lesson{Unused: []string{"b", "a", "c"}}}
-	c.lessons["two"] = &fleet.Lesson{Lesson: &lab.Lesson{Unused: []string{"c", "d", "b"}}}
-	if diff := cmp.Diff([]string{"b", "c"}, c.unused()); diff != "" {
+	verbs := func(verbs ...string) (unused []judge.Unused) {
+		for _, verb := range verbs {
+			unused = append(unused, judge.Unused{Role: "manager", Permission: judge.Permission{Verb: verb, Resource: "pods"}})
+		}
+		return unused
+	}
+	c.lessons["one"] = &fleet.Lesson{Lesson: &lab.Lesson{Unused: verbs("create", "delete", "get", "watch")}}
+	c.lessons["two"] = &fleet.Lesson{Lesson: &lab.Lesson{Unused: verbs("delete", "get", "patch", "watch")}}
+	c.needed(verbs("get"))
+	if diff := cmp.Diff(verbs("delete", "watch"), c.unused()); diff != "" {
 		t.Error(diff)
 	}
 }

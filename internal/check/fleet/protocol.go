@@ -54,6 +54,7 @@ type Outcome struct {
 	NotApplied   string          `json:"notApplied,omitempty"`
 	Inconclusive string          `json:"inconclusive,omitempty"`
 	Pruned       bool            `json:"pruned,omitempty"`
+	Used         []judge.Unused  `json:"used,omitempty"`
 	Took         time.Duration   `json:"took"`
 	Trace        []trace.Entry   `json:"-"`
 }

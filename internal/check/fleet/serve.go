@@ -133,7 +133,7 @@ func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
 
 func outcomeOf(v *lab.Verdict) *Outcome {
 	return &Outcome{
-		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Took: v.Run.Took, Pruned: v.Pruned,
+		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Took: v.Run.Took, Pruned: v.Pruned, Used: v.Used,
 	}
 }
 

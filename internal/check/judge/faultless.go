@@ -43,8 +43,7 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 		findings = append(findings, pathDependent(r, inputs)...)
 		findings = append(findings, leftOver(inputs)...)
 	}
-	missing, _ := Permissions(s, runs)
-	return append(findings, missing...)
+	return append(findings, MissingPermissions(s, runs)...)
 }
 
 func crashesAlone(inputs []*input) []Finding {

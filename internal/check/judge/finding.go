@@ -38,6 +38,8 @@ type Finding struct {
 	Differences []state.Difference `json:"differences,omitempty"`
 	// LastAction is the controller's last effective write.
 	LastAction string `json:"lastAction,omitempty"`
+	// Missing lists the permissions that the service account lacks, if they are known.
+	Missing []Permission `json:"missing,omitempty"`
 	// Detail holds more lines of text, such as a panic or the requests of a loop.
 	Detail string `json:"detail,omitempty"`
 	// Reproduced is the number of runs that showed the finding, out of Attempts runs of

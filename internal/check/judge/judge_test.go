@@ -454,6 +454,13 @@ func TestAControllerThatNeverRestsIsALoopWithoutAReference(t *testing.T) {
 	}
 }
 
+func unusedLines(unused []Unused) (lines []string) {
+	for _, f := range RemarkUnused(unused) {
+		lines = append(lines, f.Sentence)
+	}
+	return lines
+}
+
 func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
 	s := tell(t)
 	right(s)
@@ -466,16 +473,65 @@ func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
 		map[string]any{"apiGroups": []any{"x"}, "resources": []any{"widgets/finalizers", "metrics"}, "verbs": []any{"update"}},
 	}}}, Idle: map[string]string{"metrics.x": "they are off"}}
 	who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
-	missing, unused := Permissions(who, []*evidence.Run{s.end()})
+	runs := []*evidence.Run{s.end()}
+	missing, unused := MissingPermissions(who, runs), unusedLines(UnusedPermissions(who, runs))
 	if verdicts(missing) != "RBAC MISSING" || !strings.Contains(missing[0].Sentence, "list secrets") {
 		t.Errorf("missing %+v", missing)
 	}
-	want := []string{"manager in config/rbac/role.yaml: create, delete on pods was never used", "manager in config/rbac/role.yaml: delete on configmaps was never used"}
+	want := []string{"manager in config/rbac/role.yaml: delete on configmaps was never used", "manager in config/rbac/role.yaml: create, delete on pods was never used"}
 	if strings.Join(unused, "\n") != strings.Join(want, "\n") {
 		t.Errorf("unused %q", unused)
 	}
-	if missing, unused := Permissions(&subject.Subject{}, nil); missing != nil || unused != nil {
+	if admin := (&subject.Subject{}); MissingPermissions(admin, runs) != nil || UnusedPermissions(admin, runs) != nil {
 		t.Error("an administrator has verdicts about RBAC")
+	}
+}
+
+func TestPermissionsThatAreGrantedToOthersAreNeeded(t *testing.T) {
+	role := func(name string, rules ...any) subject.Role {
+		return subject.Role{Name: name, Object: unstructured.Unstructured{Object: map[string]any{"rules": rules}}}
+	}
+	rule := func(resource string, verbs ...any) map[string]any {
+		return map[string]any{"apiGroups": []any{"apps"}, "resources": []any{resource}, "verbs": verbs}
+	}
+	installed := unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "viewer"},
+		"rules": []any{rule("statefulsets", "get")},
+	}}
+	who := &subject.Subject{
+		Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Install: []unstructured.Unstructured{installed},
+		Roles: []subject.Role{role("manager", rule("deployments", "get", "delete"), rule("statefulsets", "get", "delete"))},
+	}
+	s := right(tell(t))
+	written := func(kind, response string) {
+		ref := state.Ref{GroupKind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: kind}, Namespace: "default", Name: "made"}
+		s.call(one, "create", ref, 201, 0).Response = json.RawMessage(response)
+	}
+	written("Role", `{"rules":[{"apiGroups":["apps"],"resources":["deployments"],"verbs":["get"]}]}`)
+	written("RoleBinding", `{"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"viewer"}}`)
+	want := []string{"manager: delete on deployments.apps was never used", "manager: delete on statefulsets.apps was never used"}
+	if unused := unusedLines(UnusedPermissions(who, []*evidence.Run{s.end()})); !slices.Equal(unused, want) {
+		t.Errorf("unused: %q", unused)
+	}
+}
+
+func TestARefusalNamesThePermissionsThatAreMissing(t *testing.T) {
+	create := Permission{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "roles"}
+	for message, want := range map[string][]Permission{
+		`roles.rbac.authorization.k8s.io is forbidden: User "u" cannot create resource "roles"`: {create},
+		`roles.rbac.authorization.k8s.io "r" is forbidden: user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held:
+{APIGroups:[""], Resources:["pods" "pods/log"], Verbs:["get"]}
+{APIGroups:["apps"], Resources:["deployments"], ResourceNames:["d"], Verbs:["get" "list"]}
+{NonResourceURLs:["/metrics"], Verbs:["get"]}`: {
+			{Verb: "get", Resource: "pods"}, {Verb: "get", Resource: "pods/log"},
+			{Verb: "get", Group: "apps", Resource: "deployments"}, {Verb: "list", Group: "apps", Resource: "deployments"},
+			{Verb: "get", Path: "/metrics"},
+		},
+		`pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`: nil,
+	} {
+		if got := lacking(create, message); !slices.Equal(got, want) {
+			t.Errorf("%s:\n got %v\nwant %v", message, got, want)
+		}
 	}
 }
 
@@ -488,7 +544,7 @@ func TestAnApplyThatCreatesUsesThePermissionToCreate(t *testing.T) {
 		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "pods"}, "verbs": []any{"create", "patch"}},
 	}}}}
 	who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
-	_, unused := Permissions(who, []*evidence.Run{s.end()})
+	unused := unusedLines(UnusedPermissions(who, []*evidence.Run{s.end()}))
 	if want := []string{"manager: create on pods was never used"}; !slices.Equal(unused, want) {
 		t.Errorf("unused: %q", unused)
 	}
@@ -512,7 +568,7 @@ func TestWhoWatchesNeedsNoGetAndListToBeSeen(t *testing.T) {
 				map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get", "list", "watch"}},
 			}}}}
 			who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
-			if _, unused := Permissions(who, []*evidence.Run{s.end()}); !slices.Equal(unused, c.want) {
+			if unused := unusedLines(UnusedPermissions(who, []*evidence.Run{s.end()})); !slices.Equal(unused, c.want) {
 				t.Errorf("unused: %q", unused)
 			}
 		})

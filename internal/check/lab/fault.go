@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -17,6 +18,8 @@ type Verdict struct {
 	// Pruned reports whether the run was cut short because the fault led to a state from
 	// which an earlier run had recovered.
 	Pruned bool
+	// Used lists the permissions that the run needed, although the lesson did not.
+	Used []judge.Unused
 }
 
 // needsWebhooks explains why nothing can be changed while a controller with webhooks
@@ -43,7 +46,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	if !out.Applied && out.NotApplied == "" && out.Inconclusive == "" {
 		out.NotApplied = r.knock.whyNotApplied()
 	}
-	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load()}
+	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load(), Used: l.used(lesson, out)}
 	if v.Pruned {
 		return v, nil
 	}
@@ -54,6 +57,15 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 		l.explored[r.knock.state] = true
 	}
 	return v, nil
+}
+
+// used returns those of the lesson's unused permissions that the run needed.
+func (l *Lab) used(lesson *Lesson, run *evidence.Run) []judge.Unused {
+	if len(lesson.Unused) == 0 {
+		return nil
+	}
+	unused := judge.UnusedPermissions(&l.config.Subject, []*evidence.Run{run})
+	return slices.DeleteFunc(slices.Clone(lesson.Unused), func(u judge.Unused) bool { return slices.Contains(unused, u) })
 }
 
 // Control runs a scenario without a fault, as slowly as the slowest reference run, and

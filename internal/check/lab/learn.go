@@ -37,7 +37,7 @@ type Lesson struct {
 	Findings []judge.Finding `json:"findings,omitempty"`
 	// Unused lists permissions that the controller has but did not need in this
 	// scenario.
-	Unused []string `json:"unused,omitempty"`
+	Unused []judge.Unused `json:"unused,omitempty"`
 	// Window is the time without a change after which the world counts as at rest.
 	// Streams is the number of watches that the controller has open when it is at rest.
 	Window  time.Duration `json:"window"`
@@ -121,7 +121,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
 	}
-	_, lesson.Unused = judge.Permissions(&l.config.Subject, runs)
+	lesson.Unused = judge.UnusedPermissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {
 		lesson.Trace = last.Entries
 	}

@@ -121,7 +121,7 @@ func (r *Report) page(traces map[string][]trace.Entry) pageView {
 		Outcome: r.outcome(), Clean: r.ExitCode() == 0 && r.conclusive(),
 		Facts: r.facts(), LeftToShards: r.LeftToShards,
 	}
-	for i, f := range r.serious() {
+	for i, f := range r.Findings {
 		view := viewOf(f, traces[f.ID])
 		view.Number, view.Open = i+1, i < openFindings
 		view.Anchor = fmt.Sprintf("finding-%d", i+1)

@@ -109,7 +109,7 @@ func (r *Report) suites() []string {
 	for _, t := range r.Tried {
 		add(t.Scenario)
 	}
-	for _, f := range r.Findings {
+	for _, f := range slices.Concat(r.Findings, r.remarks()) {
 		add(f.Scenario)
 	}
 	if other {
@@ -189,7 +189,7 @@ const anyKind fault.Kind = "*"
 // findings returns the serious findings of a scenario and a kind. The kind "" selects
 // findings without a fault.
 func (r *Report) findings(scenario string, kind fault.Kind) []judge.Finding {
-	return slices.DeleteFunc(r.serious(), func(f judge.Finding) bool {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(f judge.Finding) bool {
 		var of fault.Kind
 		if f.Fault != nil {
 			of = f.Fault.Kind

@@ -30,7 +30,7 @@ func Merge(parts []*Report) (*Report, error) {
 	for _, s := range numbered.shards {
 		merged.take(s.report)
 	}
-	merged.Findings = slices.DeleteFunc(merged.Findings, numbered.used)
+	merged.Unused = numbered.unused()
 	merged.LeftToShards, merged.Notes = numbered.missing(merged.Notes)
 	merged.Sort()
 	return merged, nil
@@ -170,12 +170,13 @@ func (r *Report) takeTried(t Tried) {
 	r.Tried[i].add(t)
 }
 
-// used reports whether the finding is about a permission that is unused in one shard, but
-// used in another.
-func (s sharded) used(f judge.Finding) bool {
-	return isRemark(f) && slices.ContainsFunc(s.shards, func(part shard) bool {
-		return !slices.ContainsFunc(part.report.Findings, func(other judge.Finding) bool { return other.ID == f.ID })
-	})
+// unused returns the permissions that no shard needed.
+func (s sharded) unused() []judge.Unused {
+	unused := slices.Clone(s.shards[0].report.Unused)
+	for _, part := range s.shards[1:] {
+		unused = slices.DeleteFunc(unused, func(u judge.Unused) bool { return !slices.Contains(part.report.Unused, u) })
+	}
+	return unused
 }
 
 // missing adds a note that names the missing shards, and counts their faults: the faults

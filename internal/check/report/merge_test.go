@@ -25,18 +25,22 @@ func part(name string, planned int, findings ...judge.Finding) *Report {
 }
 
 func TestShardsOfOnePlanMakeOneReport(t *testing.T) {
-	unused := judge.Finding{ID: "u", Verdict: judge.RBACUnused}
-	unusedHere := judge.Finding{ID: "h", Verdict: judge.RBACUnused}
+	unused := judge.Unused{Role: "manager", Permission: judge.Permission{Verb: "delete", Resource: "nodes"}}
+	usedElsewhere := judge.Unused{Role: "manager", Permission: judge.Permission{Verb: "patch", Resource: "nodes"}}
 	shaky := judge.Finding{ID: "f", Verdict: judge.Leak, Reproduced: 2, Attempts: 3}
 	firm := judge.Finding{ID: "f", Verdict: judge.Leak, Reproduced: 3, Attempts: 3}
 	grave := judge.Finding{ID: "g", Verdict: judge.Diverged}
-	got, err := Merge([]*Report{part("3/3", 4, grave, unused), part("1/3", 5, unused, shaky, unusedHere), part("2/3", 3, firm, unused)})
+	parts := []*Report{part("3/3", 4, grave), part("1/3", 5, shaky), part("2/3", 3, firm)}
+	for i, p := range parts {
+		p.Unused = []judge.Unused{unused, usedElsewhere}[:2-i%2]
+	}
+	got, err := Merge(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Report{
 		Version: Version, Subject: "viewer", Seed: 42, Command: "koboshi check --seed 42",
-		Seconds: 30, Runs: 21, References: 9, Findings: []judge.Finding{grave, firm, unused},
+		Seconds: 30, Runs: 21, References: 9, Findings: []judge.Finding{grave, firm}, Unused: []judge.Unused{unused},
 		Scenarios: []Scenario{{Name: "life", Steps: 2, Masked: []string{"a", "1/3", "2/3", "3/3"}}},
 		Tried:     []Tried{{Scenario: "life", Kind: fault.KillAfter, Planned: 12, Runs: 12, Clean: 12}},
 		Notes:     []string{"the same note"},

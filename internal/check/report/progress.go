@@ -180,9 +180,7 @@ func (p *Progress) Found(f judge.Finding) {
 		return
 	}
 	c := about(f.Verdict).gravity.colour()
-	if !isRemark(f) {
-		p.findings++
-	}
+	p.findings++
 	verdict, sentence := inline(string(f.Verdict)), inline(f.Sentence)
 	if !p.o.TTY {
 		p.say(unheard(p.paint(c, verdict)+": "+sentence) + "\n")

@@ -49,6 +49,8 @@ type Report struct {
 	// number of planned faults that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
+	// Unused lists the permissions that no run needed. They are remarks, not findings.
+	Unused []judge.Unused `json:"unused,omitempty"`
 	// Notes lists remarks that are not findings.
 	Notes []string `json:"notes,omitempty"`
 	// Sources names the files to which a code review can attach a finding.
@@ -121,12 +123,12 @@ func (r *Report) Sort() {
 }
 
 // ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
-// gave a result. An unused permission does not count as a finding. For a shard, ExitCode
+// gave a result. An unused permission is not a finding. For a shard, ExitCode
 // returns only 0 or 1, because in a small shard perhaps no fault gives a result.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
-	case len(r.serious()) > 0:
+	case len(r.Findings) > 0:
 		return 1
 	case r.Shard == "" && all.Runs > 0 && !r.conclusive():
 		return 2
@@ -134,16 +136,8 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// serious returns the findings that are more than remarks.
-func (r *Report) serious() []judge.Finding {
-	return slices.DeleteFunc(slices.Clone(r.Findings), isRemark)
-}
-
-func (r *Report) remarks() []judge.Finding {
-	return slices.DeleteFunc(slices.Clone(r.Findings), func(f judge.Finding) bool { return !isRemark(f) })
-}
-
-func isRemark(f judge.Finding) bool { return f.Verdict == judge.RBACUnused }
+// remarks returns a remark for each resource with unused permissions.
+func (r *Report) remarks() []judge.Finding { return judge.RemarkUnused(r.Unused) }
 
 // add adds the counts of another Tried.
 func (t *Tried) add(other Tried) {

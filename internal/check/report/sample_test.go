@@ -57,13 +57,11 @@ func sample() *Report {
 	loop.Reproduced, loop.Attempts, loop.Seed = 2, 3, 42
 	loop.Replay = replayCommand(".koboshi/findings/HOT-LOOP-life-create-99aa00ff11ee.json")
 	pod.Reproduced, pod.Attempts, pod.Seed = 3, 3, 4711
-	findings := []judge.Finding{divergence, loop, pod,
-		{ID: "555555555555", Verdict: judge.RBACUnused, Sentence: unused()[0], Detail: "config/rbac/role.yaml: nodes: delete"}}
 	r := &Report{
 		Version: Version, Subject: "viewer-operator", Command: "koboshi check --seed 42 --budget 5m", Seed: 42,
 		Started: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), Seconds: 190,
 		Runs: 214, References: 6, Confirmations: 16,
-		Findings: findings,
+		Findings: []judge.Finding{divergence, loop, pod},
 		Scenarios: []Scenario{
 			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"}},
 			{Name: "scale", Steps: 3, Writes: 12, Seconds: 0.6, File: "check/scale.yaml", Masked: []string{"Secret data.token"}},
@@ -80,7 +78,8 @@ func sample() *Report {
 			Kinds: map[string]string{"Viewer.apps.example.com": "api/v1/viewer_types.go:58"},
 			RBAC:  "config/rbac/role.yaml",
 		},
-		Notes: unused(),
+		Unused: unused(),
+		Notes:  []string{"the controller elects a leader in every run"},
 	}
 	r.Inconclusive = []NotRun{{
 		Scenario: "life", Fault: *kill, Why: "diverged was found in 1 of 4 runs",

@@ -127,7 +127,7 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 		ColumnKind:  "utf16CodeUnits",
 		Results:     []sarifResult{},
 	}
-	for _, f := range r.Findings {
+	for _, f := range slices.Concat(r.Findings, r.remarks()) {
 		run.Results = append(run.Results, r.result(f, run.Tool.Driver.Rules, paths))
 	}
 	data, err := encoded(sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})

@@ -36,8 +36,9 @@ func TestEveryResultHasARuleALevelALocationAndAFingerprint(t *testing.T) {
 	r := sample()
 	r.Findings = append(r.Findings, judge.Finding{ID: "t", Verdict: "OF TOMORROW", Sentence: "It is new."})
 	run := readSARIF(t, r, t.TempDir()).Runs[0]
-	if len(run.Results) != len(r.Findings) {
-		t.Fatalf("%d results of %d findings", len(run.Results), len(r.Findings))
+	all := slices.Concat(r.Findings, r.remarks())
+	if len(run.Results) != len(all) {
+		t.Fatalf("%d results of %d findings and remarks", len(run.Results), len(all))
 	}
 	prints := map[string]bool{}
 	for i, result := range run.Results {
@@ -48,7 +49,7 @@ func TestEveryResultHasARuleALevelALocationAndAFingerprint(t *testing.T) {
 		if !slices.Contains([]gravity{"error", "warning", "note"}, result.Level) {
 			t.Errorf("the level of %s is %q", result.RuleID, result.Level)
 		}
-		if !strings.Contains(result.Message.Text, r.Findings[i].Sentence) {
+		if !strings.Contains(result.Message.Text, all[i].Sentence) {
 			t.Errorf("the message is %q", result.Message.Text)
 		}
 		if len(result.Locations) != 1 || result.Locations[0].Physical.Region.StartLine < 1 || result.Locations[0].Physical.Artifact.URI == "" {
@@ -56,7 +57,7 @@ func TestEveryResultHasARuleALevelALocationAndAFingerprint(t *testing.T) {
 		}
 		prints[result.Fingerprints["primaryLocationLineHash"]] = true
 	}
-	if len(prints) != len(r.Findings) {
+	if len(prints) != len(r.Findings)+len(r.remarks()) {
 		t.Errorf("the findings do not have one fingerprint each: %v", prints)
 	}
 }

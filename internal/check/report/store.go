@@ -144,8 +144,7 @@ type KeepOptions struct {
 
 // Keep saves each finding as a file, and records that file and the replay command in the
 // report. It also saves suspicions that were not confirmed, because the next check tries
-// them first. It skips findings that need no fault and were never repeated, such as
-// unused permissions.
+// them first. It skips findings whose scenario was not run.
 func (r *Report) Keep(o KeepOptions) error {
 	var all []*judge.Finding
 	for i := range r.Findings {

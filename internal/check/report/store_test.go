@@ -172,7 +172,7 @@ func TestKeptFindingsNameTheirFileAndReplay(t *testing.T) {
 			t.Errorf("%s: plane %s, subject (-want +got):\n%s", s.Finding.ID, s.Plane, diff)
 		}
 	}
-	// Keep skips the unused permission, and the finding whose scenario was not run.
+	// Keep skips the finding whose scenario was not run.
 	if diff := cmp.Diff([]string{"1a2b3c4d5e6f", "5e1d0b", "99aa00ff11ee"}, ids); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}

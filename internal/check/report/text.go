@@ -33,7 +33,7 @@ const (
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	t := &text{sheet: newSheet(w, o.Width, o.Color), report: r, verbose: o.Verbose}
 	t.head()
-	for i, f := range r.serious() {
+	for i, f := range r.Findings {
 		t.finding(i+1, f)
 	}
 	t.tried()

@@ -122,7 +122,7 @@ func TestEveryWriterSaysThatItCouldNotWrite(t *testing.T) {
 
 func TestMostSeriousFindingIsFirstAndEqualOnesKeepTheirOrder(t *testing.T) {
 	r := &Report{Findings: []judge.Finding{
-		{ID: "1", Verdict: judge.RBACUnused}, {ID: "2", Verdict: judge.HotLoop}, {ID: "3", Verdict: judge.Diverged},
+		{ID: "1", Verdict: judge.RBACMissing}, {ID: "2", Verdict: judge.HotLoop}, {ID: "3", Verdict: judge.Diverged},
 		{ID: "4", Verdict: judge.HotLoop}, {ID: "5", Verdict: "OF TOMORROW"}, {ID: "6", Verdict: judge.Diverged},
 	}}
 	r.Sort()
@@ -138,15 +138,16 @@ func TestMostSeriousFindingIsFirstAndEqualOnesKeepTheirOrder(t *testing.T) {
 func TestUnusedPermissionsAloneAreNoFailure(t *testing.T) {
 	tests := map[string]struct {
 		verdicts []judge.Verdict
+		unused   []judge.Unused
 		want     int
 	}{
-		"nothing":          {nil, 0},
-		"unused only":      {[]judge.Verdict{judge.RBACUnused}, 0},
-		"missing":          {[]judge.Verdict{judge.RBACMissing}, 1},
-		"unused and other": {[]judge.Verdict{judge.RBACUnused, judge.Leak}, 1},
+		"nothing":          {nil, nil, 0},
+		"unused only":      {nil, unused(), 0},
+		"missing":          {[]judge.Verdict{judge.RBACMissing}, nil, 1},
+		"unused and other": {[]judge.Verdict{judge.Leak}, unused(), 1},
 	}
 	for name, test := range tests {
-		r := &Report{}
+		r := &Report{Unused: test.unused}
 		for _, v := range test.verdicts {
 			r.Findings = append(r.Findings, judge.Finding{Verdict: v})
 		}

@@ -46,7 +46,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // outcome summarizes the report in one line.
 func (r *Report) outcome() string {
-	found := len(r.serious())
+	found := len(r.Findings)
 	said := "clean: "
 	switch {
 	case found > 0:
