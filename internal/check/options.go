@@ -50,8 +50,9 @@ type Options struct {
 	// a scenario to its file.
 	Sources report.Sources
 	Files   map[string]string
-	// Command is the command line of the check, for the report.
+	// Command is the command line of the check, and Args its arguments, for the report.
 	Command string
+	Args    []string
 	// Observer is notified of progress; nil means no notifications.
 	Observer Observer
 	// Program is the command line that starts a lab.

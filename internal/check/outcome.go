@@ -32,7 +32,7 @@ func newOutcome(o Options) *outcome {
 	if o.Observer == nil {
 		o.Observer = silent{}
 	}
-	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
+	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}

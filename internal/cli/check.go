@@ -175,9 +175,10 @@ func couldNot(ctx context.Context, err error) error {
 
 // options validates the flags together, and reads the files that they name.
 func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
+	args := given(fs, f.project.Command)
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
-		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(given(fs, f.project.Command), " "),
+		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)

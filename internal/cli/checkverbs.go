@@ -54,15 +54,9 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	// The saved flags define what is checked; the flags of this call define how it is
 	// reported.
 	original := checkFlags{verbose: f.verbose}
-	fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
-	original.register(fs)
-	if err := fs.Parse(saved.Subject); err != nil {
-		return usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
-	}
-	original.project.Command = fs.Args()
-	o, err := original.options(fs)
+	o, err := original.again(file, saved.Subject)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	o.Scenarios, o.Seed, o.Workers, o.Only = []*scenario.Scenario{&saved.Scenario}, saved.Finding.Seed, 1, true
 	o.First = report.Faults([]*report.Saved{saved})
@@ -78,6 +72,21 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 		return err
 	}
 	return exitOf(result.Report)
+}
+
+// again reads the flags and the command of an earlier check, which are saved in a file.
+func (f *checkFlags) again(file string, args []string) (check.Options, error) {
+	fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
+	f.register(fs)
+	if err := fs.Parse(args); err != nil {
+		return check.Options{}, usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
+	}
+	f.project.Command = fs.Args()
+	o, err := f.options(fs)
+	if err != nil {
+		return check.Options{}, usageError{err}
+	}
+	return o, nil
 }
 
 // applied returns an error if no run of the replayed fault was conclusive, because then

@@ -26,7 +26,9 @@ type generateFlags struct {
 	check   bool
 	lenient bool
 	against string
-	output  string
+	// rbacFrom is the file with a report of koboshi check.
+	rbacFrom string
+	output   string
 }
 
 func newGenerate(stdio Stdio) *cobra.Command {
@@ -55,6 +57,12 @@ an API server store objects under the old CRDs, and read, write and convert them
 under the new ones. The objects are the samples of that revision, and objects
 generated for the fields that changed.
 
+With --rbac-from, Koboshi first edits the markers +kubebuilder:rbac so that they
+grant what koboshi check saw missing, and no longer what no run needed. It then
+runs the scenarios of that check again, without faults. If a request is refused,
+it adds the permission and tries again; if anything else fails, it restores all
+files. It keeps what the controller grants to others.
+
 If nothing has changed since the last run, Koboshi only compares fingerprints,
 which it keeps in your cache folder.
 
@@ -64,6 +72,7 @@ breaks users; 2 if the command line is wrong.`,
 		Example: `  koboshi generate
   koboshi generate --check
   koboshi generate --check --against v1.2.0
+  koboshi check -o json=report.json; koboshi generate --rbac-from report.json
   koboshi generate crd paths=./api/... output:crd:dir=config/crd/bases
   koboshi generate -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,6 +82,9 @@ breaks users; 2 if the command line is wrong.`,
 			if cmd.Flags().Changed("against") && (!f.check || f.against == "") {
 				return usageError{errors.New("--against needs --check and a revision; use koboshi generate --check --against v1.2.0")}
 			}
+			if cmd.Flags().Changed("rbac-from") && (f.rbacFrom == "" || len(args) > 0 || f.against != "") {
+				return usageError{errors.New("--rbac-from needs a report, and neither arguments nor --against; use koboshi check -o json=report.json, then koboshi generate --rbac-from report.json")}
+			}
 			return f.run(cmd, args, stdio)
 		},
 	}
@@ -81,6 +93,7 @@ breaks users; 2 if the command line is wrong.`,
 	fs.StringVar(&f.dir, "dir", ".", "folder of the project, or a folder in it")
 	fs.BoolVar(&f.check, "check", false, "write nothing, and fail if a file is out of date; print the differences")
 	fs.StringVar(&f.against, "against", "", "with --check: revision of git whose users must not be broken, such as a tag")
+	fs.StringVar(&f.rbacFrom, "rbac-from", "", "JSON report of koboshi check, whose missing and unused permissions become changes of markers")
 	fs.BoolVar(&f.lenient, "lenient", false, "ignore wrong markers, as controller-gen does")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
@@ -91,9 +104,11 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
 		return usageError{fmt.Errorf("--dir is %q, which is not a folder; name the folder of your project", f.dir)}
 	}
-	result, err := manifest.Generate(cmd.Context(), manifest.Options{
-		Dir: f.dir, Args: args, Check: f.check, Lenient: f.lenient, Cache: generateCache(),
-	})
+	patch, err := f.patchMarkers(cmd.Context(), stdio)
+	if err != nil {
+		return err
+	}
+	result, err := manifest.Generate(cmd.Context(), f.options(args))
 	var noProject *manifest.NoProjectError
 	switch {
 	case errors.As(err, &noProject), err != nil && manifest.IsCallError(err):
@@ -114,10 +129,13 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 		}
 	}
 	if f.output == "json" {
-		if err := f.writeJSON(cmd.OutOrStdout(), result, against, time.Since(start)); err != nil {
+		if err := f.writeJSON(cmd.OutOrStdout(), result, against, patch, time.Since(start)); err != nil {
 			return err
 		}
 	} else {
+		if err := patch.write(cmd.OutOrStdout(), stdio.Err); err != nil {
+			return err
+		}
 		if err := f.writeText(cmd.OutOrStdout(), stdio.Err, result, took); err != nil {
 			return err
 		}
@@ -125,7 +143,11 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 			return err
 		}
 	}
-	return joined(f.verdict(result), against.verdict())
+	return joined(joined(patch.verdict(), f.verdict(result)), against.verdict())
+}
+
+func (f *generateFlags) options(args []string) manifest.Options {
+	return manifest.Options{Dir: f.dir, Args: args, Check: f.check, Lenient: f.lenient, Cache: generateCache()}
 }
 
 // agents keeps the list of kinds in AGENTS.md up to date.
@@ -261,14 +283,16 @@ type generateOutput struct {
 	Stdout   string             `json:"stdout,omitempty"`
 	// Against is the comparison with an earlier revision.
 	Against *comparison `json:"against,omitempty"`
-	Seconds float64     `json:"seconds"`
+	// RBAC lists the changes of markers by --rbac-from.
+	RBAC    *markerPatch `json:"rbac,omitempty"`
+	Seconds float64      `json:"seconds"`
 }
 
-func (f *generateFlags) writeJSON(w io.Writer, result *manifest.Result, against *comparison, took time.Duration) error {
+func (f *generateFlags) writeJSON(w io.Writer, result *manifest.Result, against *comparison, patch *markerPatch, took time.Duration) error {
 	out := generateOutput{
 		APIVersion: generateVersion, Dir: result.Dir, Check: f.check,
 		Files: []manifest.File{}, Problems: []manifest.Problem{}, Notes: []string{},
-		Stdout: string(result.Stdout), Against: against, Seconds: took.Round(time.Millisecond).Seconds(),
+		Stdout: string(result.Stdout), Against: against, RBAC: patch, Seconds: took.Round(time.Millisecond).Seconds(),
 	}
 	out.Files = append(out.Files, result.Files...)
 	out.Problems = append(out.Problems, result.Problems...)

@@ -27,7 +27,9 @@ type Report struct {
 	Version int    `json:"version"` // the version of this format, 1
 	Subject string `json:"subject"`
 	// Command is the command line of the check.
-	Command string    `json:"command"`
+	Command string `json:"command"`
+	// Args holds the flags of the check, and after "--" the controller's command.
+	Args    []string  `json:"args,omitempty"`
 	Seed    uint64    `json:"seed"`
 	Started time.Time `json:"started"`
 	// Seconds is the duration of the check, or the sum of the durations of merged shards.
