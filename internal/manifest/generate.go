@@ -1,6 +1,6 @@
 // Package manifest generates a project's CRDs, RBAC roles, webhook configurations and Go code
-// from the markers in its Go files. The generators are those of controller-tools, and write
-// what controller-gen writes, byte for byte. They run in this process and share one load of
+// from the markers in its Go files. The generators are those of controller-tools and, for
+// clients, of k8s.io/code-generator, and write what their programs write, byte for byte. They run in this process and share one load of
 // the project's packages, and only files that differ are written.
 package manifest
 
@@ -217,6 +217,9 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 	}
 	var runs []*run
 	for _, call := range g.calls {
+		if call.Program != "" {
+			continue
+		}
 		r, err := parseCall(options, call)
 		if err := g.takeProblem(atCall(call, err)); err != nil {
 			return nil, err
@@ -238,6 +241,9 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 			g.result.Notes = append(g.result.Notes, fmt.Sprintf("paths=%s contains no Go package (%s)", r.paths[0], r.call.where()))
 		}
 		g.execute(r, of[i], roots[i])
+	}
+	if err := g.clients(ctx); err != nil {
+		return nil, err
 	}
 	g.checkMarkers(loads)
 	for _, l := range loads {
