@@ -3,7 +3,6 @@ package manifest
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -37,6 +36,7 @@ var clientGenerators = map[string]func() *clientRun{
 
 // A clientRun is a call of one of these programs.
 type clientRun struct {
+	call          Call
 	flags         *pflag.FlagSet
 	validate      func() error
 	output        *string // the folder for the files
@@ -102,44 +102,48 @@ func newInformerGen() *clientRun {
 	return r
 }
 
-// clients runs the generators of clients. They read the current folder and the name of the
-// program, write files themselves, and end the process if something fails.
-func (g *generation) clients(ctx context.Context) error {
-	for _, call := range g.calls {
-		if call.Program == "" {
-			continue
-		}
+// parseClientCall parses the arguments of a call.
+func parseClientCall(call Call) (*clientRun, error) {
+	r := clientGenerators[generatorOf(call.Program)]()
+	r.call = call
+	r.flags.IntP("v", "v", 0, "the verbosity, which has no effect on the files")
+	err := r.flags.Parse(call.Args)
+	if err == nil {
+		err = r.validate()
+	}
+	return r, err
+}
+
+// clients runs the generators of clients.
+func (g *generation) clients(ctx context.Context, runs []*clientRun) error {
+	for _, r := range runs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := inFolder(call.Dir, func() error { return g.clientCall(call) })
-		if err != nil {
-			err = fmt.Errorf("%s: %s", call.Program, oneLine(err.Error()))
-		}
-		if err := g.takeProblem(atCall(call, err)); err != nil {
+		err := inFolder(r.call.Dir, func() error { return g.client(r) })
+		if err := g.takeProblem(r.failed(err)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clientCall runs one generator, whose folder is the current one.
-func (g *generation) clientCall(call Call) error {
-	r := clientGenerators[generatorOf(call.Program)]()
-	defer setEnv(call.Env)()
-	return withoutExit(call.Program, func() error {
-		logging := flag.NewFlagSet(call.Program, flag.ContinueOnError)
-		klog.InitFlags(logging)
-		r.flags.AddGoFlagSet(logging)
-		if err := r.flags.Parse(call.Args); err != nil {
-			return err
-		}
-		if err := r.validate(); err != nil {
-			return err
-		}
-		if *r.header != "" {
-			g.store.inputs[inDir(call.Dir, *r.header)] = true
-		}
+// failed returns the error of a run with the position of its call.
+func (r *clientRun) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return atCall(r.call, fmt.Errorf("%s: %s", r.call.Program, oneLine(err.Error())))
+}
+
+// client runs one generator, whose folder is the current one. It reads the name of the program,
+// writes files itself, and ends the process if something fails.
+func (g *generation) client(r *clientRun) error {
+	defer setEnv(r.call.Env)()
+	if *r.header != "" {
+		g.store.inputs[inDir(r.call.Dir, *r.header)] = true
+	}
+	return withoutExit(r.call.Program, func() error {
 		parsed := parser.NewWithOptions(parser.Options{BuildTags: []string{gengo.StdBuildTag}})
 		if err := parsed.LoadPackages(r.packages()...); err != nil {
 			return err
@@ -148,7 +152,7 @@ func (g *generation) clientCall(call Call) error {
 		if err != nil {
 			return err
 		}
-		return g.intoStore(inDir(call.Dir, *r.output), func(folder string) error {
+		return g.intoStore(inDir(r.call.Dir, *r.output), func(folder string) error {
 			*r.output = folder
 			return types.ExecuteTargets(r.targets(types))
 		})

@@ -216,15 +216,21 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 		return nil, err
 	}
 	var runs []*run
+	var clientRuns []*clientRun
 	for _, call := range g.calls {
-		if call.Program != "" {
+		if call.Program == "" {
+			r, err := parseCall(options, call)
+			if err := g.takeProblem(atCall(call, err)); err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
 			continue
 		}
-		r, err := parseCall(options, call)
-		if err := g.takeProblem(atCall(call, err)); err != nil {
+		r, err := parseClientCall(call)
+		if err := g.takeProblem(r.failed(err)); err != nil {
 			return nil, err
 		}
-		runs = append(runs, r)
+		clientRuns = append(clientRuns, r)
 	}
 	if len(g.result.Problems) > 0 {
 		return nil, nil
@@ -242,7 +248,7 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 		}
 		g.execute(r, of[i], roots[i])
 	}
-	if err := g.clients(ctx); err != nil {
+	if err := g.clients(ctx, clientRuns); err != nil {
 		return nil, err
 	}
 	g.checkMarkers(loads)
