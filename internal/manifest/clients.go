@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"golang.org/x/mod/modfile"
 	clientargs "k8s.io/code-generator/cmd/client-gen/args"
 	clients "k8s.io/code-generator/cmd/client-gen/generators"
 	informerargs "k8s.io/code-generator/cmd/informer-gen/args"
@@ -157,6 +159,39 @@ func (g *generation) client(r *clientRun) error {
 			return types.ExecuteTargets(r.targets(types))
 		})
 	})
+}
+
+// solves reports whether a problem ends when the generated files are written: it is in one of
+// them, or it is the lack of a package that they contain.
+func (g *generation) solves(p Problem) bool {
+	if p.File == "" {
+		return false
+	}
+	file := inDir(g.dir, filepath.FromSlash(p.File))
+	if _, ok := g.store.files[file]; ok {
+		return true
+	}
+	root, err := moduleRoot(filepath.Dir(file))
+	if err != nil {
+		return false
+	}
+	module := modulePath(root)
+	for generated := range g.store.files {
+		folder, err := filepath.Rel(root, filepath.Dir(generated))
+		if err == nil && slices.Contains(strings.Fields(p.Message), path.Join(module, filepath.ToSlash(folder))+";") {
+			return true
+		}
+	}
+	return false
+}
+
+// modulePath returns the path of the module in a folder.
+func modulePath(root string) string {
+	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return ""
+	}
+	return modfile.ModulePath(data)
 }
 
 // intoStore calls write with a temporary folder, and takes the files that it writes as files

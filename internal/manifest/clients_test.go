@@ -20,8 +20,8 @@ BIN =
 OUT = pkg/clients
 PKG = example.com/fleet/$(OUT)
 
-manifests:
-	controller-gen crd paths=./api/...
+manifests: generate
+	controller-gen crd paths=./...
 
 generate:
 	controller-gen object paths=./api/...
@@ -91,6 +91,18 @@ type PersonList struct {
 	metav1.ListMeta ` + "`json:\"metadata,omitzero\"`" + `
 	Items []Person  ` + "`json:\"items\"`" + `
 }
+-- internal/harbour/harbour.go --
+// Package harbour uses clients that do not exist until they are generated.
+package harbour
+
+import "example.com/fleet/pkg/clients/listers/api/v1"
+
+var _ v1.ShipLister
+-- pkg/clients/clientset/versioned/clientset.go --
+// Package versioned imports clients that have been deleted since it was generated.
+package versioned
+
+import _ "example.com/fleet/pkg/clients/clientset/versioned/typed/land/v1"
 -- pkg/clients/clientset/versioned/typed/api/v1/ship_expansion.go --
 package v1
 

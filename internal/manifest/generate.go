@@ -253,7 +253,7 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 	}
 	g.checkMarkers(loads)
 	for _, l := range loads {
-		g.result.Problems = append(g.result.Problems, g.packageErrors(l.roots)...)
+		g.result.Problems = append(g.result.Problems, slices.DeleteFunc(g.packageErrors(l.roots), g.solves)...)
 	}
 	g.result.Problems = withoutConsequences(sortProblems(g.result.Problems))
 	return loads, nil

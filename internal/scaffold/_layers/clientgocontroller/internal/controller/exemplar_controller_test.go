@@ -29,12 +29,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	galleryv1alpha7 "koboshi.example/project/api/v1alpha7"
-	"koboshi.example/project/internal/manager"
 )
 
 var _ = Describe("Exemplar controller", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func() {
-		runManager(func(m *manager.Manager) error { return AddExemplar(m) })
+		runManager(AddExemplar)
 	})
 
 	// create creates an object, and deletes it after the spec. An empty name is replaced by a
