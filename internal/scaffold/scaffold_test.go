@@ -290,7 +290,7 @@ func TestAShapeCanBeChangedAndStaysOtherwise(t *testing.T) {
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Shape: ShapeChildren}))
 	p.same(children)
 	p.shaped(ShapeClientGo, "sea", "v1", "Ship")
-	if main := p.files()["cmd/main.go"]; !strings.Contains(main, "controller.AddShip(m)") || strings.Contains(main, "controller-runtime") {
+	if main := p.files()["cmd/main.go"]; !strings.Contains(main, "controller.AddShip(op)") || strings.Contains(main, "controller-runtime") {
 		t.Errorf("the manager does not have the shape:\n%s", main)
 	}
 	p.api("sea", "v1", "Port") // has the same shape

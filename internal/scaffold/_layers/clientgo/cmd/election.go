@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"koboshi.example/project/internal/manager"
+	"koboshi.example/project/internal/operator"
 )
 
 // leaseName is the name of the Lease. config/rbac/leader_election_role.yaml contains the same
@@ -39,8 +39,8 @@ const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // lead runs the controllers while this manager is the leader. It returns an error if the
 // manager loses its Lease, because its workers may not have ended then: the process must exit.
-func (o *options) lead(ctx context.Context, m *manager.Manager) error {
-	lock, err := o.lock(m)
+func (o *options) lead(ctx context.Context, op *operator.Operator) error {
+	lock, err := o.lock(op)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (o *options) lead(ctx context.Context, m *manager.Manager) error {
 				working, end := context.WithCancel(leading)
 				defer end()
 				defer context.AfterFunc(ctx, end)()
-				failure = m.Run(working)
+				failure = op.Run(working)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -82,7 +82,7 @@ func (o *options) lead(ctx context.Context, m *manager.Manager) error {
 }
 
 // lock returns the Lease for which managers compete.
-func (o *options) lock(m *manager.Manager) (resourcelock.Interface, error) {
+func (o *options) lock(op *operator.Operator) (resourcelock.Interface, error) {
 	namespace := o.leaderNamespace
 	if namespace == "" {
 		data, err := os.ReadFile(podNamespace)
@@ -97,7 +97,7 @@ func (o *options) lock(m *manager.Manager) (resourcelock.Interface, error) {
 	}
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
-		Client:     m.Kubernetes.CoordinationV1(),
+		Client:     op.Kubernetes.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}, nil
 }

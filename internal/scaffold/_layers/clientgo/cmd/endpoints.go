@@ -36,18 +36,18 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
-	"koboshi.example/project/internal/manager"
+	"koboshi.example/project/internal/operator"
 )
 
 // serve serves the endpoints for probes and metrics until the context ends.
-func (o *options) serve(ctx context.Context, m *manager.Manager) error {
-	if err := listen(ctx, o.probeAddr, probes(m.Ready), nil); err != nil {
+func (o *options) serve(ctx context.Context, op *operator.Operator) error {
+	if err := listen(ctx, o.probeAddr, probes(op.Ready), nil); err != nil {
 		return fmt.Errorf("serving the probes: %w", err)
 	}
 	handler, config := legacyregistry.Handler(), (*tls.Config)(nil)
 	if o.metricsAddr != "0" && o.metricsSecure {
 		var err error
-		if handler, err = authorized(m.Kubernetes, handler); err != nil {
+		if handler, err = authorized(op.Kubernetes, handler); err != nil {
 			return fmt.Errorf("serving metrics: %w", err)
 		}
 		if config, err = o.certificate(); err != nil {

@@ -30,7 +30,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"koboshi.example/project/internal/manager"
+	"koboshi.example/project/internal/operator"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -56,22 +56,22 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	m, err := manager.New(config)
+	op, err := operator.New(config)
 	if err != nil {
 		return err
 	}
 
 	// +kubebuilder:scaffold:builder
 
-	if err := o.serve(ctx, m); err != nil {
+	if err := o.serve(ctx, op); err != nil {
 		return err
 	}
 	klog.InfoS("Starting the manager")
-	if err := m.Start(ctx); err != nil {
+	if err := op.Start(ctx); err != nil {
 		return err
 	}
 	if !o.leaderElect {
-		return m.Run(ctx)
+		return op.Run(ctx)
 	}
-	return o.lead(ctx, m)
+	return o.lead(ctx, op)
 }

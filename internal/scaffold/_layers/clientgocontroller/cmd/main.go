@@ -31,7 +31,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"koboshi.example/project/internal/controller"
-	"koboshi.example/project/internal/manager"
+	"koboshi.example/project/internal/operator"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -57,25 +57,25 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	m, err := manager.New(config)
+	op, err := operator.New(config)
 	if err != nil {
 		return err
 	}
 
-	if err := controller.AddExemplar(m); err != nil {
+	if err := controller.AddExemplar(op); err != nil {
 		return fmt.Errorf("adding the controller gallery-exemplar: %w", err)
 	}
 	// +kubebuilder:scaffold:builder
 
-	if err := o.serve(ctx, m); err != nil {
+	if err := o.serve(ctx, op); err != nil {
 		return err
 	}
 	klog.InfoS("Starting the manager")
-	if err := m.Start(ctx); err != nil {
+	if err := op.Start(ctx); err != nil {
 		return err
 	}
 	if !o.leaderElect {
-		return m.Run(ctx)
+		return op.Run(ctx)
 	}
-	return o.lead(ctx, m)
+	return o.lead(ctx, op)
 }

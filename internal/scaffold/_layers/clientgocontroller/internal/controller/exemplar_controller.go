@@ -40,7 +40,7 @@ import (
 	"k8s.io/klog/v2"
 
 	galleryv1alpha7 "koboshi.example/project/api/v1alpha7"
-	"koboshi.example/project/internal/manager"
+	"koboshi.example/project/internal/operator"
 	"koboshi.example/project/pkg/generated/clientset/versioned"
 	"koboshi.example/project/pkg/generated/clientset/versioned/scheme"
 	listers "koboshi.example/project/pkg/generated/listers/api/v1alpha7"
@@ -83,20 +83,20 @@ type ExemplarController struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// AddExemplar adds the controller to a manager.
-func AddExemplar(m *manager.Manager) error {
-	own := m.Informers.Gallery().V1alpha7().Exemplars()
-	deployments := m.KubernetesInformers.Apps().V1().Deployments()
+// AddExemplar adds the controller to an operator.
+func AddExemplar(op *operator.Operator) error {
+	own := op.Informers.Gallery().V1alpha7().Exemplars()
+	deployments := op.KubernetesInformers.Apps().V1().Deployments()
 	c := &ExemplarController{
-		kubernetes:  m.Kubernetes,
-		client:      m.Client,
+		kubernetes:  op.Kubernetes,
+		client:      op.Client,
 		lister:      own.Lister(),
 		deployments: deployments.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "gallery-exemplar"},
 		),
-		recorder: m.Events.NewRecorder(scheme.Scheme, "exemplar-controller"),
+		recorder: op.Events.NewRecorder(scheme.Scheme, "exemplar-controller"),
 	}
 	if _, err := own.Informer().AddEventHandler(onChange(c.enqueue)); err != nil {
 		return err
@@ -104,7 +104,7 @@ func AddExemplar(m *manager.Manager) error {
 	if _, err := deployments.Informer().AddEventHandler(onChange(c.enqueueOwner)); err != nil {
 		return err
 	}
-	m.Add(c)
+	op.Add(c)
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (c *ExemplarController) enqueueOwner(obj metav1.Object) {
 	}
 }
 
-// Run implements manager.Controller.
+// Run implements operator.Controller.
 func (c *ExemplarController) Run(ctx context.Context, workers int) {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("controller", "gallery-exemplar"))
 	var running sync.WaitGroup

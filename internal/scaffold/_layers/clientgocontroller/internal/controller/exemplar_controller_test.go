@@ -33,7 +33,7 @@ import (
 
 var _ = Describe("Exemplar controller", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func() {
-		runManager(AddExemplar)
+		runOperator(AddExemplar)
 	})
 
 	// create creates an object, and deletes it after the spec. An empty name is replaced by a

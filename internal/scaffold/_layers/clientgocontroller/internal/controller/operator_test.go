@@ -21,22 +21,22 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"koboshi.example/project/internal/manager"
+	"koboshi.example/project/internal/operator"
 )
 
-// runManager runs a manager with the controllers that add adds to it, until the specs of the
+// runOperator runs an operator with the controllers that add adds to it, until the specs of the
 // container have ended. So the specs test the watches, the cache and the queue too.
-func runManager(add func(*manager.Manager) error) {
+func runOperator(add func(*operator.Operator) error) {
 	GinkgoHelper()
 	SetDefaultEventuallyTimeout(time.Minute)
-	m, err := manager.New(cfg)
+	op, err := operator.New(cfg)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(add(m)).To(Succeed())
+	Expect(add(op)).To(Succeed())
 
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
-	Expect(m.Start(ctx)).To(Succeed())
-	go func() { stopped <- m.Run(ctx) }()
+	Expect(op.Start(ctx)).To(Succeed())
+	go func() { stopped <- op.Run(ctx) }()
 	DeferCleanup(func() {
 		stop()
 		Eventually(stopped).Should(Receive(BeNil()))

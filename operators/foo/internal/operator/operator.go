@@ -1,19 +1,5 @@
-/*
-Licensed under the Apache License, Version 2.0 (the "License");
-you may not use this file except in compliance with the License.
-You may obtain a copy of the License at
-
-    http://www.apache.org/licenses/LICENSE-2.0
-
-Unless required by applicable law or agreed to in writing, software
-distributed under the License is distributed on an "AS IS" BASIS,
-WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-See the License for the specific language governing permissions and
-limitations under the License.
-*/
-
-// Package manager runs controllers that use client-go.
-package manager
+// Package operator runs controllers that use client-go.
+package operator
 
 import (
 	"context"
@@ -28,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
-	"koboshi.example/project/pkg/generated/clientset/versioned"
-	"koboshi.example/project/pkg/generated/informers/externalversions"
+	"github.com/koboshi-dev/koboshi/operators/foo/pkg/generated/clientset/versioned"
+	"github.com/koboshi-dev/koboshi/operators/foo/pkg/generated/informers/externalversions"
 )
 
 // resync is the interval at which controllers reconcile all objects even if nothing has changed.
@@ -38,8 +24,8 @@ const resync = 10 * time.Hour
 // workers is the number of objects that each controller reconciles at the same time.
 const workers = 2
 
-// A Manager holds what its controllers share, and runs them.
-type Manager struct {
+// An Operator holds what its controllers share, and runs them.
+type Operator struct {
 	// Kubernetes and Client are the clients for the kinds of Kubernetes and of this project.
 	Kubernetes kubernetes.Interface
 	Client     versioned.Interface
@@ -59,8 +45,8 @@ type Controller interface {
 	Run(ctx context.Context, workers int)
 }
 
-// New returns a manager without controllers for the cluster of a client configuration.
-func New(config *rest.Config) (*Manager, error) {
+// New returns an operator without controllers for the cluster of a client configuration.
+func New(config *rest.Config) (*Operator, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating the client for Kubernetes' kinds: %w", err)
@@ -69,7 +55,7 @@ func New(config *rest.Config) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the client for the kinds of this project: %w", err)
 	}
-	return &Manager{
+	return &Operator{
 		Kubernetes:          client,
 		Client:              own,
 		KubernetesInformers: informers.NewSharedInformerFactory(client, resync),
@@ -79,36 +65,39 @@ func New(config *rest.Config) (*Manager, error) {
 }
 
 // Add adds a controller. All controllers must be added before Start.
-func (m *Manager) Add(c Controller) { m.controllers = append(m.controllers, c) }
+func (o *Operator) Add(c Controller) { o.controllers = append(o.controllers, c) }
 
 // Start fills the caches and keeps them up to date until the context ends. It returns when they
-// are filled, which may be before the manager becomes the leader.
-func (m *Manager) Start(ctx context.Context) error {
-	m.KubernetesInformers.StartWithContext(ctx)
-	m.Informers.StartWithContext(ctx)
+// are filled, which may be before the operator becomes the leader.
+func (o *Operator) Start(ctx context.Context) error {
+	o.KubernetesInformers.StartWithContext(ctx)
+	o.Informers.StartWithContext(ctx)
 	err := errors.Join(
-		m.KubernetesInformers.WaitForCacheSyncWithContext(ctx).AsError(),
-		m.Informers.WaitForCacheSyncWithContext(ctx).AsError(),
+		o.KubernetesInformers.WaitForCacheSyncWithContext(ctx).AsError(),
+		o.Informers.WaitForCacheSyncWithContext(ctx).AsError(),
 	)
+	if ctx.Err() != nil {
+		return nil // the operator is stopped before it has begun to work
+	}
 	if err != nil {
 		return fmt.Errorf("filling the caches: %w", err)
 	}
-	m.synced.Store(true)
+	o.synced.Store(true)
 	return nil
 }
 
 // Ready reports whether the caches are filled.
-func (m *Manager) Ready() bool { return m.synced.Load() }
+func (o *Operator) Ready() bool { return o.synced.Load() }
 
 // Run runs the controllers until the context ends, and waits until their workers have ended.
-// If there are several managers, only the leader may run them.
-func (m *Manager) Run(ctx context.Context) error {
-	if err := m.Events.StartRecordingToSinkWithContext(ctx); err != nil {
+// If there are several operators, only the leader may run them.
+func (o *Operator) Run(ctx context.Context) error {
+	if err := o.Events.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("recording events: %w", err)
 	}
-	defer m.Events.Shutdown()
+	defer o.Events.Shutdown()
 	var running sync.WaitGroup
-	for _, c := range m.controllers {
+	for _, c := range o.controllers {
 		running.Go(func() { c.Run(ctx, workers) })
 	}
 	running.Wait()
